@@ -1,0 +1,33 @@
+"""Where a training step's wall time goes, to the nanosecond.
+
+`tracekit.load(path)` opens a run or a trace in a notebook, and `with tracekit.record(path):` makes a run there;
+`tracekit.Trace` and `tracekit.attribute` are the parts.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tracekit.capture.recording import record
+    from tracekit.engine import Attribution, attribute
+    from tracekit.notebook import Tables, load
+    from tracekit.trace import Trace
+
+__all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record"]
+
+_HOMES = {
+    "Attribution": "tracekit.engine",
+    "Tables": "tracekit.notebook",
+    "Trace": "tracekit.trace",
+    "attribute": "tracekit.engine",
+    "load": "tracekit.notebook",
+    "record": "tracekit.capture.recording",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported at first use: `tracekit --help` and a capture on a bare machine must not pay for pyarrow.
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tracekit' has no attribute {name!r}")

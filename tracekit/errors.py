@@ -1,0 +1,177 @@
+"""Every failure a user can cause: one class each, one sentence that names the thing and the next step.
+
+The command line turns these into exit codes; nothing else catches them wholesale.
+"""
+
+from collections.abc import Sequence
+
+
+class TracekitError(Exception):
+    """The base of every failure that a user can cause. `str()` of it is the sentence to show; exit code 1."""
+
+
+class NoSuchFileError(TracekitError):
+    """The path names nothing."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{path}: no such file. Capture one: tracekit capture recipes/gcn_cora.py")
+
+
+class DirectoryGivenError(TracekitError):
+    """The path is a directory where a trace or a run is wanted."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{path}: is a directory. Name the trace or the run.json inside it.")
+
+
+class UnreadableFileError(TracekitError):
+    """The operating system refuses to read the file."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{path}: cannot be read ({why}). Check its permissions.")
+
+
+class NotATraceError(TracekitError):
+    """The file is there, and it is no Kineto trace."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{path}: is no PyTorch profiler trace ({why}). Write one with prof.export_chrome_trace('trace.json.gz')."
+        )
+
+
+class EmptyTraceError(TracekitError):
+    """A trace, and no event with a duration in it."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path}: the trace holds no events. Was the profiler active? Its schedule may have ended before a step."
+        )
+
+
+class BadRunError(TracekitError):
+    """A run.json that does not say what it should."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{path}: is no run that this version reads ({why}). Capture it again: tracekit capture RECIPE"
+        )
+
+
+class UnknownVariantError(TracekitError):
+    """A baseline that no variant is named after."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"{name}: no such variant. There are: {', '.join(known)}")
+
+
+class OutputError(TracekitError):
+    """An output path that cannot be written."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{path}: cannot be written ({why}). Name another place with -o.")
+
+
+class NoTerminalError(TracekitError):
+    """The terminal UI without a terminal."""
+
+    def __init__(self, inputs: Sequence[object]) -> None:
+        named = " ".join(str(path) for path in inputs)
+        super().__init__(
+            f"The TUI needs a terminal, and this is none. Print the report instead: tracekit report {named}"
+        )
+
+
+class NoSuchRecipeError(TracekitError):
+    """The recipe to capture names no file."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{path}: no such recipe. Try: tracekit capture recipes/gcn_cora.py")
+
+
+class NotARecipeError(TracekitError):
+    """A Python file that breaks the recipe contract."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{path}: is no recipe ({why}). A recipe defines setup(ctx) and returns its training step.")
+
+
+class NoScriptError(TracekitError):
+    """What only a script can be given, given to a recipe."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path}: is a recipe, and arguments after -- or --step-every are for other scripts. "
+            "Give it parameters: --param NAME=VALUE"
+        )
+
+
+class RecipeFailedError(TracekitError):
+    """The recipe raised before anything was captured."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{path}: failed before anything was captured ({why}). Does it run by itself?")
+
+
+class UnknownParameterError(TracekitError):
+    """A parameter that the recipe does not declare."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"{name}: the recipe has no such parameter. There are: {', '.join(known) or 'none'}")
+
+
+class BadParameterError(TracekitError):
+    """A value that does not fit the parameter or option it is given to."""
+
+    def __init__(self, name: str, value: object, wanted: str) -> None:
+        super().__init__(f"{name}={value}: is not {wanted}. Give one, as in {name}=…")
+
+
+class NoTorchError(TracekitError):
+    """Capturing without PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Capturing needs PyTorch, which is not installed here. Install it: pip install 'tracekit[capture]'"
+        )
+
+
+class NoCompilerError(TracekitError):
+    """torch.compile without what it generates code for."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"The inductor backend needs {what}, and there is none here. "
+            "Install it, or capture with --backend aot_eager."
+        )
+
+
+class NoSuchDeviceError(TracekitError):
+    """A device that PyTorch does not see."""
+
+    def __init__(self, device: str, known: list[str]) -> None:
+        super().__init__(f"{device}: PyTorch sees no such device here. There are: {', '.join(known)}")
+
+
+class NothingCapturedError(TracekitError):
+    """Every variant failed, so there is no run to write."""
+
+    def __init__(self, recipe: object, why: str) -> None:
+        super().__init__(f"{recipe}: no variant could be captured ({why}). Nothing was written.")
+
+
+class BombError(TracekitError):
+    """An archive that unpacks to far more than traces do."""
+
+    def __init__(self, path: object, packed: int, limit: int, setting: str) -> None:
+        super().__init__(
+            f"{path}: unpacks to more than {limit:,} bytes from {packed:,}, which no trace does. "
+            f"If it is one, raise the limit: {setting}={limit * 4}"
+        )
+
+
+class SourceUnavailableError(TracekitError):
+    """An address that cannot be fetched."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{path}: cannot be fetched ({why}). Fetch it by other means, and name the file.")

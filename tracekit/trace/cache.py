@@ -1,0 +1,223 @@
+"""What was read once, on disk: tables as Arrow files, keyed by the content of the trace. Never trusted blindly.
+
+    TRACEKIT_CACHE_DIR/traces/KEY/events.arrow    the columns, mapped into memory when somebody asks for them
+                                 /tracks.arrow …  and what was worked out from them
+                                 /entry.json      size and checksum of each file; written last
+                      /work/                      unfinished entries; see workspace.py
+
+An entry that is truncated, foreign or of another version counts as none. Failing to write one is no failure.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+FORMAT = 1  # of the entries; the code that makes what is in them counts by itself
+DIRECTORY, LIMIT = "TRACEKIT_CACHE_DIR", "TRACEKIT_CACHE_BYTES"
+LIMIT_BYTES = 10_000_000_000
+WORTH_BYTES = 16 << 20  # of trace; less is read again in less time than it takes to look
+_SMALLEST = WORTH_BYTES // 250  # a file that small holds no such trace, however packed
+_ENTRY = "entry.json"
+
+
+def home() -> Path:
+    """The folder of the cache; it need not exist."""
+    given = os.environ.get(DIRECTORY)
+    if given:
+        return Path(given)
+    import platformdirs
+
+    return platformdirs.user_cache_path("tracekit", appauthor=False)
+
+
+@cache
+def version(*packages: str) -> str:
+    """A name for the code of these folders of tracekit: what it made is good for as long as it stays the same."""
+    told = hashlib.sha256(str(FORMAT).encode())
+    root = Path(__file__).parent.parent
+    for package in packages:
+        folder = root / package
+        for file in sorted(folder.glob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]:
+            told.update(file.read_bytes() if file.exists() else b"")
+    return told.hexdigest()[:16]
+
+
+def key_of(path: Path) -> str | None:
+    """The name of a file's content; None for one too small to be worth it, or that cannot be read."""
+    try:
+        if path.stat().st_size < _SMALLEST:
+            return None
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()[:32]
+    except (OSError, ValueError):
+        return None
+    return f"{content}-{version('trace', 'intervals')}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is kept of one trace."""
+
+    folder: Path
+    files: dict[str, Any]  # name → size and checksum
+    told: dict[str, Any]  # what else was said of the trace when it was kept
+
+    def table(self, name: str) -> pa.Table:
+        """A table of the entry, mapped into memory. Raises OSError or pa.ArrowInvalid where it is not what was kept."""
+        file = self.folder / name
+        if _checksum_of(file) != self.files[name]["crc32"]:
+            raise pa.ArrowInvalid(f"{name} is not what was written")
+        return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+
+    def recall(self, name: str) -> bytes | None:
+        """What was remembered under a name; None where nothing was, or it is damaged."""
+        with suppress(OSError):
+            held = (self.folder / name).read_bytes()
+            if _checksum(held[:-4]).to_bytes(4, "little") == held[-4:]:
+                return held[:-4]
+        return None
+
+    def remember(self, name: str, content: bytes) -> None:
+        """Keep something worked out from the trace, if the disk lets us."""
+        own = self.folder / f"{name}.{os.getpid()}"
+        with suppress(OSError):
+            own.write_bytes(content + _checksum(content).to_bytes(4, "little"))
+            own.replace(self.folder / name)
+        with suppress(OSError):
+            own.unlink(missing_ok=True)
+
+    def drop(self) -> None:
+        """Remove the entry."""
+        _remove(self.folder)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(file.stat().st_size for file in self.folder.iterdir())
+
+    @property
+    def used(self) -> float:
+        """When it was last of use, seconds since the epoch."""
+        return (self.folder / _ENTRY).stat().st_mtime
+
+
+def find(key: str) -> Entry | None:
+    """The entry of that key, if there is a whole one."""
+    folder = home() / "traces" / key
+    entry = _opened(folder)
+    if entry is not None:
+        with suppress(OSError):
+            os.utime(folder / _ENTRY)
+    return entry
+
+
+def publish(folder: Path, key: str, told: dict[str, Any]) -> Entry | None:
+    """Make a finished folder of Arrow files an entry, at once or not at all; None where that cannot be done."""
+    try:
+        files = {file.name: _described(file) for file in folder.glob("*.arrow")}
+        (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "told": told}))
+        target = home() / "traces" / key
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(2):
+            try:
+                folder.rename(target)
+                break
+            except OSError:  # another process was faster, or something else lies there
+                if (theirs := find(key)) is not None:
+                    return theirs
+                _remove(target)
+        else:
+            return None
+    except (OSError, ValueError):
+        return None
+    bound()
+    return _opened(target)
+
+
+def entries() -> list[Entry]:
+    """All whole entries, the one used last first."""
+    with suppress(OSError):
+        found = [entry for folder in (home() / "traces").iterdir() if (entry := _opened(folder)) is not None]
+        return sorted(found, key=lambda entry: -entry.used)
+    return []
+
+
+def clear() -> int:
+    """Remove all entries; how many there were."""
+    from tracekit.trace.workspace import sweep
+
+    count = len(entries())
+    with suppress(OSError):
+        for folder in (home() / "traces").iterdir():
+            _remove(folder)
+    sweep(home() / "work")
+    return count
+
+
+def bound() -> None:
+    """Remove what was not used for longest until the rest keeps the limit."""
+    limit = int(os.environ.get(LIMIT) or LIMIT_BYTES)
+    total = 0
+    for place, entry in enumerate(entries()):
+        with suppress(OSError):
+            total += entry.size
+            if total > limit and place:
+                entry.drop()
+
+
+def _opened(folder: Path) -> Entry | None:
+    try:
+        found = json.loads((folder / _ENTRY).read_bytes())
+        files, told = found["files"], found["told"]
+        whole = all((folder / name).stat().st_size == file["bytes"] for name, file in files.items())
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return Entry(folder, files, told) if whole and found["format"] == FORMAT else None
+
+
+def _described(file: Path) -> dict[str, int]:
+    return {"bytes": file.stat().st_size, "crc32": _checksum_of(file)}
+
+
+def _checksum_of(file: Path) -> int:
+    total = 0
+    with file.open("rb", buffering=0) as opened:
+        while piece := opened.read(1 << 20):
+            total = _checksum(piece, total)
+    return total
+
+
+def _checksum(content: bytes, before: int = 0) -> int:
+    from isal import isal_zlib  # 12 GB/s
+
+    return int(isal_zlib.crc32(content, before))
+
+
+def _remove(folder: Path) -> None:
+    """Out of the way at once, then off the disk: nobody finds half an entry."""
+    aside = home() / "work" / f"gone-{os.getpid()}-{time.monotonic_ns()}"
+    with suppress(OSError):
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(aside)
+        folder = aside
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            folder.unlink()
+
+
+def each() -> Iterator[tuple[Entry, str]]:
+    """Every entry with the path that its trace had when it was read."""
+    for entry in entries():
+        yield entry, str(entry.told.get("path", ""))

@@ -1,0 +1,192 @@
+"""A file → coded batches in the order of the file, by this process and, where there is much to read, others.
+
+Each process decompresses all of the file and converts every n-th chunk of it: that costs a seventh more than handing
+chunks around would, and needs no talking. They begin to help only when this one has seen that the file is long.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from tracekit.trace.chunks import Chunks, NoEventsError
+from tracekit.trace.decode import Decoder
+from tracekit.trace.shelf import FEW, Part, Shelf
+from tracekit.trace.source import Source
+
+_KEPT = 16 << 20  # bytes of what follows the events that are kept
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How far reading has come: bytes of the file, of how many, and events."""
+
+    done: int
+    size: int
+    events: int
+    packed: bool
+
+
+Watch = Callable[[Seen], None]
+
+
+@dataclass
+class Converted:
+    """All that a file holds, in codes."""
+
+    parts: list[Part]
+    order: list[tuple[int, int]]  # of each batch: whose it is, and its number there
+    header: bytes = b""
+    rest: bytes | None = None  # what follows the list of events; None where nothing closes it
+    header_lost: bool = False
+    no_list: bool = False
+    damage: str | None = None
+    bytes_read: int = 0
+    lost: int = 0
+
+    def batch(self, place: int) -> pa.RecordBatch:
+        """The batch of that place in the file."""
+        owner, number = self.order[place]
+        return self.parts[owner].shelf[number]
+
+
+class _AloneError(Exception):
+    """Helpers are of no use here; read again without."""
+
+
+def convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) -> Converted:
+    """Read a file. Its batches are kept in `folder` once they are many, in memory without one."""
+    if folder is not None:
+        try:
+            return _convert(path, folder, workers, watch)
+        except _AloneError:
+            return convert(path, folder, 1, watch)
+        except OSError:  # a disk that is full or not ours: then without it
+            pass
+    return _convert(path, None, 1, watch)
+
+
+def _convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) -> Converted:
+    shelf, decoder = Shelf(folder / "own.arrow" if folder is not None else None), Decoder()
+    helpers = _Helpers(path, folder, workers)
+    rest: bytes | None = None
+    with Source(path) as source, helpers:
+        chunks = Chunks(source)
+        try:
+            for number, chunk in enumerate(chunks):
+                if rest is not None:
+                    rest += b"," + bytes(chunk[1:]) if len(rest) < _KEPT else b""
+                elif helpers.leave_to_me(number):
+                    shelf.add(decoder.batch(chunk))
+                    if decoder.closing is not None:
+                        helpers.must_be_idle()
+                        rest = bytes(chunk[decoder.closing : -1])
+                if watch is not None:
+                    watch(Seen(source.position, source.size, helpers.with_theirs(decoder.events), source.packed))
+        except NoEventsError:
+            return Converted([], [], chunks.header, no_list=True, damage=source.damage, bytes_read=chunks.bytes_read)
+        if rest is None:
+            batch, rest = decoder.last(chunks.tail)
+            shelf.add(batch)
+        shelf.close()
+        parts = [Part.of(shelf, decoder), *helpers.parts()]
+        return Converted(
+            parts,
+            helpers.order(parts),
+            chunks.header,
+            rest,
+            chunks.header_lost,
+            damage=source.damage,
+            bytes_read=chunks.bytes_read,
+            lost=sum(part.lost for part in parts) + chunks.lost,
+        )
+
+
+class _Helpers:
+    """Other processes that convert their share of the chunks, once so many have been read that the file is long."""
+
+    def __init__(self, path: Path, folder: Path | None, workers: int) -> None:
+        self._path = path
+        self._folder = folder
+        self._every = workers if folder is not None else 1
+        self._first: int | None = None
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._seen = 0
+        self._alone = 0  # events read before there were helpers
+
+    def with_theirs(self, own: int) -> int:
+        """How many events all have read, about, when this process has read so many."""
+        if not self._running:
+            self._alone = own
+        return own + (own - self._alone) * len(self._running)
+
+    def leave_to_me(self, number: int) -> bool:
+        """Whether this process is to convert the chunk of that number."""
+        self._seen = number + 1
+        if number == FEW and self._every > 1:
+            self._first = number
+            self._running = [self._start(place) for place in range(1, self._every)]
+        return self._first is None or (number - self._first) % self._every == 0
+
+    def must_be_idle(self) -> None:
+        """Something was found that this process alone must see to."""
+        if self._running:
+            raise _AloneError
+
+    def parts(self) -> list[Part]:
+        """What the helpers made, once they are done."""
+        try:
+            codes = [helper.wait() for helper in self._running]
+            if any(codes):
+                raise _AloneError
+            return [Part.read(Path(f"{out}.json"), Path(f"{out}.arrow")) for out in self._outs()]
+        except (OSError, ValueError, TypeError, pa.ArrowInvalid):
+            raise _AloneError from None
+
+    def order(self, parts: list[Part]) -> list[tuple[int, int]]:
+        """Whose each batch is. Raises _AloneError where they do not fit the chunks that were seen."""
+        owners = [0] * self._seen
+        if self._first is not None:
+            owners[self._first :] = [(n - self._first) % self._every for n in range(self._first, self._seen)]
+        owners += [0] * (len(parts[0].shelf) - owners.count(0))
+        counts = [0] * len(parts)
+        order = []
+        for owner in owners:
+            order.append((owner, counts[owner]))
+            counts[owner] += 1
+        if counts != [len(part.shelf) for part in parts]:
+            if not self._running:
+                return [(0, number) for number in range(len(parts[0].shelf))]
+            raise _AloneError
+        return order
+
+    def _outs(self) -> list[str]:
+        return [f"{self._folder}/{place}" for place in range(1, self._every)] if self._running else []
+
+    def _start(self, place: int) -> "subprocess.Popen[bytes]":
+        import tracekit
+
+        home = str(Path(tracekit.__file__).parent.parent)
+        paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "tracekit.trace.helper", str(self._path.absolute()), f"{self._folder}/{place}"),
+                *(str((self._first or 0) + place), str(self._every), str(os.getpid())),
+            ],
+            env={**os.environ, "PYTHONPATH": paths},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def __enter__(self) -> "_Helpers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for helper in self._running:
+            helper.kill()
+            helper.wait()

@@ -1,0 +1,201 @@
+"""A chunk of JSON events → columns. The fast path is typed; what does not fit it goes event by event, in `mend`."""
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tracekit.intervals import Ints
+from tracekit.trace import exact
+from tracekit.trace.columns import valid, values
+from tracekit.trace.schema import CODED, category
+
+Scalar = int | float | str | None
+NO_TIME = msgspec.Raw(b"null")
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments that become columns, and the names that metadata events carry."""
+
+    correlation: Scalar = None
+    external_id: Scalar = msgspec.field(default=None, name="External id")
+    external_id_2021: Scalar = msgspec.field(default=None, name="external id")
+    stream: Scalar = None
+    bytes: Scalar = None
+    sequence: Scalar = msgspec.field(default=None, name="Sequence number")
+    python_id: Scalar = msgspec.field(default=None, name="Python id")
+    python_parent_id: Scalar = msgspec.field(default=None, name="Python parent id")
+    name: Scalar = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """One trace event, as far as anything here asks. The start stays text: a float would not hold it."""
+
+    ph: Scalar = None
+    cat: Scalar = None
+    name: Scalar = None
+    pid: Scalar = None
+    tid: Scalar = None
+    ts: msgspec.Raw = NO_TIME
+    dur: int | float | None = None
+    args: Args | None = None
+
+
+class Length(msgspec.Struct, gc=False):
+    """The text of a duration, where a float would not hold it."""
+
+    ph: Scalar = None
+    ts: msgspec.Raw = NO_TIME
+    dur: msgspec.Raw = NO_TIME
+
+
+_EVENTS = msgspec.json.Decoder(list[Event])
+_LENGTHS = msgspec.json.Decoder(list[Length])
+_NO_ARGS = Args()
+_INT64 = 1 << 63
+
+
+class Codes(dict[Any, int]):
+    """Numbers for values, in the order in which they are first met."""
+
+    def __missing__(self, value: Any) -> int:
+        self[value] = code = len(self)
+        return code
+
+
+@dataclass
+class Decoder:
+    """Turns chunks into columns; remembers the names and tracks it met and counts what it could not read."""
+
+    categories: Codes = field(default_factory=Codes)
+    names: Codes = field(default_factory=Codes)
+    tracks: Codes = field(default_factory=Codes)
+    labels: dict[tuple[str, str, str], str] = field(default_factory=dict)  # (what, pid, tid) → process or thread name
+    events: int = 0  # of any phase
+    lost: int = 0  # pieces of text that are no event, however read, and events whose times are none
+    mended: int = 0  # events that only a lenient reader understood
+    closing: int | None = None  # where in the chunk last given the list of events ended, if it did
+
+    def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
+        """The duration events of a JSON array of events."""
+        running = gc.isenabled()
+        gc.disable()  # thousands of small objects, none of them cyclic: half the time goes otherwise
+        try:
+            lengths: list[bytes] | None = None
+            try:
+                events = _EVENTS.decode(chunk)
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                events, lengths = self._mended(bytes(chunk))
+                if self.closing == len(chunk):  # the bracket of the chunk itself
+                    self.closing = None
+            return self._columns(events, lengths, chunk)
+        finally:
+            if running:
+                gc.enable()
+
+    def last(self, tail: bytes) -> tuple[pa.RecordBatch, bytes | None]:
+        """The events in the tail of a file, and what follows their closing bracket; None where none closes them."""
+        events, lengths = self._mended(tail)
+        rest = tail[self.closing :] if self.closing is not None else None
+        return self._columns(events, lengths, tail), rest
+
+    def _mended(self, text: bytes) -> tuple[list[Event], list[bytes]]:
+        from tracekit.trace.mend import read_apart
+
+        read = read_apart(text)
+        self.lost += read.lost
+        self.mended += read.mended
+        self.closing = read.closing
+        return read.events, read.lengths
+
+    def _columns(self, events: list[Event], lengths: list[bytes] | None, chunk: memoryview | bytes) -> pa.RecordBatch:
+        self.events += len(events)
+        for event in events:
+            if event.ph == "M":
+                self._label(event)
+        kept = [place for place, event in enumerate(events) if event.ph == "X"]
+        chosen = events if len(kept) == len(events) else [events[place] for place in kept]
+        ts_ns, timed = exact.from_texts([event.ts for event in chosen])
+        if not timed.all():
+            self.lost += sum(bytes(chosen[row].ts) != b"null" for row in np.flatnonzero(~timed).tolist())
+            kept = [place for place, good in zip(kept, timed.tolist(), strict=True) if good]
+            chosen, ts_ns = [events[place] for place in kept], ts_ns[timed]
+        args = [event.args or _NO_ARGS for event in chosen]
+        own = _either(_integers([arg.external_id for arg in args]), _integers([arg.external_id_2021 for arg in args]))
+        columns = [
+            pa.array(ts_ns),
+            pa.array(self._durations(chosen, kept, lengths, chunk)),
+            _coded(self.categories, _categories(chosen)),
+            _coded(self.names, [event.name for event in chosen]),
+            _coded(self.tracks, [(event.pid, event.tid) for event in chosen]),
+            _linking(_integers([arg.correlation for arg in args])),
+            own,
+            _integers([arg.stream for arg in args]),
+            _integers([arg.bytes for arg in args]),
+            _integers([arg.sequence for arg in args]),
+            _integers([arg.python_id for arg in args]),
+            _integers([arg.python_parent_id for arg in args]),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=CODED)
+
+    def _durations(
+        self, events: list[Event], kept: list[int], lengths: list[bytes] | None, chunk: memoryview | bytes
+    ) -> Ints:
+        """Nanoseconds; what is no number counts as 0."""
+        if lengths is None:
+            dur_ns, certain = exact.from_numbers([event.dur or 0 for event in events])
+            if certain.all():
+                return np.maximum(dur_ns, 0)
+            lengths = [bytes(length.dur) for length in _LENGTHS.decode(chunk)]
+        exactly = [exact.from_text(lengths[place]) for place in kept]
+        return np.array([max(duration or 0, 0) for duration in exactly], np.int64)
+
+    def _label(self, event: Event) -> None:
+        if event.name in ("process_name", "thread_name") and event.args is not None and event.args.name is not None:
+            tid = "" if event.name == "process_name" else str(event.tid)
+            self.labels[str(event.name), str(event.pid), tid] = str(event.args.name)
+
+
+def _categories(events: list[Event]) -> list[object]:
+    cats: list[object] = [event.cat for event in events]
+    if None in cats:  # files of 2019: the process tells
+        cats = [category(event.cat, event.pid) for event in events]
+    return cats
+
+
+def _coded(codes: Codes, given: Sequence[object]) -> pa.Array:
+    return pa.array(np.fromiter(map(codes.__getitem__, given), np.int32, len(given)))
+
+
+def _linking(ids: pa.Array) -> pa.Array:
+    """0 and −1 tie nothing."""
+    numbers = values(ids)
+    return pa.array(numbers, mask=(numbers == 0) | (numbers == -1))
+
+
+def _either(one: pa.Array, other: pa.Array) -> pa.Array:
+    """The first, and where it has no value the other."""
+    if not one.null_count or other.null_count == len(other):
+        return one
+    here = valid(one)
+    return pa.array(np.where(here, values(one), values(other)), mask=~here & ~valid(other))
+
+
+def _integers(given: Sequence[Scalar]) -> pa.Array:
+    try:
+        return pa.array(given, pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array([_integer(value) for value in given], pa.int64())
+
+
+def _integer(value: Scalar) -> int | None:
+    """A whole number that fits, also from a string of digits; None for anything else."""
+    try:
+        whole = int(value) if value is not None else None
+    except (ValueError, OverflowError):  # of a NaN, an infinity
+        return None
+    return whole if whole is not None and -_INT64 <= whole < _INT64 else None

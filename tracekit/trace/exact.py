@@ -1,0 +1,101 @@
+"""Microseconds with decimals, as text or as float64, to integer nanoseconds: exactly, half to even."""
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.intervals import Bools, Ints
+
+_LIMIT_NS = 1 << 61  # sums of two still fit an int64
+_DIGITS = 19  # so many fit an int64, unless the first is a 9
+_EXACTLY = Context(prec=80, rounding=ROUND_HALF_EVEN)
+_THOUSAND, _ONE = Decimal(1000), Decimal(1)
+
+
+def from_text(text: bytes) -> int | None:
+    """Nanoseconds of a JSON number of microseconds; None for what is no time (`null`, NaN, beyond int64)."""
+    if text[-4:-3] == b"." and text[-3:].isdigit():  # what Kineto writes: three decimals
+        try:
+            ns = int(text[:-4] + text[-3:])
+            return ns if -_LIMIT_NS < ns < _LIMIT_NS else None
+        except ValueError:
+            pass
+    return from_decimal(text.decode("ascii", "replace"))
+
+
+def from_decimal(text: str | int | float) -> int | None:
+    """The same for any spelling, through decimal arithmetic. A float counts as its shortest text."""
+    try:
+        us = Decimal(str(text))
+        if not us.is_finite() or us.adjusted() > 20:
+            return None
+        ns = int((us * _THOUSAND).quantize(_ONE, context=_EXACTLY)) if us.adjusted() > -20 else 0
+    except (InvalidOperation, ValueError):
+        return None
+    return ns if -_LIMIT_NS < ns < _LIMIT_NS else None
+
+
+def from_texts(texts: Sequence[Any]) -> tuple[Ints, Bools]:
+    """Nanoseconds of many JSON numbers, given as anything that holds bytes, and which of them are times.
+
+    Texts of one length with the point in one place are read digit by digit, all at once: 20 ns each instead of 700.
+    """
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    ns, valid = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
+    data = np.frombuffer(b"".join(texts), np.uint8)
+    starts = np.cumsum(lengths) - lengths
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        if not 0 < length <= _DIGITS + 1:
+            continue
+        rows = np.flatnonzero(lengths == length)
+        ns[rows], valid[rows] = _alike(data[starts[rows, None] + np.arange(length)])
+    for row in np.flatnonzero(~valid).tolist():
+        exactly = from_text(bytes(texts[row]))
+        if exactly is not None:
+            ns[row], valid[row] = exactly, True
+    return ns, valid
+
+
+def _alike(texts: NDArray[np.uint8]) -> tuple[Ints, Bools]:
+    """The texts, one a row, that are digits with the point where the first row has it, three decimals at most."""
+    points = np.flatnonzero(texts[0] == ord("."))
+    place = int(points[0]) if len(points) else texts.shape[1]
+    decimals = max(texts.shape[1] - place - 1, 0)
+    digits = np.delete(texts, place, axis=1) if len(points) else texts
+    digits = digits - np.uint8(ord("0"))  # anything but a digit wraps to more than 9
+    valid = (digits <= 9).all(axis=1)
+    if len(points):
+        valid &= texts[:, place] == ord(".")
+    scaled = digits.shape[1] + 3 - decimals
+    if decimals > 3 or place == 0 or len(points) > 1 or scaled > _DIGITS:
+        return np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
+    powers = 10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64) * 10 ** (3 - decimals)
+    ns: Ints = digits.astype(np.int64) @ powers
+    if scaled == _DIGITS:
+        valid &= digits[:, 0] < 9
+    return ns, valid & (ns < _LIMIT_NS)
+
+
+def from_numbers(numbers: Sequence[int | float]) -> tuple[Ints, Bools]:
+    """Nanoseconds of decoded numbers, and which of them are certain to be what the text said.
+
+    A float64 lies within half a unit in the last place of its text; where that could move the result to the next
+    nanosecond, the text itself has to be read.
+    """
+    column = np.array(numbers) if len(numbers) else np.zeros(0, np.int64)
+    if column.dtype == np.int64:
+        safe = np.abs(column) < _LIMIT_NS // 1000
+        return np.where(safe, column, 0) * 1000, safe
+    if column.dtype != np.float64:
+        return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), bool)
+    sized = np.isfinite(column) & (np.abs(column) < _LIMIT_NS // 1000)
+    column = np.where(sized, column, 0.0)
+    whole = np.floor(column)
+    rest_ns = (column - whole) * 1000  # the difference is exact
+    rounded = np.rint(rest_ns)
+    error_ns = np.spacing(np.abs(column)) * 500 + np.spacing(1000.0)
+    certain = np.abs(np.abs(rest_ns - rounded) - 0.5) > error_ns
+    return whole.astype(np.int64) * 1000 + rounded.astype(np.int64), certain & sized

@@ -1,0 +1,67 @@
+"""Can this trace answer? What is missing, broken or out of the ordinary in it, one entry each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracekit.units import count
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+
+@dataclass(frozen=True)
+class Health:
+    """One limit of a trace: a stable code, and the sentence to show."""
+
+    code: str
+    message: str
+
+
+def examine(trace: "Trace") -> list[Health]:
+    """All that limits what this trace can say, worst first."""
+    return list(_examine(trace))
+
+
+def _examine(trace: "Trace") -> Iterator[Health]:
+    roles = trace.roles
+    if trace.cut_short:
+        yield Health("cut_short", f"The file ends before its events do ({trace.cut_short}); what came before is used.")
+    elif trace.damage:
+        yield Health("damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; what came before is used.")
+    if trace.header_lost:
+        yield Health("lost_header", "What stands before the events is too long to keep, and was left out.")
+    if trace.lost:
+        yield Health(
+            "lost_events", f"{count(trace.lost)} event{_s(trace.lost)} could not be read, and every figure is without."
+        )
+    if trace.mended:
+        yield Health(
+            "mended_events",
+            f"{count(trace.mended)} event{_s(trace.mended)} of invalid JSON (quotes left bare in a name, say) mended.",
+        )
+    gpu = int(roles.gpu.sum())
+    launches = int(roles.launch.sum())
+    if launches and not gpu:
+        yield Health(
+            "no_gpu_side", f"{count(launches)} launch calls and no GPU activity: the GPU side was not recorded."
+        )
+    if gpu and trace.threads.main is not None:
+        linked = int((trace.links.launch >= 0).sum())
+        if linked < gpu:
+            yield Health(
+                "unlinked_gpu", f"{count(gpu - linked)} of {count(gpu)} GPU activities have no launch call here."
+            )
+    if trace.threads.main is not None and not trace.steps.annotated:
+        yield Health(
+            "no_steps", "No ProfilerStep annotations: the whole trace counts as one step. Call prof.step() in the loop."
+        )
+    lazily = roles.host & (trace.end_ns == trace.ts_ns)
+    if lazily.any() and np.all(trace.ts_ns % 1000 == 0):
+        yield Health("whole_microseconds", "Times are whole microseconds: what is shorter shows as nothing.")
+
+
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"

@@ -1,0 +1,37 @@
+"""A second process: decompresses all of a file and converts every n-th chunk of it. Talks to nobody.
+
+    python -m tracekit.trace.helper FILE OUT FIRST EVERY PARENT
+
+writes the batches to OUT.arrow and then, since nothing is left to do, their meaning to OUT.json.
+"""
+
+import gc
+import os
+import signal
+import sys
+from pathlib import Path
+
+
+def main(file: str, out: str, first: str, every: str, parent: str) -> int:
+    """Convert chunks FIRST, FIRST + EVERY, …; ends when its parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from tracekit.trace.chunks import Chunks
+    from tracekit.trace.decode import Decoder
+    from tracekit.trace.shelf import Part, Shelf
+    from tracekit.trace.source import Source
+
+    gc.disable()
+    shelf, decoder = Shelf(Path(f"{out}.arrow"), few=0), Decoder()
+    with Source(Path(file)) as source:
+        for number, chunk in enumerate(Chunks(source)):
+            if number >= int(first) and (number - int(first)) % int(every) == 0:
+                shelf.add(decoder.batch(chunk))
+                if decoder.closing is not None or os.getppid() != int(parent):
+                    return 1
+    shelf.close()
+    Part.of(shelf, decoder).write(Path(f"{out}.json"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

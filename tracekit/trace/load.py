@@ -1,0 +1,86 @@
+"""Reading a trace, or finding that it was read before."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.trace import cache, kineto
+from tracekit.trace.convert import Watch
+from tracekit.trace.model import Trace
+from tracekit.trace.place import local
+from tracekit.trace.workspace import workspace
+
+OFF = "TRACEKIT_NO_CACHE"
+_MOST = 4  # workers: each decompresses all of the file
+_TOLD = ("meta", "lost", "mended", "cut_short", "damage", "header_lost")
+
+
+def load(path: Path, use_cache: bool | None = None, workers: int | None = None, watch: Watch | None = None) -> Trace:
+    """The trace at a path, an address, or `-` for standard input. Raises a TracekitError that says what to do.
+
+    Without `use_cache`, the environment decides: TRACEKIT_NO_CACHE turns it off.
+    """
+    if use_cache is None:
+        use_cache = not os.environ.get(OFF)
+    if workers is None:
+        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST)
+    home = cache.home() / "work"
+    with local(path, home) as file:
+        key = cache.key_of(file) if use_cache else None
+        entry = cache.find(key) if key else None
+        trace = _recalled(path, entry) if entry is not None else None
+        return trace or _read(path, file, key, workers, watch)
+
+
+def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | None) -> Trace:
+    with workspace(cache.home() / "work") as folder:
+        tables = _made(folder / "tables") if folder is not None else None
+        reading = kineto.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
+        told = {name: getattr(reading, name) for name in _TOLD}
+        entry = None
+        if (
+            key is not None
+            and reading.file is not None
+            and tables is not None
+            and reading.bytes_read >= cache.WORTH_BYTES
+        ):
+            try:
+                with pa.ipc.new_file(str(tables / "tracks.arrow"), reading.tracks.schema) as writer:
+                    writer.write_table(reading.tracks)
+                entry = cache.publish(tables, key, {**told, "path": str(path), "bytes_read": reading.bytes_read})
+            except OSError:
+                entry = None
+        return Trace(path, _given(reading.events), reading.tracks, entry=entry, **told)
+
+
+def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
+    """The trace of an entry; its events stay on disk until somebody asks. None where the entry is no good."""
+
+    def events() -> pa.Table:
+        try:
+            return entry.table("events.arrow")
+        except (OSError, pa.ArrowInvalid, KeyError):
+            entry.drop()
+            return load(path).events
+
+    try:
+        told: dict[str, Any] = {name: entry.told[name] for name in _TOLD}
+        return Trace(path, events, entry.table("tracks.arrow"), entry=entry, **told)
+    except (OSError, pa.ArrowInvalid, KeyError, TypeError):
+        entry.drop()
+        return None
+
+
+def _made(folder: Path) -> Path | None:
+    try:
+        folder.mkdir()
+    except OSError:
+        return None
+    return folder
+
+
+def _given(table: pa.Table) -> Callable[[], pa.Table]:
+    return lambda: table

@@ -1,0 +1,34 @@
+"""From when on may events be missing in a file that was cut?
+
+Kineto does not write in order of time. What the host did comes first, thread by thread and then all Python frames;
+what the runtime and the GPU did follows, buffer by buffer: in real traces a call stands up to the whole length of the
+recording behind a later one. Whatever is missing from such a file may belong to any moment, and one missing launch
+changes the step around it. So a cut file is unknown from its very start.
+
+It is known up to the start of the last event that is there where the file shows that it is written in order of time,
+as tools that sort events write it: all starts ascend, and operators still follow GPU activity; or all starts ascend
+and the header says that the recording had neither a GPU nor Python stacks, so that nothing else was to come.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracekit.trace.roles import OPERATOR
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+
+def first_loss(trace: "Trace") -> int | None:
+    """The earliest moment, in ns on the trace's clock, of which something may be missing; None in a whole file."""
+    if not trace.cut_short or not len(trace.ts_ns):
+        return None
+    starts = trace.ts_ns
+    if not np.all(starts[1:] >= starts[:-1]):
+        return int(starts.min())
+    gpu = np.flatnonzero(trace.roles.gpu)
+    host = np.flatnonzero(trace.roles.kind == OPERATOR)
+    mixed = len(gpu) and len(host) and host[-1] > gpu[0]
+    host_only = trace.meta.get("deviceProperties") == [] and not trace.meta.get("with_stack")
+    return int(starts[-1]) if mixed or host_only else int(starts[0])

@@ -1,0 +1,195 @@
+"""Events one by one, by a real parser, out of text that the fast path refuses; what is broken is mended or counted."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from tracekit.trace.chunks import SEPARATOR
+from tracekit.trace.decode import NO_TIME, Args, Event, Length, Scalar
+
+_EVENT = msgspec.json.Decoder(Event)
+_LENGTH = msgspec.json.Decoder(Length)
+_LENIENT = json.JSONDecoder(strict=False, parse_float=Decimal)
+_BROKEN = (msgspec.DecodeError, UnicodeError, ValueError, RecursionError)
+_BOUNDARY = re.compile(SEPARATOR.pattern.decode())
+_CLOSES = re.compile(r"\}\s*(?=\])")
+# The text of a name up to the key that follows it: Kineto before 2.14 leaves quotes in it as they are.
+_NAME = re.compile(r'("name":\s*")(.*?)("\s*,\s*"(?:pid|ph|cat|ts|tid|args|id)"\s*:)', re.DOTALL)
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
+_LAST_COMMA = re.compile(r",\s*([}\]])")
+_NO_VALUE = re.compile(r'(":)\s*(?:-?(?:inf|nan)|N/A)?\s*([,}])', re.IGNORECASE)
+_OPENERS, _CLOSERS = ("{", "[", ",", ":", "\\"), (",", ":", "}", "]")
+_LONG = 1 << 16  # characters of a broken event that are worth mending
+_SPACE = " \t\r\n,"
+_CLOSINGS = 20  # brackets tried, at the end of a file, for the one that closes the list of events
+
+
+@dataclass
+class Apart:
+    """What a text held: the events, the text of their durations, and where the list of them ended, if it did."""
+
+    events: list[Event] = field(default_factory=list)
+    lengths: list[bytes] = field(default_factory=list)
+    lost: int = 0
+    mended: int = 0
+    closing: int | None = None  # byte after the bracket
+
+    def take(self, objects: Sequence[Any]) -> None:
+        """Events from parsed JSON; anything of the wrong kind counts as absent."""
+        for item in objects:
+            if isinstance(item, dict):
+                self.events.append(_event(item))
+                self.lengths.append(str(_number(item.get("dur"))).encode())
+            else:
+                self.lost += 1
+
+
+def read_apart(chunk: bytes) -> Apart:
+    """The events of a JSON array whose first byte is a bracket or a comma, and which may end anywhere."""
+    text = chunk.decode("utf-8", "surrogateescape")
+    apart = Apart()
+    at = _skip(text, 1)
+    boundary = _BOUNDARY.search(text, at)
+    while at < len(text):
+        if text[at] == "]":
+            apart.closing = len(text[: at + 1].encode("utf-8", "surrogateescape"))
+            break
+        while boundary is not None and boundary.start() < at:
+            boundary = _BOUNDARY.search(text, boundary.end())
+        end = boundary.start() + 1 if boundary is not None else None
+        at = _skip(text, _one(apart, text, at, end))
+    return apart
+
+
+def _one(apart: Apart, text: str, at: int, end: int | None) -> int:
+    """Read the event at a place; `end` is where a boundary says that it ends. The place after it."""
+    if end is not None and _typed(apart, text[at:end]):
+        return end
+    try:
+        item, after = _LENIENT.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        following = _skip(text, after)
+        if following == len(text) or text[after:following].count(",") or text[following] == "]":
+            apart.take([item])
+            apart.mended += not _strict(text[at:after])
+            return after
+    if end is not None:
+        return _mended(apart, text, at, end) or _lost(apart, end)
+    for place, found in enumerate(_CLOSES.finditer(text, at)):
+        after = _mended(apart, text, at, found.start() + 1)
+        if after or place == _CLOSINGS:
+            return after or _lost(apart, len(text))
+    return _mended(apart, text, at, len(text)) or _lost(apart, len(text))
+
+
+def _typed(apart: Apart, piece: str) -> bool:
+    try:
+        raw = piece.encode()
+        event, length = _EVENT.decode(raw), _LENGTH.decode(raw)
+    except _BROKEN:
+        return False
+    apart.events.append(event)
+    apart.lengths.append(bytes(length.dur))
+    return True
+
+
+def _strict(piece: str) -> bool:
+    try:
+        msgspec.json.decode(piece.encode())
+    except _BROKEN:
+        return False
+    return True
+
+
+def _mended(apart: Apart, text: str, at: int, end: int) -> int:
+    """Read a broken piece, mended in one way after the other; 0 where nothing helps."""
+    if end - at > _LONG:
+        return 0
+    piece = text[at:end]
+    named = _NAME.sub(lambda found: found[1] + _BARE_QUOTE.sub(r"\\\"", found[2]) + found[3], piece, count=1)
+    for attempt in (named, _valued(named), _valued(_quoted(piece))):
+        try:
+            item, after = _LENIENT.raw_decode(attempt)
+        except (ValueError, RecursionError):
+            continue
+        if not attempt[after:].strip(_SPACE) and isinstance(item, dict):
+            apart.take([item])
+            apart.mended += 1
+            return end
+    return 0
+
+
+def _valued(piece: str) -> str:
+    """Commas with nothing after them, and values that are no JSON: `inf`, `N/A`, or none at all."""
+    return _NO_VALUE.sub(r"\1 null\2", _LAST_COMMA.sub(r"\1", piece))
+
+
+def _quoted(piece: str) -> str:
+    """With every quote escaped that neither opens nor closes a text: no bracket, colon or comma stands beside it."""
+    out = []
+    for place, sign in enumerate(piece):
+        if (
+            sign == '"'
+            and piece[max(place - 64, 0) : place].rstrip()[-1:] not in _OPENERS
+            and piece[place + 1 : place + 65].lstrip()[:1] not in _CLOSERS
+        ):
+            out.append("\\")
+        out.append(sign)
+    return "".join(out)
+
+
+def _lost(apart: Apart, end: int) -> int:
+    apart.lost += 1
+    return end
+
+
+def _event(item: dict[str, Any]) -> Event:
+    given = item.get("args")
+    args = given if isinstance(given, dict) else {}
+    start = _number(item.get("ts"))
+    ph, cat, name, pid, tid = (_scalar(item.get(key)) for key in ("ph", "cat", "name", "pid", "tid"))
+    return Event(
+        *(ph, cat, name, pid, tid),
+        ts=msgspec.Raw(_digits(start)) if start is not None else NO_TIME,
+        args=Args(*(_scalar(args.get(key)) for key in Args.__struct_encode_fields__)),
+    )
+
+
+def _scalar(value: object) -> Scalar:
+    if isinstance(value, str):
+        return _readable(value)
+    if isinstance(value, Decimal):
+        return float(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _readable(text: str) -> str:
+    """With the bytes that are no UTF-8, and halves of surrogate pairs, replaced."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _number(value: Any) -> int | float | Decimal | None:
+    return value if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else None
+
+
+def _digits(number: int | float | Decimal) -> bytes:
+    try:
+        return str(number).encode()
+    except ValueError:  # an integer of thousands of digits
+        return b"overlong"
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at

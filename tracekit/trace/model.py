@@ -1,0 +1,124 @@
+"""Trace: what happened, as tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.intervals import Ints
+from tracekit.trace.cache import Entry
+from tracekit.trace.columns import codes, labels, values
+from tracekit.trace.convert import Watch
+from tracekit.trace.health import Health, examine
+from tracekit.trace.links import Links, link
+from tracekit.trace.loss import first_loss
+from tracekit.trace.roles import PYTHON, Roles, assign
+from tracekit.trace.steps import StepTable, find_steps
+from tracekit.trace.threads import Threads, find_threads
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One profiler trace, read. Times are int64 ns on the trace's clock; `schema.py` describes the tables."""
+
+    path: Path
+    read_events: Callable[[], pa.Table]
+    tracks: pa.Table
+    meta: dict[str, Any]
+    lost: int = 0  # events that could not be read
+    mended: int = 0  # events read although their JSON is broken
+    cut_short: str | None = None  # why the file ends before its events do
+    damage: str | None = None  # what is wrong with the archive it is packed in
+    header_lost: bool = False  # the keys before the events were too long to keep
+    entry: Entry | None = None  # where the cache keeps it and what is worked out from it
+
+    @staticmethod
+    def load(
+        path: str | Path, use_cache: bool | None = None, workers: int | None = None, watch: Watch | None = None
+    ) -> "Trace":
+        """Read a Kineto trace of any torch version, packed or not. Raises a TracekitError that says what to do."""
+        from tracekit.trace.load import load
+
+        return load(Path(path), use_cache, workers, watch)
+
+    @cached_property
+    def events(self) -> pa.Table:
+        """The duration events; from the cache only when they are needed."""
+        return self.read_events()
+
+    @cached_property
+    def ts_ns(self) -> Ints:
+        """Start of each event."""
+        return values(self.events["ts_ns"])
+
+    @cached_property
+    def end_ns(self) -> Ints:
+        """End of each event."""
+        return self.ts_ns + values(self.events["dur_ns"])
+
+    @cached_property
+    def track(self) -> Ints:
+        """Row in `tracks` of each event."""
+        return values(self.events["track"])
+
+    @cached_property
+    def correlation(self) -> Ints:
+        """Correlation id of each event, 0 for none."""
+        return values(self.events["correlation"])
+
+    @cached_property
+    def name_codes(self) -> Ints:
+        """For each event the index of its name in `names`."""
+        return codes(self.events["name"])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The distinct names."""
+        return labels(self.events["name"])
+
+    @cached_property
+    def roles(self) -> Roles:
+        """What each event is."""
+        return assign(self)
+
+    @cached_property
+    def threads(self) -> Threads:
+        """The thread that drives the training, and those that help it."""
+        return find_threads(self)
+
+    @cached_property
+    def links(self) -> Links:
+        """Which runtime call submitted which GPU activity, inside which operator."""
+        return link(self)
+
+    @cached_property
+    def steps(self) -> StepTable:
+        """When each step was issued, began and was done."""
+        return find_steps(self)
+
+    @cached_property
+    def health(self) -> list[Health]:
+        """What limits the answers this trace can give."""
+        return examine(self)
+
+    @cached_property
+    def device(self) -> str:
+        """`gpu` where the trace holds GPU activity, else `cpu`."""
+        return "gpu" if self.roles.gpu.any() else "cpu"
+
+    @cached_property
+    def has_stacks(self) -> bool:
+        """Whether the trace holds Python frames."""
+        return bool((self.roles.kind == PYTHON).any())
+
+    @cached_property
+    def lost_from_ns(self) -> int | None:
+        """From when on something may be missing, in a file that was cut; None in a whole one."""
+        return first_loss(self)
+
+    def know(self, **properties: object) -> None:
+        """Take for granted what was worked out from this very trace before."""
+        vars(self).update(properties)

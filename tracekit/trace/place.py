@@ -1,0 +1,78 @@
+"""Where a trace is: a file, standard input, a pipe, a folder of traces, an address. All become files on this disk."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from tracekit.errors import DirectoryGivenError, SourceUnavailableError, UnreadableFileError
+from tracekit.trace.workspace import workspace
+
+STDIN = "-"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}", re.IGNORECASE)  # Path makes one slash of two
+_TRACE = re.compile(r".*\.json(?:\.gz|\.zst|\.tmp)*", re.IGNORECASE)
+
+
+def is_address(path: Path) -> bool:
+    """Whether it names something on another machine, as s3://bucket/trace.json.gz does."""
+    return _ADDRESS.match(str(path)) is not None
+
+
+@contextmanager
+def local(path: Path, home: Path) -> Iterator[Path]:
+    """The trace as a regular file, copied first where it is none: it is read more than once. Raises TracekitError."""
+    if str(path) == STDIN:
+        with _spooled(path, sys.stdin.buffer, home) as file:
+            yield file
+    elif is_address(path):
+        with _fetched(path) as stream, _spooled(path, stream, home) as file:
+            yield file
+    elif path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("rb") as stream, _spooled(path, stream, home) as file:
+            yield file
+    else:
+        yield path
+
+
+def traces_in(folder: Path) -> list[Path]:
+    """The traces of a folder, by name. Raises DirectoryGivenError where it holds none."""
+    try:
+        found = sorted(path for path in folder.iterdir() if path.is_file() and _TRACE.fullmatch(path.name))
+    except OSError as error:
+        raise UnreadableFileError(folder, error.strerror or str(error)) from None
+    whole = {path.name for path in found}
+    found = [path for path in found if not (path.suffix == ".tmp" and path.stem in whole)]
+    if not found:
+        raise DirectoryGivenError(folder)
+    return found
+
+
+@contextmanager
+def _spooled(path: Path, stream: IO[bytes], home: Path) -> Iterator[Path]:
+    with workspace(home) as folder:
+        if folder is None:
+            raise UnreadableFileError(path, "there is no place to keep it while it is read")
+        file = folder / "spooled"
+        try:
+            with file.open("wb") as out:
+                shutil.copyfileobj(stream, out, 1 << 20)
+        except OSError as error:
+            raise UnreadableFileError(path, error.strerror or str(error)) from None
+        yield file
+
+
+@contextmanager
+def _fetched(path: Path) -> Iterator[IO[bytes]]:
+    address = re.sub(r":/+", "://", str(path), count=1)
+    try:
+        import fsspec
+    except ImportError:
+        raise SourceUnavailableError(address, "that needs fsspec: pip install fsspec") from None
+    try:
+        with fsspec.open(address, "rb") as stream:
+            yield stream
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        raise SourceUnavailableError(address, (str(error) or type(error).__name__).splitlines()[0]) from None

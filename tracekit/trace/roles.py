@@ -1,0 +1,171 @@
+"""What each event is: a kernel, a launch call, a sync call, a compile span, … told by category and name alone.
+
+The names below are the definition; a role is one entry. GPU time is never taken from a stream number or a name.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tracekit.intervals import Bools
+from tracekit.trace.columns import codes, labels
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+KERNEL, COPY, SET, RUNTIME, OPERATOR, USER, PYTHON, OVERHEAD, OTHER_DEVICE, OTHER = range(10)
+_KINDS = {
+    "kernel": KERNEL,
+    "gpu_memcpy": COPY,
+    "gpu_memset": SET,
+    **dict.fromkeys(
+        ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "hip_runtime", "privateuse1_runtime"), RUNTIME
+    ),
+    "cpu_op": OPERATOR,
+    "user_annotation": USER,
+    "python_function": PYTHON,
+    "overhead": OVERHEAD,
+    "mtia_ccp_events": OTHER_DEVICE,
+    "hpu_op": OTHER_DEVICE,
+}
+
+_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
+
+LAUNCH = re.compile(
+    r"(?:cuda|hip|cu)(?:LaunchKernel.*|LaunchCooperativeKernel.*|GraphLaunch|Memcpy.*Async|Memset.*)"
+    r"|hip(?:ExtLaunchKernel|ExtModuleLaunchKernel|ModuleLaunchKernel|LaunchByPtr)",
+    re.DOTALL,
+)
+GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu)GraphLaunch")
+ASYNC_COPY = re.compile(r"(?:cuda|hip|cu)Memcpy.*Async", re.DOTALL)
+SYNC = re.compile(
+    r"(?:cuda|hip)(?:(?:Stream|Device|Event)Synchronize|Memcpy(?:2D|3D)?(?:(?:To|From)(?:Symbol|Array))?|MemcpyPeer)"
+    r"|hipMemcpy(?:HtoD|DtoH|DtoD|WithStream)"
+    r"|cu(?:Stream|Ctx|Event)Synchronize|cuMemcpy(?:HtoD|DtoH|DtoD|2D|3D|Peer)?"
+)
+ALLOC = re.compile(
+    r"(?:cuda|hip)(?:Malloc(?:Async|Managed|Host|FromPoolAsync)?|Free(?:Async|Host)?|Host(?:Alloc|Register|Unregister))"
+    r"|cuMem(?:Alloc|Free|Create|Map|Unmap|Release|SetAccess|Address).*",
+    re.DOTALL,
+)
+ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).*", re.DOTALL)
+STEP = re.compile(r"ProfilerStep#(\d+)")
+DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
+COMPILE = re.compile(
+    r"dynamo|entire_frame_compile|entire_backward_compile|CachingAutotuner\.benchmark_all_configs"
+    r"|CUDAGraphNode\.record|cudagraphify\.get_container|.* \(dynamo_timed\)",
+    re.DOTALL,
+)
+GUARDS = re.compile(r"TorchDynamo Cache Lookup")
+COMPILED_CODE = re.compile(r"(?:## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
+INDUCTOR_FRAME = re.compile(r".*torchinductor.*", re.DOTALL)
+BACKWARD_FRAME = re.compile(r"<built-in method run_backward.*", re.DOTALL)
+BACKWARD_NODE = re.compile(r"autograd::engine::evaluate_function.*", re.DOTALL)
+COMMUNICATION = re.compile(r"(?:nccl|rccl|oneccl).*", re.DOTALL | re.IGNORECASE)
+MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loading")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """For each event whether it has a role; every array is as long as the events table."""
+
+    kind: NDArray[np.int8]
+    _named: Callable[[re.Pattern[str]], Bools]
+
+    def named(self, pattern: re.Pattern[str], runtime: bool = False) -> Bools:
+        """The events whose whole name fits; of a runtime call's name, version suffixes are left out."""
+        if runtime:
+            return self._named(re.compile(f"(?:{pattern.pattern})(?:_v\\d+|_ptsz|_ptds)*", pattern.flags))
+        return self._named(pattern)
+
+    @cached_property
+    def gpu(self) -> Bools:
+        """GPU activity: kernels, copies, sets."""
+        found: Bools = self.kind <= SET
+        return found
+
+    @cached_property
+    def communication(self) -> Bools:
+        """Kernels that talk to other GPUs."""
+        found: Bools = (self.kind == KERNEL) & self.named(COMMUNICATION)
+        return found
+
+    @cached_property
+    def runtime(self) -> Bools:
+        """Calls of the runtime or the driver."""
+        found: Bools = self.kind == RUNTIME
+        return found
+
+    @cached_property
+    def annotation(self) -> Bools:
+        """Spans that somebody named, which do no work of their own."""
+        found: Bools = (self.kind == USER) | ((self.kind == OPERATOR) & self.named(ANNOTATION))
+        return found
+
+    @cached_property
+    def host(self) -> Bools:
+        """Everything that happens on a host thread."""
+        found: Bools = (self.kind >= RUNTIME) & (self.kind <= PYTHON)
+        return found
+
+    @cached_property
+    def launch(self) -> Bools:
+        """Runtime calls that submit work."""
+        return self.runtime & self.named(LAUNCH, runtime=True)
+
+    @cached_property
+    def sync_by_name(self) -> Bools:
+        """Runtime calls that block by what they are; blocking copies come on top, in `links`."""
+        return self.runtime & self.named(SYNC, runtime=True)
+
+    @cached_property
+    def alloc(self) -> Bools:
+        """Runtime calls of the allocator."""
+        return self.runtime & self.named(ALLOC, runtime=True)
+
+    @cached_property
+    def step(self) -> Bools:
+        """`ProfilerStep#N` annotations."""
+        return self.annotation & self.named(STEP)
+
+    @cached_property
+    def compile_span(self) -> Bools:
+        """Spans inside which something is compiled."""
+        found: Bools = ((self.kind == OPERATOR) | (self.kind == USER)) & self.named(COMPILE)
+        return found
+
+    @cached_property
+    def backward_node(self) -> Bools:
+        """The autograd engine evaluating a node."""
+        return self.host & self.named(BACKWARD_NODE)
+
+
+def assign(trace: "Trace") -> Roles:
+    """The roles of every event of a trace."""
+    kinds = _per_label(trace.events, "cat", lambda cat: _KINDS.get(cat, OTHER))
+    names, name_codes = trace.names, trace.name_codes
+    known: dict[re.Pattern[str], Bools] = {}  # by name, not by event: 1 ns an event to spread, 1 byte to keep
+
+    def named(pattern: re.Pattern[str]) -> Bools:
+        if pattern not in known:
+            known[pattern] = np.fromiter((pattern.fullmatch(name) is not None for name in names), bool, len(names))
+        spread: Bools = known[pattern][name_codes] if len(names) else np.zeros(len(name_codes), bool)
+        return spread
+
+    return Roles(kinds, named)
+
+
+def bare(name: str) -> str:
+    """A runtime call's name without version suffixes."""
+    return _SUFFIX.sub("", name)
+
+
+def _per_label(events: pa.Table, column: str, rule: Callable[[str], int]) -> NDArray[np.int8]:
+    numbers = np.array([rule(label) for label in labels(events[column])], np.int8)
+    return numbers[codes(events[column])] if len(events) else np.zeros(0, np.int8)

@@ -1,0 +1,63 @@
+"""The tables of a trace, a comment for each column.
+
+Times are int64 nanoseconds on the trace's own clock (`ts_ns`), exact to the decimal text of the file.
+"""
+
+import pyarrow as pa
+
+
+def column(name: str, kind: pa.DataType, comment: str, unit: str = "") -> pa.Field:
+    """A field whose meaning and unit travel with it, into Parquet too."""
+    return pa.field(name, kind, metadata={"comment": comment, "unit": unit})
+
+
+LABEL = pa.dictionary(pa.int32(), pa.string())  # text that repeats: names, categories, buckets
+
+EVENTS = pa.schema(
+    [
+        column("ts_ns", pa.int64(), "start", "ns"),
+        column("dur_ns", pa.int64(), "duration; a missing or negative one is 0", "ns"),
+        column("cat", LABEL, "category in today's spelling: cpu_op, cuda_runtime, kernel, …"),
+        column("name", LABEL, "name as written"),
+        column("track", pa.int32(), "row of the tracks table: the thread or the stream it ran on"),
+        column("correlation", pa.int64(), "ties a runtime call to its GPU activities; null where it ties nothing"),
+        column("external_id", pa.int64(), "the profiler's id of the operator an event belongs to"),
+        column("stream", pa.int64(), "GPU stream, as its args say"),
+        column("bytes", pa.int64(), "bytes moved by a copy or a memset", "B"),
+        column("sequence", pa.int64(), "autograd sequence number: ties a forward to its backward operator"),
+        column("python_id", pa.int64(), "id of a Python frame"),
+        column("python_parent_id", pa.int64(), "id of the frame that called it"),
+    ]
+)
+
+# The same columns while a trace is being read: text as numbers, which mean something in the part they stand in.
+CODED = pa.schema([pa.field(f.name, pa.int32() if f.type == LABEL else f.type) for f in EVENTS])
+
+TRACKS = pa.schema(
+    [
+        column("track", pa.int32(), "row number"),
+        column("pid", pa.string(), "process, or device on GPU rows, as text"),
+        column("tid", pa.string(), "thread, or stream on GPU rows, as text"),
+        column("process", pa.string(), "process name, where the trace names it"),
+        column("thread", pa.string(), "thread name, where the trace names it"),
+    ]
+)
+
+# How older versions of the profiler spelled the categories, in lower case.
+ALIASES = {
+    "operator": "cpu_op",
+    "runtime": "cuda_runtime",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+    "user": "gpu_user_annotation",
+}
+# Files of 2019 have no categories; the process tells what an event is.
+CATEGORY_BY_PID = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
+
+
+def category(cat: object, pid: object) -> str:
+    """The category of an event in today's spelling."""
+    if cat is None:
+        return CATEGORY_BY_PID.get(str(pid), "")
+    lowered = str(cat).lower()
+    return ALIASES.get(lowered, lowered)

@@ -1,0 +1,93 @@
+"""Coded batches of one process, chunk by chunk: in memory while they are few, then in an Arrow file."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.trace.decode import Decoder
+from tracekit.trace.schema import CODED
+
+FEW = 32  # batches kept in memory: 64 MiB of trace
+
+
+class Shelf:
+    """Takes batches and gives them back by number. Raises OSError where its file cannot be written."""
+
+    def __init__(self, path: Path | None, few: int = FEW) -> None:
+        self._path = path
+        self._few = few if path is not None else None
+        self._near: list[pa.RecordBatch] = []
+        self._writer: Any = pa.ipc.new_file(str(path), CODED) if path is not None and not few else None
+        self._far: Any = None
+
+    @staticmethod
+    def left(path: Path) -> "Shelf":
+        """What another process put into its file."""
+        shelf = Shelf(None)
+        shelf._far = pa.ipc.open_file(pa.OSFile(str(path)))
+        return shelf
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Put the next batch there."""
+        if self._few is None or len(self._near) < self._few:
+            self._near.append(batch)
+            return
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(str(self._path), CODED)
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """No more will come."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            self._far = pa.ipc.open_file(pa.OSFile(str(self._path)))  # not mapped: each batch is needed once
+
+    def __getitem__(self, number: int) -> pa.RecordBatch:
+        if number < len(self._near):
+            return self._near[number]
+        return self._far.get_batch(number - len(self._near))
+
+    def __len__(self) -> int:
+        return len(self._near) + (self._far.num_record_batches if self._far is not None else 0)
+
+
+@dataclass
+class Part:
+    """What one process made of its chunks: batches, and what their codes stand for."""
+
+    shelf: Shelf
+    categories: list[Any] = field(default_factory=list)
+    names: list[Any] = field(default_factory=list)
+    tracks: list[Any] = field(default_factory=list)  # [pid, tid]
+    labels: list[Any] = field(default_factory=list)  # [what, pid, tid, label]
+    events: int = 0
+    lost: int = 0
+    mended: int = 0
+
+    @staticmethod
+    def of(shelf: Shelf, decoder: Decoder) -> "Part":
+        """The share of the process that this runs in."""
+        return Part(
+            shelf,
+            list(decoder.categories),
+            list(decoder.names),
+            [list(pair) for pair in decoder.tracks],
+            [[*key, label] for key, label in decoder.labels.items()],
+            decoder.events,
+            decoder.lost,
+            decoder.mended,
+        )
+
+    def write(self, path: Path) -> None:
+        """Everything but the batches, as JSON."""
+        told = {name: value for name, value in vars(self).items() if name != "shelf"}
+        path.write_text(json.dumps(told))
+
+    @staticmethod
+    def read(path: Path, batches: Path) -> "Part":
+        """The share of another process. Raises OSError and ValueError where it left none."""
+        return Part(Shelf.left(batches), **json.loads(path.read_text()))

@@ -1,0 +1,203 @@
+"""A path, opened as a stream of plain bytes, whatever it was packed with; damage ends it, and raises nothing."""
+
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tracekit.errors import BombError, DirectoryGivenError, NoSuchFileError, UnreadableFileError
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PIECE = 256 << 10  # bytes decompressed at a time: they stay in the processor's cache
+_SIP = 16 << 10  # packed bytes taken at a time near damage
+_RATIO, _ALWAYS = 250, 4 << 30  # traces shrink 10 to 40 times, bombs 1000 times; 4 GiB are never refused
+LIMIT = "TRACEKIT_MAX_BYTES"
+
+
+class Damaged(Exception):  # noqa: N818 - a condition, not a failure: it never leaves this module
+    """An archive that cannot be read on."""
+
+
+class Source(AbstractContextManager["Source"]):
+    """Plain bytes, taken with `readinto`. `damage` says why they end early, if they do."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = _opened(path)
+        self.size = os.fstat(self._file.fileno()).st_size  # of the file, in bytes as packed
+        self._unpack = _unpacker(self._file)
+        self._pieces = self._unpack(self._file)
+        self._rest = memoryview(b"")
+        self._limit = int(os.environ.get(LIMIT) or max(_ALWAYS, _RATIO * self.size))
+        self._delivered = 0
+        self._rescued = False
+        self.damage: str | None = None
+
+    @property
+    def packed(self) -> bool:
+        """Whether the file is an archive."""
+        return self._unpack is not _plain
+
+    @property
+    def position(self) -> int:
+        """How much of the file has been read, in bytes as packed."""
+        return os.lseek(self._file.fileno(), 0, os.SEEK_CUR)
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill the view, as far as the stream goes; less than all of it only at the end. Raises BombError."""
+        filled = 0
+        while filled < len(view):
+            if not len(self._rest):
+                self._rest = memoryview(self._next())
+                if not len(self._rest):
+                    break
+            count = min(len(self._rest), len(view) - filled)
+            view[filled : filled + count] = self._rest[:count]
+            self._rest = self._rest[count:]
+            filled += count
+        return filled
+
+    def _next(self) -> bytes:
+        try:
+            piece = next(self._pieces, b"")
+        except Damaged as damage:
+            if self._rescued:
+                return b""
+            self._rescued, self.damage = True, str(damage)
+            self._pieces = self._sip()
+            piece = next(self._pieces, b"")
+        except OSError as error:
+            self.damage, piece = error.strerror or str(error), b""
+        self._delivered += len(piece)
+        if self._delivered > self._limit:
+            raise BombError(self._path, self.size, self._limit, LIMIT)
+        return piece
+
+    def _sip(self) -> Iterator[bytes]:
+        """What the archive still gives after what was delivered, read byte by byte up to the damage."""
+        skip = self._delivered
+        self._file.seek(0)
+        try:
+            for piece in _SIPPED[self._unpack](self._file):
+                if len(piece) > skip:
+                    yield piece[skip:]
+                skip = max(skip - len(piece), 0)
+        except (Damaged, OSError):
+            return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+
+def _opened(path: Path) -> FileIO:
+    try:
+        return path.open("rb", buffering=0)
+    except FileNotFoundError:
+        raise NoSuchFileError(path) from None
+    except IsADirectoryError:
+        raise DirectoryGivenError(path) from None
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(path, getattr(error, "strerror", None) or str(error)) from None
+
+
+Unpack = Callable[[FileIO], Iterator[bytes]]
+
+
+def _unpacker(file: FileIO) -> Unpack:
+    try:
+        magic = file.read(4)
+        file.seek(0)
+    except OSError:
+        return _plain
+    return _gunzip if magic[:2] == _GZIP else _unzstd if magic == _ZSTD else _plain
+
+
+def _plain(file: FileIO) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _gunzip(file: FileIO) -> Iterator[bytes]:
+    """One gzip member after another, by igzip: three times as fast as zlib."""
+    from isal import igzip_lib
+
+    broken: Any = (igzip_lib.IsalError, EOFError, ValueError)
+    data = b""
+    while data := data.lstrip(b"\0") or file.read(_PIECE):
+        if data.strip(b"\0")[:2] not in (_GZIP, b"\x1f"):
+            if data.strip(b"\0"):
+                return  # what trails an archive and is none: gzip ignores it as well
+            continue
+        member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        while not member.eof:
+            if member.needs_input and not data:
+                data = file.read(_PIECE)
+                if not data:
+                    raise Damaged("the archive ends early")
+            try:
+                piece = member.decompress(data, _PIECE)
+            except broken as error:
+                raise Damaged(f"the archive is damaged: {error}") from None
+            data = b""
+            yield piece
+        data = member.unused_data
+
+
+def _gunzip_sips(file: FileIO) -> Iterator[bytes]:
+    """The same by zlib, whose state can be copied: the piece with the damage in it is taken byte by byte."""
+    member = zlib.decompressobj(31)
+    while data := file.read(_SIP):
+        while data:
+            before = member.copy()
+            try:
+                piece = member.decompress(data)
+            except zlib.error:
+                yield from _to_the_byte(before, data)
+                return
+            yield piece
+            data = member.unused_data.lstrip(b"\0")
+            if member.eof:
+                member = zlib.decompressobj(31)
+
+
+def _to_the_byte(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    for place in range(len(data)):
+        try:
+            piece = member.decompress(data[place : place + 1])
+        except zlib.error:
+            return
+        yield piece
+        if member.eof:
+            member = zlib.decompressobj(31)
+
+
+def _unzstd(file: FileIO) -> Iterator[bytes]:
+    yield from _zstd_reads(file, _PIECE)
+
+
+def _unzstd_sips(file: FileIO) -> Iterator[bytes]:
+    yield from _zstd_reads(file, 1)
+
+
+def _zstd_reads(file: FileIO, count: int) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    own = open(file.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - Arrow closes what it is given
+    stream = pa.CompressedInputStream(pa.PythonFile(own, "r"), "zstd")
+    try:
+        while piece := stream.read(count):
+            yield bytes(piece)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise Damaged(f"the archive is damaged: {str(error).splitlines()[0]}") from None
+
+
+_SIPPED: dict[Unpack, Unpack] = {_gunzip: _gunzip_sips, _unzstd: _unzstd_sips}

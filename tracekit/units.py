@@ -1,0 +1,67 @@
+"""ns → "1.24 ms"; bytes; percent. The only formatter of quantities, so that every face writes a number alike."""
+
+_STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+
+
+def duration(ns: float | None, signed: bool = False, like: float | None = None) -> str:
+    """Three significant digits with a unit: `950 ns`, `1.24 ms`, `21.8 s`; `−0.77 ms` when `signed`; `–` for None.
+
+    `like` lends its unit, so that the quantities of one sentence read alike: 28 µs beside 2.58 ms is `0.03 ms`.
+    """
+    if ns is None:
+        return "–"
+    size = abs(ns)
+    for scale, unit in _STEPS:
+        # 999.6 µs reads 1.00 ms: choose the unit by what would be printed, not by what is.
+        if (size if like is None else abs(like)) >= scale * 0.9995:
+            return f"{_sign(ns, signed)}{_digits(size / scale)} {unit}"
+    return f"{_sign(ns, signed)}{size:.0f} ns"
+
+
+def thousandths(number: int, signed: bool = False) -> str:
+    """A count of thousandths of some unit, for columns that are read downwards: 1240 is `1.240`."""
+    return f"{_sign(number, signed)}{abs(number) // 1000:,}.{abs(number) % 1000:03d}"
+
+
+def exact(ns: int) -> str:
+    """Every nanosecond, as the trace has it: `7,574.738 µs`."""
+    return f"{_sign(ns, False)}{abs(ns) // 1000:,}.{abs(ns) % 1000:03d} µs"
+
+
+def percent(share: float | None) -> str:
+    """`0.471` → `47.1 %`; a share that is not nothing never reads 0."""
+    if share is None:
+        return "–"
+    if 0 < abs(share) < 0.0005:
+        return "<0.1 %"
+    return f"{share * 100:.1f} %"
+
+
+def ratio(value: float) -> str:
+    """`2.83` → `2.8 ×`, `1.31` → `1.31 ×`: two decimals below 2, where they matter."""
+    return f"{value:.2f} ×" if value < 2 else f"{value:.1f} ×" if value < 100 else f"{value:,.0f} ×"
+
+
+def size(count: float | None) -> str:
+    """Bytes in binary steps: `17.3 MiB`."""
+    if count is None:
+        return "–"
+    for scale, unit in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if abs(count) >= scale:
+            return f"{_digits(count / scale)} {unit}"
+    return f"{count:.0f} B"
+
+
+def count(number: float | None) -> str:
+    """Grouped by thousands; a mean keeps one decimal."""
+    if number is None:
+        return "–"
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
+
+
+def _sign(value: float, signed: bool) -> str:
+    return "−" if value < 0 else "+" if signed and value > 0 else ""

@@ -1,0 +1,185 @@
+"""What was compiled, recompiled or recorded while the steps ran, and what did it cost?"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.analyses import Answer, analysis
+from tracekit.intervals import Ints
+from tracekit.profile import Profile
+from tracekit.run import Compile
+from tracekit.trace import Trace
+from tracekit.trace.enclosing import enclosing, labels
+from tracekit.trace.schema import LABEL, column
+from tracekit.units import count, duration
+
+Kind = Literal["first", "recompile", "backward", "cudagraph", "autotune", "unknown"]
+
+SPANS = pa.schema(
+    [
+        column("trace", LABEL, "cold or steady; null where it was compiled between the traces"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
+        column("id", pa.string(), "compile id, frame/attempt; null where the trace does not say"),
+        column("kind", LABEL, "first, recompile, backward, cudagraph, autotune or unknown"),
+        column("dur_ns", pa.int64(), "duration", "ns"),
+        column("reason", pa.string(), "why, in the compiler's own words; known for a run only"),
+        column("guard", pa.string(), "the guard that failed; known for a run only"),
+        column("code", pa.string(), "your function; known for a run only"),
+        column("failed", pa.string(), "why no code came of it; known for a run only"),
+        column("start_ns", pa.int64(), "start, on the trace's clock; null where it is in no trace", "clock"),
+        column("span", LABEL, "name of the outermost compile span"),
+        column("thread", LABEL, "thread it ran on"),
+        column("event", pa.int64(), "row of the events table of that trace; null where it is in none"),
+    ]
+)
+_DATA = re.compile(r"(.*)_data: .*?compile_id=(\S+)", re.DOTALL)
+_REGION = re.compile(r"Torch-Compiled Region: (\S+)")
+_SPECIAL: dict[str, Kind] = {
+    "entire_backward_compile": "backward",
+    "backward._backward_impl (dynamo_timed)": "backward",
+    "CachingAutotuner.benchmark_all_configs": "autotune",
+    "CUDAGraphNode.record": "cudagraph",
+    "cudagraphify.get_container": "cudagraph",
+}
+
+
+@analysis("compiles", rank=50)
+def answer(profile: Profile) -> Answer:
+    """One row per compile span that lies in no other, and per entry of the run's ledger that is in no trace."""
+    traces = [("steady", profile.trace)]
+    if profile.cold is not None:
+        traces.insert(0, ("cold", profile.cold.trace))
+    ledger = list(profile.variant.ledger.compiles) if profile.variant is not None else []
+    rows = [row for which, trace in traces for row in _spans(which, trace, ledger)]
+    rows += [_unseen(entry) for entry in ledger]
+    found = pa.Table.from_pylist(rows, schema=SPANS)
+    return Answer("compiles", "Compilations", _sentence(profile, found), found, found)
+
+
+def _spans(which: str, trace: Trace, ledger: list[Compile]) -> Iterator[dict[str, object]]:
+    """The rows of one trace; what the ledger knows of a span is taken out of it."""
+    spans = outermost(trace)
+    ids = compile_ids(trace, spans)
+    steps = trace.steps.of(trace.ts_ns[spans]).tolist()
+    base = int(trace.meta.get("baseTimeNanoseconds") or 0)
+    tids = trace.tracks["tid"].to_pylist()
+    for row, own, name, step in zip(spans.tolist(), ids, labels(trace, spans), steps, strict=True):
+        start, end = int(trace.ts_ns[row]), int(trace.end_ns[row])
+        kind = kind_of(name or "", own)
+        entry = _taken(ledger, own, kind, base + start, base + end)
+        yield {
+            "trace": which,
+            "step": trace.steps.number[step] if step >= 0 else None,
+            "id": own,
+            "kind": kind if kind != "unknown" or entry is None else entry.kind,
+            "dur_ns": end - start,
+            **_told(entry),
+            "start_ns": start,
+            "span": name,
+            "thread": tids[int(trace.track[row])],
+            "event": row,
+        }
+
+
+def _taken(ledger: list[Compile], own: str | None, kind: Kind, start: int, end: int) -> Compile | None:
+    """The ledger's entry of a span: the same id, backward or not, at the same time on the same clock."""
+    for place, entry in enumerate(ledger):
+        same = entry.id == own and (entry.kind == "backward") == (kind == "backward")
+        if same and entry.start_ns < end and start < entry.end_ns:
+            return ledger.pop(place)
+    return None
+
+
+def _told(entry: Compile | None) -> dict[str, object]:
+    if entry is None:
+        return {}
+    return {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
+
+
+def _unseen(entry: Compile) -> dict[str, object]:
+    return {
+        "step": entry.step,
+        "id": entry.id,
+        "kind": entry.kind,
+        "dur_ns": entry.end_ns - entry.start_ns,
+        **_told(entry),
+        "thread": str(entry.thread),
+    }
+
+
+def outermost(trace: Trace) -> Ints:
+    """The compile spans of the main thread's process that lie in no other of their thread, by start."""
+    spans = np.flatnonzero(trace.roles.compile_span & trace.threads.process)
+    kept: list[int] = []
+    for track in np.unique(trace.track[spans]):
+        own = spans[trace.track[spans] == track]
+        own = own[np.lexsort((-trace.end_ns[own], trace.ts_ns[own]))]
+        reach = np.maximum.accumulate(trace.end_ns[own])
+        free = np.concatenate(([True], trace.ts_ns[own][1:] >= reach[:-1])) if len(own) else np.zeros(0, bool)
+        kept += own[free].tolist()
+    rows = np.array(kept, np.int64)
+    return rows[np.lexsort((rows, trace.ts_ns[rows]))]
+
+
+def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
+    """The id of each outermost span: its first marker's (2.11 and later), else that of the region it led to."""
+    mask = np.zeros(len(trace.events), bool)
+    mask[spans] = True
+    found: dict[int, str] = {}
+    for row, around, (about, own) in _named(trace, _DATA, mask):
+        name = trace.names[trace.name_codes[around]] if around >= 0 else ""
+        if about == name and own != "None":
+            found.setdefault(around, own)
+        del row
+    regions = [(int(trace.track[row]), int(trace.ts_ns[row]), own) for row, _, (own,) in _named(trace, _REGION, mask)]
+    for span in spans.tolist():
+        if span in found or trace.names[trace.name_codes[span]] in _SPECIAL:
+            continue
+        track, end = int(trace.track[span]), int(trace.end_ns[span])
+        following = next((own for where, start, own in regions if where == track and start >= end), None)
+        if following is not None:
+            found[span] = following
+    return [found.get(span) for span in spans.tolist()]
+
+
+def _named(trace: Trace, pattern: re.Pattern[str], mask: np.ndarray) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Events whose name fits, by time: row, the span around it, and what the pattern caught."""
+    rows = np.flatnonzero(trace.roles.host & trace.roles.named(pattern))
+    rows = rows[np.argsort(trace.ts_ns[rows], kind="stable")]
+    around = enclosing(trace, rows, mask)
+    result = []
+    for row, span, name in zip(rows.tolist(), around.tolist(), labels(trace, rows), strict=True):
+        caught = pattern.fullmatch(name or "")
+        if caught is not None:
+            result.append((row, span, caught.groups()))
+    return result
+
+
+def kind_of(name: str, own: str | None) -> Kind:
+    """First compile, recompile (a later attempt at the same frame), or something that is neither."""
+    if name in _SPECIAL:
+        return _SPECIAL[name]
+    attempt = own.rsplit("/", 1)[-1] if own else None
+    if attempt is None or not attempt.isdigit():
+        return "unknown"
+    return "first" if attempt == "0" else "recompile"
+
+
+def _sentence(profile: Profile, found: pa.Table) -> str:
+    if not len(found):
+        return "Nothing is compiled in this trace." if profile.variant is None else "Nothing is compiled in this run."
+    kinds = found["kind"].to_pylist()
+    counted = ", ".join(f"{count(kinds.count(kind))} {kind}" for kind in dict.fromkeys(kinds))
+    total = sum(found["dur_ns"].to_pylist())
+    steps = [step for step in dict.fromkeys(found["step"].to_pylist()) if step is not None]
+    where = f" in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}" if steps else ""
+    more = " and others" if len(steps) > 8 else ""
+    text = f"{count(len(found))} compilations ({counted}) take {duration(total)}{where}{more}."
+    limits = profile.variant.ledger.limits if profile.variant is not None else []
+    for limit in limits[:3]:
+        place = f"{limit.file}:{limit.line}" if limit.file else "a function"
+        text += f" The recompile limit was reached for {limit.name or place}: it runs eagerly from there on."
+    return text

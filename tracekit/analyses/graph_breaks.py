@@ -1,0 +1,63 @@
+"""Where does a compiled function fall back to Python, and which line of yours makes it?"""
+
+import re
+
+import pyarrow as pa
+
+from tracekit.analyses import Answer, analysis, table
+from tracekit.profile import Profile
+from tracekit.run import Break
+from tracekit.trace.enclosing import is_users
+from tracekit.trace.schema import column
+from tracekit.units import count
+
+BREAKS = pa.schema(
+    [
+        column("yours", pa.string(), "the innermost line of your own code on the way there"),
+        column("where", pa.string(), "file and line that cannot be compiled"),
+        column("reason", pa.string(), "why, in the compiler's own words"),
+        column("count", pa.int64(), "frames that broke there"),
+        column("ids", pa.string(), "their compile ids"),
+        column("stack", pa.string(), "the stack of the first, innermost last"),
+    ]
+)
+_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+@analysis("graph_breaks", rank=55)
+def answer(profile: Profile) -> Answer:
+    """One row per place and reason; only a run's ledger knows them."""
+    breaks = profile.variant.ledger.breaks if profile.variant is not None else []
+    by_place: dict[tuple[str | None, int | None, str], list[Break]] = {}
+    for entry in breaks:
+        by_place.setdefault((entry.file, entry.line, entry.reason), []).append(entry)
+    rows = table(
+        BREAKS,
+        {
+            "yours": [_own_line(group[0].stack) for group in by_place.values()],
+            "where": [f"{file}:{line}" if file else None for file, line, _ in by_place],
+            "reason": [reason for _, _, reason in by_place],
+            "count": [len(group) for group in by_place.values()],
+            "ids": [", ".join(dict.fromkeys(entry.compile for entry in group)) for group in by_place.values()],
+            "stack": [group[0].stack for group in by_place.values()],
+        },
+    )
+    return Answer("graph_breaks", "Graph breaks", _sentence(profile, len(breaks), len(by_place)), rows)
+
+
+def _own_line(stack: str) -> str | None:
+    own = [found for found in _LINE.findall(stack) if is_users(f"{found[0]}({found[1]}): {found[2]}")]
+    return "{}:{} {}".format(*own[-1]) if own else None
+
+
+def _sentence(profile: Profile, breaks: int, places: int) -> str:
+    if profile.variant is None:
+        return "Cannot be answered: a trace does not name graph breaks. A capture does: tracekit capture."
+    if not profile.variant.requested.compile:
+        return "Nothing was compiled, so nothing broke."
+    if not breaks:
+        return "No graph break: each compiled function is one graph."
+    return (
+        f"{count(breaks)} graph break{'s' if breaks > 1 else ''} at {count(places)} place{'s' if places > 1 else ''}: "
+        "each splits a graph in two and goes through Python in between."
+    )

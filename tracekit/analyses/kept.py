@@ -1,0 +1,61 @@
+"""Answers from the cache: the table and the sentence, as long as nothing changed that an analysis could look at."""
+
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+
+from tracekit.analyses import Analysis, Answer
+from tracekit.profile import Profile
+from tracekit.trace.cache import version
+
+_CODE = ("analyses", "engine", "trace", "compare", "intervals", "plain", "profile", "run", "units")
+
+
+def recall(profile: Profile, asked: Analysis) -> Answer | None:
+    """What the analysis answered before, without its rows; None where it was not asked, or something changed."""
+    if profile.trace.entry is None or not _ours(asked):
+        return None
+    held = profile.trace.entry.recall(_name(profile, asked))
+    if held is None:
+        return None
+    try:
+        table = pa.ipc.open_stream(held).read_all()
+        told = table.schema.metadata
+        title, sentence = told[b"title"].decode(), told[b"sentence"].decode()
+    except (pa.ArrowInvalid, OSError, KeyError, TypeError, UnicodeDecodeError):
+        return None
+    return Answer(asked.name, title, sentence, table.replace_schema_metadata(None))
+
+
+def remember(profile: Profile, asked: Analysis, answer: Answer) -> None:
+    """Keep an answer."""
+    if profile.trace.entry is None or not _ours(asked):
+        return
+    table = answer.table.replace_schema_metadata({"title": answer.title, "sentence": answer.sentence})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.unify_dictionaries())
+    profile.trace.entry.remember(_name(profile, asked), bytes(sink.getvalue()))
+
+
+def _ours(asked: Analysis) -> bool:
+    """Whether `version` knows its code."""
+    return asked.ask.__module__.startswith("tracekit.")
+
+
+def _name(profile: Profile, asked: Analysis) -> str:
+    cold = profile.cold.trace.path if profile.cold is not None else None
+    beside = (profile.name, profile.variant, _state(cold), _state(profile.detail_path))
+    told = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"answer-{asked.name}-{version(*_CODE)}-{told}.arrow"
+
+
+def _state(path: Path | None) -> tuple[str, int, int] | None:
+    if path is None:
+        return None
+    try:
+        found = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), found.st_size, found.st_mtime_ns

@@ -1,0 +1,147 @@
+"""Which kernels and copies does the GPU spend its time in, and how idle is it?"""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracekit.analyses import Answer, analysis, per_step, table
+from tracekit.intervals import Union
+from tracekit.profile import Profile
+from tracekit.trace.enclosing import labels, operators
+from tracekit.trace.roles import COPY, KERNEL, SET
+from tracekit.trace.schema import LABEL, column
+from tracekit.units import count, duration, exact, percent
+
+SUMMARY = pa.schema(
+    [
+        column("name", LABEL, "name as written"),
+        column("class", LABEL, "what kind of work, told by the name: a guess"),
+        column("per_step", pa.float64(), "how often, per counted step"),
+        column("step_ns", pa.float64(), "time per counted step", "ns"),
+        column("mean_ns", pa.float64(), "mean duration", "ns"),
+        column("share", pa.float64(), "part of all kernel and copy time", "share"),
+        column("count", pa.int64(), "how often in the whole trace"),
+        column("total_ns", pa.int64(), "time in the whole trace", "ns"),
+    ]
+)
+ROWS = pa.schema(
+    [
+        column("event", pa.int64(), "row of the events table"),
+        column("step", pa.int64(), "the N of the step that launched it; null for none"),
+        column("name", LABEL, "name as written"),
+        column("kind", LABEL, "kernel, memcpy or memset"),
+        column("class", LABEL, "what kind of work, told by the name: a guess"),
+        column("start_ns", pa.int64(), "start", "ns"),
+        column("dur_ns", pa.int64(), "duration", "ns"),
+        column("device", LABEL, "device it ran on"),
+        column("stream", LABEL, "stream it ran on"),
+        column("bytes", pa.int64(), "bytes moved", "B"),
+        column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown"),
+        column("latency_ns", pa.int64(), "from that call's start to the start on the GPU", "ns"),
+        column("operator", LABEL, "operator that made the call"),
+    ]
+)
+_CLASSES = (
+    ("communication", r"(?i)^(nccl|rccl|oneccl)"),
+    ("copy", r"(?i)^(memcpy|memset)"),
+    ("triton", r"^triton_"),
+    ("matmul", r"(?i)gemm|gemv|cutlass|cublas|cijk_|wgmma|_mma|matmul"),
+    ("sparse", r"(?i)spmm|spmv|csr|coo_|sparse"),
+    ("attention", r"(?i)flash|fmha|attention"),
+    ("scatter/gather", r"(?i)scatter|gather|index|embedding"),
+    ("convolution", r"(?i)conv|winograd|implicit_|im2col"),
+    ("normalisation", r"(?i)norm|bn_"),
+    ("optimizer", r"(?i)multi_tensor|adam|sgd|foreach"),
+    ("sort", r"(?i)sort|radix|unique|scan"),
+    ("reduction", r"(?i)reduce|softmax|sum|mean"),
+    ("elementwise", r"(?i)elementwise|vectorized|fill|pointwise|copy|cat"),
+)
+_CLASS = [(name, re.compile(pattern)) for name, pattern in _CLASSES]
+_KIND = {KERNEL: "kernel", COPY: "memcpy", SET: "memset"}
+
+
+def kernel_class(name: str) -> str:
+    """What kind of work a kernel does, as its name has it."""
+    return next((label for label, pattern in _CLASS if pattern.search(name)), "other")
+
+
+@analysis("kernels", rank=20)
+def answer(profile: Profile) -> Answer:
+    """One row per name; behind it one per activity."""
+    rows = _rows(profile)
+    summary = _summary(profile, rows)
+    return Answer("kernels", "Kernels and copies", _sentence(profile, summary), summary, rows)
+
+
+def _rows(profile: Profile) -> pa.Table:
+    trace = profile.trace
+    gpu = np.flatnonzero(trace.roles.gpu)
+    gpu = gpu[np.lexsort((gpu, trace.ts_ns[gpu]))]
+    launch = trace.links.launch[gpu]
+    linked = launch >= 0
+    step = np.where(linked, trace.steps.of(trace.ts_ns[launch]), -1)
+    numbers = np.array([*trace.steps.number, -1], np.int64)
+    distinct, place = np.unique(launch, return_inverse=True)
+    operator = np.array([*labels(trace, operators(trace, distinct)), None], object)[place]
+    classes = np.array([kernel_class(name) for name in trace.names], object)
+    events = trace.events.take(gpu)
+    tracks = trace.tracks.take(events["track"])
+    return table(
+        ROWS,
+        {
+            "event": gpu,
+            "step": pa.array(numbers[step], mask=step < 0),
+            "name": events["name"].combine_chunks().cast(pa.string()),
+            "kind": [_KIND[kind] for kind in trace.roles.kind[gpu].tolist()],
+            "class": classes[trace.name_codes[gpu]] if len(gpu) else [],
+            "start_ns": trace.ts_ns[gpu],
+            "dur_ns": trace.end_ns[gpu] - trace.ts_ns[gpu],
+            "device": tracks["pid"].combine_chunks(),
+            "stream": tracks["tid"].combine_chunks(),
+            "bytes": events["bytes"].combine_chunks(),
+            "launch": pa.array(launch, mask=~linked),
+            "latency_ns": pa.array(trace.ts_ns[gpu] - trace.ts_ns[launch], mask=~linked),
+            "operator": pa.array(operator, pa.string(), mask=~linked),
+        },
+    )
+
+
+def _summary(profile: Profile, rows: pa.Table) -> pa.Table:
+    grouped = per_step(profile, rows, ["name", "class"], ["dur_ns"])
+    return table(
+        SUMMARY,
+        {
+            "name": grouped["name"],
+            "class": grouped["class"],
+            "per_step": grouped["per_step"],
+            "step_ns": grouped["dur_ns_per_step"],
+            "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), grouped["count"].cast(pa.float64())),
+            "share": pc.divide(
+                grouped["dur_ns"].cast(pa.float64()), float(max(pc.sum(rows["dur_ns"]).as_py() or 0, 1))
+            ),
+            "count": grouped["count"],
+            "total_ns": grouped["dur_ns"],
+        },
+    )
+
+
+def _sentence(profile: Profile, summary: pa.Table) -> str:
+    trace = profile.trace
+    gpu = trace.roles.gpu
+    if not gpu.any():
+        return (
+            "The trace holds no GPU activity although work was launched: was the GPU side recorded?"
+            if trace.roles.launch.any()
+            else "The trace holds no GPU activity."
+        )
+    busy = Union.of(trace.ts_ns[gpu], trace.end_ns[gpu])
+    span = int(trace.end_ns[gpu].max() - trace.ts_ns[gpu].min())
+    first = summary.slice(0, 1).to_pylist()[0]
+    return (
+        f"{count(summary['per_step'].to_numpy().sum())} kernels and copies a step of {count(len(summary))} names; "
+        f"from the first to the last the GPU is idle {exact(span - busy.total())} of {duration(span)} "
+        f"({percent((span - busy.total()) / span if span else 0)}). The most time goes to {first['name']}: "
+        f"{duration(first['step_ns'])} a step, {percent(first['share'])}."
+    )

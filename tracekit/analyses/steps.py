@@ -1,0 +1,90 @@
+"""How long does each step take, and does the host or the GPU set the pace?"""
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.analyses import Answer, analysis, table
+from tracekit.engine.buckets import BUCKETS, HOST, WALL
+from tracekit.profile import Profile
+from tracekit.trace.schema import column
+from tracekit.units import count, duration, percent
+
+STEPS = pa.schema(
+    [
+        column("step", pa.int64(), "the N of ProfilerStep#N"),
+        column("start_ns", pa.int64(), "where its work begins, on the trace's clock", "clock"),
+        column("wall_ns", pa.int64(), "until its work is done", "ns"),
+        column("host_ns", pa.int64(), "until the host had issued it", "ns"),
+        column("ahead_ns", pa.int64(), "how far the host was ahead of the work when it had issued the step", "ns"),
+        column("steady", pa.bool_(), "nothing compiled in it"),
+        column("busy", pa.float64(), "part of the wall time in which the GPU worked", "share"),
+        column("most", pa.string(), "where most of the wall time went; of the host's, where the wall is unknown"),
+        column("most_ns", pa.int64(), "how much of it", "ns"),
+    ]
+)
+_BUSY = [WALL.index(key) for key in ("gpu_compute", "gpu_comm", "gpu_copy")]
+HOST_BOUND = 0.5  # below this part the GPU mostly waits for the host
+GPU_BOUND = 0.9
+
+
+@analysis("steps", rank=10)
+def answer(profile: Profile) -> Answer:
+    """One row per step."""
+    cost, steps = profile.cost, profile.trace.steps
+    answered = "wall" not in cost.cannot_answer
+    keys, parts = (WALL, cost.wall) if answered else (HOST, cost.host)
+    most = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
+    busy = cost.wall[:, _BUSY].sum(axis=1) / np.maximum(cost.wall_ns, 1)
+    shown = cost.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
+    known = cost.wall_known if answered else np.full(len(steps), "host" not in cost.cannot_answer)
+    rows = table(
+        STEPS,
+        {
+            "step": steps.number,
+            "start_ns": steps.begin,
+            "wall_ns": pa.array(cost.wall_ns, mask=~cost.wall_known),
+            "host_ns": pa.array(cost.host_ns, mask=~cost.host_known),
+            "ahead_ns": pa.array(steps.done - steps.returned, mask=~cost.wall_known),
+            "steady": cost.steady,
+            "busy": [float(part) if real else None for part, real in zip(busy, shown, strict=True)],
+            "most": [
+                BUCKETS[keys[place]].label if real else None for place, real in zip(most.tolist(), known, strict=True)
+            ],
+            "most_ns": [int(parts[row, place]) if known[row] else None for row, place in enumerate(most.tolist())],
+        },
+    )
+    return Answer(
+        "steps", "Steps", _sentence(profile, float(busy[profile.counted].mean()) if shown.any() else None), rows
+    )
+
+
+def _sentence(profile: Profile, busy: float | None) -> str:
+    cost, chosen = profile.cost, profile.counted
+    if not len(chosen):
+        return "The trace holds no step that lasts."
+    one = int(chosen.sum()) == 1
+    which = f"{'' if profile.none_steady else 'steady '}step{'' if one else 's'}"
+    if not (cost.wall_known & chosen).any():
+        hosts = cost.host_ns[cost.host_known & chosen]
+        issued = f"; the host issues one in {duration(float(hosts.mean()))}" if len(hosts) else ""
+        return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took cannot be answered{issued}."
+    walls = np.sort(cost.wall_ns[chosen])
+    text = f"{count(len(walls))} {which} take{'s' if one else ''} {duration(float(walls.mean()))}"
+    text += "" if one else " on average"
+    if len(walls) > 1:
+        text += (
+            f" (median {duration(float(np.median(walls)))}, {duration(int(walls[0]))} to {duration(int(walls[-1]))})"
+        )
+    if profile.none_steady:
+        text += "; all of them compile"
+    if busy is None:
+        return f"{text}."
+    pace = (
+        "the GPU sets the pace"
+        if busy >= GPU_BOUND
+        else "the GPU mostly waits for the host"
+        if busy < HOST_BOUND
+        else "host and GPU share the pace"
+    )
+    host = float(cost.host_ns[chosen].mean())
+    return f"{text}; the host issues one in {duration(host)}, the GPU is busy {percent(busy)}: {pace}."

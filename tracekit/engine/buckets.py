@@ -1,0 +1,62 @@
+"""The buckets of wall time and of host time: key, label, colour, explanation. One entry each; the order is the order
+in which every face shows them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Where time can go. `noun` is how a sentence calls it; `colour` is a hex triplet readable on dark and light."""
+
+    key: str
+    label: str
+    noun: str
+    colour: str
+    meaning: str
+
+
+_ALL = (
+    Bucket("gpu_compute", "GPU compute", "GPU compute", "#3a9d5d", "a kernel that is not communication runs"),
+    Bucket("gpu_comm", "GPU communication", "communication", "#1f7a8c", "only communication kernels run"),
+    Bucket("gpu_copy", "GPU copies", "copies", "#5fb3b3", "only copies and memsets run"),
+    Bucket("gpu_gap", "GPU gaps", "gaps on the GPU", "#9bc53d", "the next work was queued already, and did not run"),
+    Bucket("kernel_launch", "kernel launch", "launches", "#f2a03d", "the host is submitting work, or it is on its way"),
+    Bucket(
+        "dispatch", "dispatch", "dispatch", "#e4572e", "operators, autograd and compiled wrappers choose what to run"
+    ),
+    Bucket("python", "Python", "Python", "#4b7bec", "Python between operators"),
+    Bucket("guards", "guards", "guards", "#8854d0", "Dynamo checks whether compiled code still fits"),
+    Bucket("sync", "sync", "waiting in syncs", "#c0392b", "the host waits for the GPU"),
+    Bucket("sync_stall", "sync stall", "sync stalls", "#c0392b", "the GPU idles because the host waited for it"),
+    Bucket("compile", "compile", "compilation", "#d6336c", "something is being compiled, recompiled or recorded"),
+    Bucket("dataload", "data loading", "data loading", "#a0722a", "the loop waits for its next batch"),
+    Bucket("alloc", "allocator", "allocation", "#7f8c8d", "device memory is allocated or freed"),
+    Bucket("module_load", "module load", "loading GPU code", "#b8a04a", "CUDA loads code at its first use"),
+    Bucket("profiler", "profiler", "the profiler", "#aab2bd", "the profiler itself gets in the way"),
+    Bucket("cpu_compute", "CPU compute", "CPU compute", "#3a9d5d", "operators compute on the CPU"),
+)
+BUCKETS = {bucket.key: bucket for bucket in _ALL}
+
+WALL = (
+    "gpu_compute", "gpu_comm", "gpu_copy", "gpu_gap", "kernel_launch", "dispatch", "python", "guards", "sync_stall",
+    "compile", "dataload", "alloc", "module_load", "profiler", "cpu_compute",
+)  # fmt: skip
+HOST = (
+    "dispatch", "python", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc", "module_load", "profiler",
+    "cpu_compute",
+)  # fmt: skip
+CODES = {bucket.key: code for code, bucket in enumerate(_ALL)}
+KEYS = tuple(BUCKETS)
+
+
+def among(states: Ints, codes: Sequence[int]) -> Bools:
+    """Which states are one of these. (A table of all codes: numpy's `isin` looks for the range first.)"""
+    wanted = np.zeros(256, bool)
+    wanted[list(codes)] = True
+    chosen: Bools = wanted[states]
+    return chosen

@@ -1,0 +1,102 @@
+"""What is one host thread doing at a moment? The innermost live event decides, then what stands around it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.engine.buckets import CODES
+from tracekit.intervals import Bools, Ints, Steps, Union, distinct, topmost
+from tracekit.trace import roles as r
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+PYTHON = CODES["python"]
+ENGINE = len(CODES)  # the autograd engine at work or waiting: resolved into another state by the host view
+_INNER_FIRST = {r.PYTHON: 0, r.OPERATOR: 1, r.RUNTIME: 2}  # of equal intervals the higher lies inside
+
+
+@dataclass(frozen=True)
+class ThreadStates:
+    """One thread over its own time: a state for every stretch, and the row of the event that gave it (−1: none)."""
+
+    states: Steps
+    events: Steps
+    working: Union  # where an event of the thread does work: no Python frame, no annotation but a compile span
+
+
+def operating(trace: "Trace") -> int:
+    """The bucket of operators and compiled code: the CPU computes there only if no GPU does."""
+    return CODES["dispatch" if trace.device == "gpu" else "cpu_compute"]
+
+
+def thread_states(trace: "Trace", track: int) -> ThreadStates:
+    """The states of one thread, from its first event to its last."""
+    roles = trace.roles
+    rows = np.flatnonzero((trace.track == track) & trace.threads.process & (trace.end_ns > trace.ts_ns))
+    spans = roles.annotation[rows]
+    inner = _sorted(trace, rows[~spans])
+    top = topmost(trace.ts_ns[inner], trace.end_ns[inner])
+    around = {
+        name: _union(trace, rows[mask[rows]])
+        for name, mask in (
+            ("compile", roles.compile_span),
+            ("dataload", roles.annotation & roles.named(r.DATALOAD)),
+            ("compiled", roles.named(r.COMPILED_CODE) | (roles.kind == r.PYTHON) & roles.named(r.INDUCTOR_FRAME)),
+        )
+    }
+    # Annotations are never innermost, yet they change the state where they begin and end.
+    edges = distinct(np.concatenate([top.edges, *(u.edges for u in around.values())]))
+    points = edges[:-1]
+    which = top.at(points)
+    event = np.where(which >= 0, inner[np.maximum(which, 0)], -1) if len(inner) else np.full(len(points), -1)
+    states = _resolve(trace, event, {name: union.covers(points) for name, union in around.items()})
+    working = rows[(roles.kind[rows] != r.PYTHON) & (~spans | roles.compile_span[rows])]
+    return ThreadStates(Steps(edges, states, PYTHON), Steps(edges, event, -1), _union(trace, working))
+
+
+def _resolve(trace: "Trace", event: Ints, around: dict[str, Bools]) -> NDArray[np.int8]:
+    """The rules for one thread, the first that applies: each line overrides those before it."""
+    roles, known, row = trace.roles, event >= 0, np.maximum(event, 0)
+    kind = roles.kind[row] if len(roles.kind) else np.zeros(len(row), np.int8)
+
+    def innermost(mask: Bools) -> Bools:
+        return known & mask[row]
+
+    compute = operating(trace)
+    state = np.full(len(event), compute, np.int8)  # an operator, a compiled region
+    frame = known & (kind == r.PYTHON)
+    state[frame & ~around["compiled"]] = PYTHON
+    state[frame & innermost(roles.named(r.BACKWARD_FRAME))] = ENGINE
+    state[known & (kind == r.RUNTIME)] = CODES["dispatch"]
+    state[innermost(roles.named(r.GUARDS))] = CODES["guards"]
+    state[~known] = PYTHON
+    state[around["dataload"]] = CODES["dataload"]
+    state[innermost(roles.alloc)] = CODES["alloc"]
+    state[innermost(roles.launch)] = CODES["kernel_launch"]
+    state[innermost(trace.links.sync)] = CODES["sync"]
+    state[around["compile"]] = CODES["compile"]
+    return state
+
+
+def _sorted(trace: "Trace", rows: Ints) -> Ints:
+    """From the outermost to the innermost: by start, then by end downwards, then by kind, then by name."""
+    ts, end = trace.ts_ns[rows], trace.end_ns[rows]
+    order = np.argsort(ts, kind="stable")
+    rows, ts, end = rows[order], ts[order], end[order]
+    ties = np.flatnonzero(ts[1:] == ts[:-1])
+    if not len(ties):
+        return rows
+    tied = np.union1d(ties, ties + 1)
+    chosen = rows[tied]
+    kinds = np.array([_INNER_FIRST.get(kind, 1) for kind in trace.roles.kind[chosen].tolist()])
+    by_name = np.argsort(np.argsort(np.array(trace.names, object))) if len(trace.names) else np.zeros(0, np.int64)
+    order = np.lexsort((trace.links.sync[chosen], by_name[trace.name_codes[chosen]], kinds, -end[tied], ts[tied]))
+    rows[tied] = chosen[order]
+    return rows
+
+
+def _union(trace: "Trace", rows: Ints) -> Union:
+    return Union.of(trace.ts_ns[rows], trace.end_ns[rows])

@@ -1,0 +1,156 @@
+"""One variant, read and attributed: what every analysis asks its question of."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from tracekit import run as runs
+from tracekit.engine import Attribution
+from tracekit.engine.buckets import HOST, WALL
+from tracekit.engine.kept import attributed
+from tracekit.errors import BadRunError, TracekitError
+from tracekit.intervals import Bools
+from tracekit.trace import Trace
+from tracekit.trace.convert import Watch
+from tracekit.trace.place import STDIN, is_address, traces_in
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named variant: its steady trace, attributed, and what its run says of it (None for a bare trace)."""
+
+    name: str
+    cost: Attribution
+    variant: runs.Variant | None = None
+    cold: Attribution | None = None
+    detail_path: Path | None = None
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that all figures come from."""
+        return self.cost.trace
+
+    @cached_property
+    def counted(self) -> Bools:
+        """The steps that means are taken over: steady ones whose wall can be answered; all where none is steady."""
+        known = self.cost.wall_known if "wall" not in self.cost.cannot_answer else self._host_known
+        steady = self.cost.steady & known
+        return steady if steady.any() else known if known.any() else np.ones(len(known), bool)
+
+    @property
+    def _host_known(self) -> Bools:
+        known = self.cost.host_known
+        return known if known.any() else np.ones(len(known), bool)
+
+    @property
+    def none_steady(self) -> bool:
+        """Whether the means are over steps that all compile."""
+        return len(self.trace.steps) > 0 and not (self.counted & self.cost.steady).any()
+
+    def mean(self) -> dict[str, object]:
+        """Means per counted step, ns; a view that cannot be answered is None."""
+        cost, chosen = self.cost, self.counted
+        if not len(chosen):
+            return {"wall_ns": None, "host_ns": None, "wall": None, "host": None}
+        answered = {view: view not in cost.cannot_answer for view in ("wall", "host")}
+        return {
+            "wall_ns": float(cost.wall_ns[chosen].mean()),
+            "host_ns": float(cost.host_ns[chosen].mean()),
+            "wall": _means(WALL, cost.wall[chosen]) if answered["wall"] and cost.wall_known.any() else None,
+            "host": _means(HOST, cost.host[chosen]) if answered["host"] else None,
+        }
+
+
+def _means(keys: tuple[str, ...], rows: np.ndarray) -> dict[str, float]:
+    return dict(zip(keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What was opened: one profile per variant, and the run they belong to, if they do."""
+
+    profiles: list[Profile]
+    run: runs.Run | None = None
+    problems: tuple[str, ...] = ()  # variants that could not be read or were not captured, one sentence each
+
+
+def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
+    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError."""
+    profiles: list[Profile] = []
+    problems: list[str] = []
+    opened: list[runs.Run] = []
+    failure: TracekitError | None = None
+    for path in _each(paths):
+        if path.is_file() and runs.is_run(path):
+            run = runs.read(path)
+            opened.append(run)
+            found, missing = _of_run(path, run, watch)
+            profiles += found
+            problems += missing
+            continue
+        try:
+            profiles.append(Profile(_stem(path), attributed(Trace.load(path, watch=watch))))
+        except TracekitError as error:
+            if path in paths:  # named by the user; one that a folder brought along is told, and the others are read
+                raise
+            failure = error
+            problems.append(f"{_stem(path)}: {error}")
+    if not profiles and failure is not None:
+        raise failure
+    return Subject(_distinctly(profiles), opened[0] if len(opened) == 1 == len(paths) else None, tuple(problems))
+
+
+def _each(paths: list[Path]) -> list[Path]:
+    """What was given, with the traces of a folder in its place: each is reported apart."""
+    found: list[Path] = []
+    for path in paths:
+        found += traces_in(path) if path.is_dir() and not is_address(path) else [path]
+    return found
+
+
+def _of_run(path: Path, run: runs.Run, watch: Watch | None) -> tuple[list[Profile], list[str]]:
+    profiles: list[Profile] = []
+    problems: list[str] = []
+    for variant in run.variants:
+        steady = run.trace_path(path, variant, "steady")
+        if variant.error:
+            problems.append(f"{variant.name}: {variant.outcome}: {variant.error}")
+        if steady is None:
+            continue
+        try:
+            cold = run.trace_path(path, variant, "cold")
+            profiles.append(
+                Profile(
+                    name=variant.name,
+                    cost=attributed(Trace.load(steady, watch=watch)),
+                    variant=variant,
+                    cold=attributed(Trace.load(cold, watch=watch)) if cold else None,
+                    detail_path=run.trace_path(path, variant, "detail"),
+                )
+            )
+        except TracekitError as error:
+            problems.append(f"{variant.name}: {error}")
+    if not profiles:
+        raise BadRunError(path, problems[0] if problems else "it holds no variant with a trace")
+    return profiles, problems
+
+
+def _stem(path: Path) -> str:
+    if str(path) == STDIN:
+        return "stdin"
+    name = path.name
+    for ending in (".tmp", ".gz", ".zst", ".json", ".trace", ".pt"):
+        name = name.removesuffix(ending)
+    return name or path.name
+
+
+def _distinctly(profiles: list[Profile]) -> list[Profile]:
+    taken: dict[str, int] = {}
+    named = []
+    for profile in profiles:
+        taken[profile.name] = taken.get(profile.name, 0) + 1
+        again = taken[profile.name]
+        named.append(profile if again == 1 else replace(profile, name=f"{profile.name} ({again})"))
+    return named

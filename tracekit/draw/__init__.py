@@ -1,0 +1,1 @@
+"""The report, drawn: one file per face. A face lays out and escapes; it works nothing out."""

@@ -1,0 +1,53 @@
+"""How far has reading come? Shown on a terminal, once it has taken more than a second."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from tracekit.trace.convert import Seen
+from tracekit.units import count, size
+
+_PATIENCE = 1.0  # seconds without a word
+
+
+class Progress:
+    """A line on stderr while traces are read; nothing where stderr is no terminal. Call it with what was seen."""
+
+    def __init__(self) -> None:
+        self._wanted = sys.stderr.isatty()
+        self._began = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+        self._last = 0
+
+    def __call__(self, seen: Seen) -> None:
+        """Say how far it is."""
+        if seen.done < self._last:  # the next file
+            self._began = time.monotonic()
+        self._last = seen.done
+        if not self._wanted or time.monotonic() - self._began < _PATIENCE:
+            return
+        if self._bar is None:
+            self._open()
+        rate = seen.events / max(time.monotonic() - self._began, 1e-3)
+        told = f"{size(seen.done)} of {size(seen.size)}, {count(seen.events)} events, {count(round(rate))} a second"
+        self._bar.update(self._task, completed=seen.done, total=max(seen.size, 1), description=told)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("reading"), BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("")
+        self._bar.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,1 @@
+"""A subject's tables in other formats: one file each."""

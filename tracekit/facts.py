@@ -1,0 +1,218 @@
+"""What a run says beside its traces: the unprofiled pace, what compiling cost, memory, losses, conditions.
+
+Unprofiled and profiled times are two statements, never mixed: the first is the one to quote, the second explains it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.profile import Profile
+from tracekit.run import Run, Variant
+from tracekit.units import count, duration, percent, ratio, size
+
+LOSS_TOLERANCE = 1e-4  # relative, FP32: what reordering sums explains
+PACE_TOLERANCE = 0.05
+_RESAMPLES = 1000
+_SEED = 20_240_517  # any fixed number: the same run gives the same answer
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line about every variant. `values` has the text by variant; where nothing is known, nothing."""
+
+    label: str
+    values: dict[str, str]
+    meaning: str
+
+
+def facts(profiles: list[Profile], baseline: Profile) -> list[Fact]:
+    """The lines that a run adds to the report; none for bare traces."""
+    if not any(profile.variant for profile in profiles):
+        return []
+    lines = (
+        (
+            "step, unprofiled",
+            _pace,
+            "median and half the spread between the quartiles, without the profiler",
+        ),
+        ("against the baseline", lambda p: _against(p, baseline), "ratio of the unprofiled medians"),
+        ("step, profiled", _profiled, "mean of the trace, and how much slower than unprofiled"),
+        ("first step", _first, "unprofiled, compilation included"),
+        ("compiling cost", _cold_cost, "what the first steps took beyond as many steady ones"),
+        ("steps to pay back", lambda p: _pay_back(p, baseline), "until the faster steps have made up for compiling"),
+        ("mode", _mode, "requested, and effective where it differs"),
+        ("peak GPU memory", _memory, "allocated (reserved) in the unprofiled pass"),
+        ("peak host memory", _host_memory, "resident set of the unprofiled pass"),
+        (
+            "loss against the baseline",
+            lambda p: _losses(p, baseline),
+            "largest relative difference over the check steps",
+        ),
+        ("metric", _metric, "the recipe's own, after the check steps"),
+    )
+    found = [
+        Fact(label, {p.name: text for p in profiles if (text := tell(p)) is not None}, meaning)
+        for label, tell, meaning in lines
+    ]
+    return [fact for fact in found if fact.values]
+
+
+def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
+    """What makes a variant's figures doubtful."""
+    variant = profile.variant
+    if variant is None:
+        return
+    off = loss_difference(profile, baseline)
+    if off is not None and off > LOSS_TOLERANCE:
+        yield (
+            f"its losses differ from {baseline.name}'s by up to {percent(off)}: "
+            "the variants may not compute the same thing."
+        )
+    if variant.measured is not None and variant.measured.compiles_timed:
+        yield (
+            f"{count(variant.measured.compiles_timed)} compilations fell into the timed steps: it never settled, "
+            "and its unprofiled pace contains them."
+        )
+    if variant.measured is not None and variant.profiled is not None and profile.counted.any():
+        walls = profile.cost.wall_ns[profile.counted]
+        # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.
+        pace = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
+        if abs(pace / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
+            yield (
+                f"the trace's pace ({duration(pace)}) is not the profiled pass's "
+                f"({duration(variant.profiled.step_ns)}): the traced steps may not stand for the others."
+            )
+    yield from variant.effective.notes
+
+
+def cold_cost_ns(variant: Variant | None) -> float | None:
+    """What the first steps took beyond as many steady ones, unprofiled."""
+    if variant is None or variant.measured is None or not variant.measured.first_steps_ns:
+        return None
+    first = variant.measured.first_steps_ns
+    return max(sum(first) - len(first) * variant.measured.step_ns, 0)
+
+
+def pay_back_steps(profile: Profile, baseline: Profile) -> float | None:
+    """After how many steps the faster ones have made up for the dearer start; infinite where they never do."""
+    ours, theirs = profile.variant, baseline.variant
+    if profile is baseline or ours is None or theirs is None or ours.measured is None or theirs.measured is None:
+        return None
+    if not ours.requested.compile:
+        return None
+    extra, base = cold_cost_ns(ours), cold_cost_ns(theirs)
+    if extra is None or base is None:
+        return None
+    saved = theirs.measured.step_ns - ours.measured.step_ns
+    return max(extra - base, 0) / saved if saved > 0 else float("inf")
+
+
+def pace_is_noise(profile: Profile, baseline: Profile) -> bool:
+    """Whether the unprofiled medians could as well be the same: the interval of their difference holds 0."""
+    ours, theirs = (p.variant.measured if p.variant else None for p in (profile, baseline))
+    if ours is None or theirs is None:
+        return False
+    rng = np.random.default_rng(_SEED)
+    drawn = [
+        np.median(rng.choice(np.array(side.step_all_ns, float), (_RESAMPLES, side.steps)), axis=1)
+        for side in (ours, theirs)
+    ]
+    low, high = np.quantile(drawn[0] - drawn[1], [0.025, 0.975])
+    return bool(low <= 0 <= high)
+
+
+def loss_difference(profile: Profile, baseline: Profile) -> float | None:
+    """The largest relative difference between the losses of the seeded check steps; None where they were not taken."""
+    if profile is baseline or profile.variant is None or baseline.variant is None:
+        return None
+    pairs = list(zip(profile.variant.losses, baseline.variant.losses, strict=False))
+    if not pairs:
+        return None
+    if any((ours is None) != (theirs is None) for ours, theirs in pairs):
+        return float("inf")
+    ours, theirs = (np.array([pair[side] or 0.0 for pair in pairs]) for side in (0, 1))
+    return float((np.abs(ours - theirs) / np.maximum(np.abs(theirs), 1e-12)).max())
+
+
+def described(run: Run) -> list[tuple[str, str]]:
+    """The conditions of a run, label and value."""
+    environment = run.environment
+    lines = [("recipe", run.recipe), ("captured", run.created), ("device", run.device), ("data", run.data or "")]
+    lines += [("parameters", ", ".join(f"{key}={value}" for key, value in run.params.items()))]
+    lines += [(key, str(value)) for key, value in environment.items() if isinstance(value, str | int | float)]
+    return [(label, value) for label, value in lines if value]
+
+
+def _pace(profile: Profile) -> str | None:
+    measured = profile.variant.measured if profile.variant else None
+    return f"{duration(measured.step_ns)} ± {duration(measured.spread_ns / 2)}" if measured else None
+
+
+def _against(profile: Profile, baseline: Profile) -> str | None:
+    ours, theirs = (p.variant.measured if p.variant else None for p in (profile, baseline))
+    if ours is None or theirs is None or profile is baseline or not ours.step_ns:
+        return None
+    factor = theirs.step_ns / ours.step_ns
+    text = f"{ratio(factor)} faster" if factor >= 1 else f"{ratio(1 / factor)} slower"
+    return f"{text} ~ noise" if pace_is_noise(profile, baseline) else text
+
+
+def _profiled(profile: Profile) -> str | None:
+    mean, measured = profile.mean()["wall_ns"], profile.variant.measured if profile.variant else None
+    if not isinstance(mean, float):
+        return None
+    return f"{duration(mean)} ({ratio(mean / measured.step_ns)})" if measured and measured.step_ns else duration(mean)
+
+
+def _first(profile: Profile) -> str | None:
+    measured = profile.variant.measured if profile.variant else None
+    return duration(measured.first_steps_ns[0]) if measured and measured.first_steps_ns else None
+
+
+def _cold_cost(profile: Profile) -> str | None:
+    cost = cold_cost_ns(profile.variant)
+    compiled = profile.variant is not None and profile.variant.requested.compile
+    return duration(cost) if cost is not None and compiled else None
+
+
+def _pay_back(profile: Profile, baseline: Profile) -> str | None:
+    steps = pay_back_steps(profile, baseline)
+    if steps is None:
+        return None
+    return "never: its steps are no faster" if steps == float("inf") else count(round(steps))
+
+
+def _mode(profile: Profile) -> str | None:
+    if profile.variant is None:
+        return None
+    asked, got = profile.variant.requested, profile.variant.effective.mode
+    if not asked.compile:
+        return "eager"
+    text = f"{asked.mode or 'default'}{'' if asked.dynamic is None else f', dynamic={asked.dynamic}'}"
+    return text if got in (None, asked.mode or "default") else f"{text} → {got}"
+
+
+def _memory(profile: Profile) -> str | None:
+    memory = profile.variant.memory if profile.variant else None
+    if memory is None or memory.peak_allocated_bytes is None:
+        return None
+    return f"{size(memory.peak_allocated_bytes)} ({size(memory.peak_reserved_bytes)})"
+
+
+def _host_memory(profile: Profile) -> str | None:
+    memory = profile.variant.memory if profile.variant else None
+    return size(memory.host_peak_rss_bytes) if memory and memory.host_peak_rss_bytes else None
+
+
+def _losses(profile: Profile, baseline: Profile) -> str | None:
+    off = loss_difference(profile, baseline)
+    if off is None:
+        return None
+    return f"differs by {off:.1e}" if off > LOSS_TOLERANCE else f"the same (within {off:.0e})" if off else "the same"
+
+
+def _metric(profile: Profile) -> str | None:
+    metrics = profile.variant.metrics if profile.variant else {}
+    return ", ".join(f"{key} {value:.3f}" for key, value in metrics.items() if value is not None) or None

@@ -1,0 +1,109 @@
+"""The sentence a busy reader wants: how long a step takes, how that compares, and what makes the difference."""
+
+from tracekit.compare import Difference
+from tracekit.engine.buckets import BUCKETS
+from tracekit.facts import cold_cost_ns, pace_is_noise, pay_back_steps
+from tracekit.plain import plain
+from tracekit.profile import Profile
+from tracekit.report import Report
+from tracekit.units import count, duration, percent, ratio
+
+_NAMED = 4  # contributions a sentence can carry
+_WORTH = 0.05  # of all that changed
+
+
+def headline(found: Report) -> list[str]:
+    """One sentence about the baseline alone, or one about each other variant against it."""
+    if not found.comparisons:
+        return [_alone(found.baseline)]
+    by_name = {profile.name: profile for profile in found.profiles}
+    return [
+        _against(by_name[entry.variant], found.baseline, entry.wall) + _cold(by_name[entry.variant], found.baseline)
+        for entry in found.comparisons
+    ]
+
+
+def _alone(profile: Profile) -> str:
+    name, mean = plain(profile.name), profile.mean()
+    wall, host = mean["wall"], mean["host"]
+    unprofiled = _unprofiled(profile)
+    if isinstance(wall, dict):
+        return f"{name} takes {_time(mean['wall_ns'])} a step{unprofiled}: {_largest(wall)}."
+    if isinstance(host, dict):
+        return f"{name}: where the wall time went cannot be answered; the host spends {_largest(host)} a step."
+    return f"{name}: neither wall nor host time can be answered."
+
+
+def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
+    name, other = plain(profile.name), plain(base.name)
+    ours, theirs = profile.mean()["wall_ns"], base.mean()["wall_ns"]
+    quoted = _measured(profile), _measured(base)
+    if quoted[0] is not None and quoted[1] is not None:
+        doubt = ", within noise" if pace_is_noise(profile, base) else ""
+        text = f"{name} takes {duration(quoted[0])} a step unprofiled, {_faster(quoted[0], quoted[1])} {other}{doubt}."
+        if wall is None:
+            return f"{text} Where the difference comes from cannot be answered."
+        return (
+            f"{text} Under the profiler{_inflation(profile)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
+        )
+    if wall is None or not isinstance(ours, float) or not isinstance(theirs, float):
+        return f"{name} and {other}: the wall time of a step cannot be compared."
+    noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
+    pace = duration(ours, like=max(ours, theirs))
+    return f"{name} takes {pace} a step, {_faster(ours, theirs)} {other}{noise}: {_changes(wall)}."
+
+
+def _cold(profile: Profile, base: Profile) -> str:
+    cost, steps = cold_cost_ns(profile.variant), pay_back_steps(profile, base)
+    if not cost or steps is None or profile.variant is None or not profile.variant.requested.compile:
+        return ""
+    if steps == float("inf"):
+        return f" Compiling cost {duration(cost)}, which its steps never pay back."
+    return f" Compiling cost {duration(cost)}: {count(round(steps))} steps to pay back."
+
+
+def _faster(ours: float, theirs: float) -> str:
+    if not ours or not theirs:
+        return "not to be compared with"
+    factor = theirs / ours
+    if 0.995 < factor < 1.005:
+        return "as fast as"
+    return f"{ratio(factor)} faster than" if factor > 1 else f"{ratio(1 / factor)} slower than"
+
+
+def _changes(wall: Difference) -> str:
+    changed = sum(abs(part) for part in wall.parts.values())
+    largest = sorted(wall.parts.items(), key=lambda item: -abs(item[1]))
+    worth = [(key, part) for key, part in largest if part and abs(part) >= _WORTH * changed][:_NAMED]
+    like = max(abs(wall.delta_ns), *(abs(part) for part in wall.parts.values()))
+    named = [f"{duration(part, signed=True, like=like)} {BUCKETS[key].noun}" for key, part in worth]
+    return ", ".join(named) or "nothing changed"
+
+
+def _largest(parts: dict[str, float]) -> str:
+    total = sum(parts.values())
+    largest = sorted(parts.items(), key=lambda item: -item[1])
+    worth = [(key, part) for key, part in largest if part and part >= _WORTH * total][:_NAMED]
+    named = [f"{duration(part, like=total)} {BUCKETS[key].noun} ({percent(part / total)})" for key, part in worth]
+    return ", ".join(named) or "nothing"
+
+
+def _measured(profile: Profile) -> float | None:
+    return float(profile.variant.measured.step_ns) if profile.variant and profile.variant.measured else None
+
+
+def _unprofiled(profile: Profile) -> str:
+    measured = _measured(profile)
+    return f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
+
+
+def _inflation(profile: Profile) -> str:
+    measured, mean = _measured(profile), profile.mean()["wall_ns"]
+    if not measured or not isinstance(mean, float):
+        return ""
+    factor = mean / measured
+    return f" ({ratio(factor)} slower)" if factor >= 1.005 else ""
+
+
+def _time(ns: object) -> str:
+    return duration(ns) if isinstance(ns, float) else "an unknown time"

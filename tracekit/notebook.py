@@ -1,0 +1,59 @@
+"""A run or a trace in a notebook: `tracekit.load("run.json")["kernels"]`."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from tracekit.headline import headline
+from tracekit.profile import Profile, Subject, open_subject
+from tracekit.report import Report, report
+from tracekit.tables import tables
+
+
+class Tables(Mapping[str, pa.Table]):
+    """The tables that `tracekit export` writes, by name, as Arrow; `pandas(name)` gives a data frame.
+
+    Every table begins with the variant; times are int64 ns. `report` holds means, differences and answers.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """The variants: each a trace and its attribution."""
+        return self._subject.profiles
+
+    @cached_property
+    def report(self) -> Report:
+        """Everything the faces show, the first variant being the baseline."""
+        return report(self._subject)
+
+    @cached_property
+    def _tables(self) -> dict[str, pa.Table]:
+        return tables(self._subject.profiles)
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def pandas(self, name: str) -> pd.DataFrame:
+        """The table as a data frame."""
+        frame: pd.DataFrame = self._tables[name].to_pandas()
+        return frame
+
+    def __repr__(self) -> str:
+        return "\n".join(headline(self.report))
+
+
+def load(*paths: str | Path) -> Tables:
+    """Open a run or one or several traces. Raises a TracekitError that says what to do."""
+    return Tables(open_subject([Path(path) for path in paths]))

@@ -1,0 +1,215 @@
+"""What can this machine capture, and what is to be done about what it cannot?"""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from tracekit.capture import environment, probes
+from tracekit.units import size
+
+Level = Literal["needed", "for a GPU", "for inductor", "optional"]
+_LEAST_FREE_BYTES = 2 << 30  # a capture of a large model leaves some hundred MiB of traces
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check saw; `ok` is None where there is nothing to check."""
+
+    ok: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing a capture may need: how to look for it, and what to do where it is missing."""
+
+    name: str
+    look: Callable[[], Found]
+    advice: str
+    level: Level = "optional"
+    needs: str | None = None  # the check without which this one is not worth doing
+
+
+@dataclass(frozen=True)
+class Result:
+    """One check, done."""
+
+    name: str
+    level: Level
+    ok: bool | None
+    text: str
+    advice: str | None
+
+
+def _python() -> Found:
+    return Found(sys.version_info >= (3, 11), platform.python_version())
+
+
+def _torch() -> Found:
+    version = _version("torch")
+    if version is None:
+        return Found(False, "not installed")
+    return Found(tuple(map(int, version.split(".")[:2])) >= (2, 6), version)
+
+
+def _profiler() -> Found:
+    return _probed(probes.profile_cpu)
+
+
+def _geometric() -> Found:
+    return _package("torch-geometric", "torch_geometric")
+
+
+def _sampler() -> Found:
+    there = [name for name in ("pyg-lib", "torch-sparse") if _version(name)]
+    return Found(bool(there), ", ".join(f"{name} {_version(name)}" for name in there) or "none: recipes use their own")
+
+
+def _scipy() -> Found:
+    return _package("scipy", "scipy")
+
+
+def _compiler() -> Found:
+    missing = environment.missing_compiler("cpu")
+    cxx = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    return Found(missing is None, shutil.which(cxx) or f"{cxx} not found")
+
+
+def _headers() -> Found:
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    return Found(header.is_file(), str(header) if header.is_file() else f"no {header}")
+
+
+def _inductor() -> Found:
+    return _probed(probes.compile_cpu)
+
+
+def _gpu() -> Found:
+    return _probed(probes.name_gpu)
+
+
+def _driver() -> Found:
+    clocks = environment.gpu_clocks()
+    return Found(bool(clocks), clocks[0]["driver_version"] if clocks else "nvidia-smi is missing, or says nothing")
+
+
+def _cupti() -> Found:
+    return _probed(probes.profile_gpu)
+
+
+def _triton() -> Found:
+    version = _version("triton") or _version("pytorch-triton") or _version("pytorch-triton-rocm")
+    return Found(version is not None, version or "not installed")
+
+
+def _disk() -> Found:
+    free = shutil.disk_usage(".").free
+    return Found(free >= _LEAST_FREE_BYTES, f"{size(free)} free here")
+
+
+CHECKS = (
+    Check("Python", _python, "Install Python 3.11 or later.", "needed"),
+    Check("PyTorch", _torch, "Install 2.6 or later: pip install 'tracekit[capture]'", "needed"),
+    Check("CPU profiler", _profiler, "Install a PyTorch built with Kineto, from pytorch.org.", "needed", "PyTorch"),
+    Check("disk space", _disk, "Capture elsewhere: -o /a/larger/disk/run.json"),
+    Check("torch-geometric", _geometric, "The recipes need it: pip install torch-geometric"),
+    Check("neighbour sampler", _sampler, "For faster sampling: pip install pyg-lib -f https://data.pyg.org/whl/"),
+    Check("scipy", _scipy, "Some data sets and transforms need it: pip install scipy"),
+    Check("C++ compiler", _compiler, "Install one (g++), or capture with --backend aot_eager.", "for inductor"),
+    Check(
+        "Python headers", _headers, "Install them (python3-dev), or capture with --backend aot_eager.", "for inductor"
+    ),
+    Check("torch.compile", _inductor, "Capture with --backend aot_eager.", "for inductor", "PyTorch"),
+    Check("GPU", _gpu, "A CPU build, no driver, or CUDA_VISIBLE_DEVICES hides it.", "for a GPU", "PyTorch"),
+    Check("GPU driver", _driver, "Without nvidia-smi a run does not say which driver it ran on.", "optional", "GPU"),
+    Check(
+        "GPU kernels in traces",
+        _cupti,
+        "Allow profiling (driver option NVreg_RestrictProfilingToAdminUsers=0, or the container's --cap-add=SYS_ADMIN) "
+        "and stop other profilers (nsys, dcgm).",
+        "for a GPU",
+        "GPU",
+    ),
+    Check("Triton", _triton, "Compiling for a GPU needs it: pip install triton", "for a GPU", "GPU"),
+)
+
+
+def examine(checks: Sequence[Check] | None = None) -> list[Result]:
+    """Do every check whose needs are met."""
+    results: dict[str, Result] = {}
+    for check in CHECKS if checks is None else checks:
+        met = check.needs is None or results[check.needs].ok
+        found = _look(check) if met else Found(None, f"needs {check.needs}")
+        advice = check.advice if found.ok is False else None
+        results[check.name] = Result(check.name, check.level, found.ok, found.text, advice)
+    return [*results.values()]
+
+
+def can_capture(results: list[Result]) -> bool:
+    """On a CPU, at least."""
+    return all(result.ok for result in results if result.level == "needed")
+
+
+def as_json(results: list[Result]) -> str:
+    """For machines."""
+    told = {"can_capture": can_capture(results), "checks": [asdict(result) for result in results]}
+    return json.dumps(told, indent=1)
+
+
+def as_text(results: list[Result]) -> str:
+    """For people: a line each, and one more for what to do."""
+    width = max(len(result.name) for result in results)
+    lines = []
+    for result in results:
+        sign = {True: "ok", False: "no", None: "–"}[result.ok]
+        lines.append(f"{sign:<3} {result.name:<{width}}  {result.text}")
+        if result.advice:
+            lines.append(f"    {'':<{width}}  → {result.advice}")
+    return "\n".join([*lines, "", verdict(results)])
+
+
+def verdict(results: list[Result]) -> str:
+    """One sentence."""
+    missing = [result.name for result in results if result.level == "needed" and not result.ok]
+    if missing:
+        return f"Nothing can be captured here: {', '.join(missing)} missing."
+    able = ["CPU training"]
+    for level, what in (("for inductor", "inductor on the CPU"), ("for a GPU", "GPU training")):
+        if all(result.ok for result in results if result.level == level):
+            able.append(what)
+    return f"This machine can capture {', '.join(able)}."
+
+
+def _look(check: Check) -> Found:
+    try:
+        return check.look()
+    except Exception as error:  # a check that cannot be done has failed; the others go on
+        return Found(False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def _probed(probe: Callable[[], str]) -> Found:
+    """In a process of its own: what it does to torch, or dies of, stays there."""
+    ok, text = probes.run(probe.__name__)
+    return Found(ok, text)
+
+
+def _package(name: str, module: str) -> Found:
+    version = _version(name)
+    there = importlib.util.find_spec(module) is not None
+    return Found(there, version or ("there" if there else "not installed"))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,81 @@
+"""What came of the mode that was asked for: a silent downgrade is worth a sentence."""
+
+import re
+from collections import Counter
+
+from tracekit.capture.job import Job
+from tracekit.run import Effective, Ledger
+
+_WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+
+
+def effective(job: Job, happened: Ledger) -> Effective:
+    """The mode that ran, and a note on every way in which it is not the one requested."""
+    requested = job.requested
+    if not requested.compile:
+        return Effective(mode="eager")
+    if not any(entry.failed is None for entry in happened.compiles):
+        return Effective(mode="eager", notes=[_nothing_compiled(job, happened), *_limit_notes(happened)])
+    mode, notes = requested.mode or "default", _limit_notes(happened)
+    if requested.backend != "inductor":
+        if requested.mode:
+            notes.append(f"{requested.backend} knows no modes: {requested.mode} was left out")
+        return Effective(mode=str(requested.backend), notes=notes)
+    if mode in _WITHOUT_GRAPHS and not any(entry.kind == "cudagraph" for entry in happened.compiles):
+        notes.append(_no_graphs(job.device, happened))
+        mode = _WITHOUT_GRAPHS[mode]
+    elif happened.skips:
+        notes.append(f"some of it runs without CUDA graphs ({_why(happened)})")
+    if mode.startswith("max-autotune") and _too_small_for_gemms(job.device):
+        notes.append("max-autotune leaves matrix products alone: this GPU has too few multiprocessors for it")
+    return Effective(mode=mode, notes=notes)
+
+
+def _nothing_compiled(job: Job, happened: Ledger) -> str:
+    if happened.compiles:
+        return f"every compilation failed, so all of it ran eagerly ({happened.compiles[0].failed})"
+    if job.script:
+        return "nothing was compiled: the script called no module with parameters to train"
+    return "nothing was compiled: does the recipe pass its model through ctx.compile?"
+
+
+def _limit_notes(happened: Ledger) -> list[str]:
+    return [
+        f"{_readable(limit.name or '')} ({limit.file}:{limit.line}) reached the recompile limit and runs eagerly since"
+        for limit in happened.limits
+    ]
+
+
+def _readable(name: str) -> str:
+    """`torch_dynamo_resume_in_forward_at_16` → `forward from line 16 on`."""
+    return re.sub(r"^torch_dynamo_resume_in_(.+)_at_(\d+)$", r"\1 from line \2 on", name)
+
+
+def _why(happened: Ledger) -> str:
+    """Each reason once, and how often it was given."""
+    reasons = Counter(skip.reason for skip in happened.skips)
+    return "; ".join(reason if times == 1 else f"{reason}, {times} times" for reason, times in reasons.items())
+
+
+def _no_graphs(device: str, happened: Ledger) -> str:
+    if not device.startswith("cuda"):
+        return "CUDA graphs need a GPU: none were recorded"
+    if happened.skips:
+        return f"no CUDA graph was recorded ({_why(happened)})"
+    from torch._dynamo.utils import counters
+
+    skips = counters["inductor"].get("cudagraph_skips", 0)
+    return f"no CUDA graph was recorded (inductor declined {skips} times; TORCH_LOGS=cudagraphs says why)"
+
+
+def _too_small_for_gemms(device: str) -> bool:
+    if not device.startswith("cuda"):
+        return False
+    import torch
+
+    try:
+        from torch._inductor.utils import is_big_gpu
+
+        return not is_big_gpu(torch.device(device).index or 0)
+    except Exception:  # private, and changed its argument before: without it there is just no note
+        return False

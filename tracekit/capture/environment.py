@@ -1,0 +1,138 @@
+"""What the numbers depend on: versions, GPU, driver, clocks, CPU and threads."""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("torch", "torch-geometric", "triton", "pyg-lib", "torch-sparse", "numpy", "msgspec")
+_VARIABLES = re.compile(
+    r"^(TORCH_LOGS|TORCHINDUCTOR_(?!CACHE_DIR)|TORCHDYNAMO_|PYTORCH_|OMP_|MKL_|KMP_|CUDA_|CUBLAS_|NVIDIA_TF32)"
+)
+_SMI_FIELDS = (
+    "name",
+    "driver_version",
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+    "power.limit",
+    "persistence_mode",
+    "temperature.gpu",
+)
+
+
+def gather() -> dict[str, Any]:
+    """Everything worth knowing when two runs disagree."""
+    return {
+        **versions(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu_model(),
+        "cpu_count": os.cpu_count(),
+        "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpu_load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # before anything was run
+        "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        **_torch_facts(),
+        "gpus": _gpus(),
+        "gpu_clocks": gpu_clocks(),
+        "variables": {name: value for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)},
+    }
+
+
+def versions() -> dict[str, str]:
+    """The packages a training step goes through; absent ones are left out."""
+    import torch
+
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name.replace("-", "_")] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {**found, "torch": str(torch.__version__)}  # says the build, too: 2.13.0+cpu
+
+
+def devices() -> list[str]:
+    """What PyTorch can train on here."""
+    import torch
+
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [*(["cuda"] if gpus else []), *(f"cuda:{at}" for at in range(gpus)), "cpu"]
+
+
+def has_torch() -> bool:
+    """Is there a PyTorch for the child processes to import? Does not import it."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def missing_compiler(device: str) -> str | None:
+    """What inductor would need on that device and does not find, in words; None if all is there."""
+    if not device.startswith("cuda"):
+        cxx = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+        return None if shutil.which(cxx) else f"a C++ compiler ({cxx})"
+    if importlib.util.find_spec("triton") is None:
+        return "Triton (pip install triton)"
+    cc = [os.environ["CC"]] if os.environ.get("CC") else ["gcc", "clang", "cc"]
+    return None if any(map(shutil.which, cc)) else f"a C compiler ({cc[0]}), for Triton"
+
+
+def _torch_facts() -> dict[str, Any]:
+    import torch
+
+    return {
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+        "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _gpus() -> list[dict[str, Any]]:
+    import torch
+
+    if not torch.cuda.is_available():
+        return []
+    found = (torch.cuda.get_device_properties(at) for at in range(torch.cuda.device_count()))
+    return [
+        {
+            "name": each.name,
+            "memory_bytes": each.total_memory,
+            "capability": f"{each.major}.{each.minor}",
+            "multiprocessors": each.multi_processor_count,
+        }
+        for each in found
+    ]
+
+
+def gpu_clocks() -> list[dict[str, str]]:
+    """What nvidia-smi says, where there is one; fields it does not know are left out."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    asked = ["nvidia-smi", f"--query-gpu={','.join(_SMI_FIELDS)}", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = [[cell.strip() for cell in line.split(",")] for line in said.splitlines()]
+    return [dict(zip(_SMI_FIELDS, row, strict=True)) for row in rows if len(row) == len(_SMI_FIELDS)]
+
+
+def _cpu_model() -> str:
+    found = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.M)
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None

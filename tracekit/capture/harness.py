@@ -1,0 +1,96 @@
+"""Capture a recipe: every pass of every variant in a process of its own, and one run file for all of them."""
+
+import shutil
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tracekit import run as runs
+from tracekit.capture import say
+from tracekit.capture.options import Options
+from tracekit.capture.passes import capture_variant
+from tracekit.capture.preparation import Prepared, prepare
+from tracekit.errors import NothingCapturedError, OutputError, TracekitError
+from tracekit.run import Run, Variant
+
+__all__ = ["Options", "capture", "exit_code"]
+
+
+def capture(options: Options) -> Run:
+    """Run every pass, and write the run file after each variant.
+
+    A variant that fails does not stop the others. Ctrl-C keeps what was finished, and is raised again.
+    """
+    out = run_file(Path(options.out))
+    prepared = prepare(options)
+    options.tell(say.beginning(prepared.run))
+    folder = make_folder(out, prepared.run.created)
+    try:
+        run = _capture_all(prepared, folder, out, options)
+    except OSError as error:  # the disk is full, or somebody removed the folder
+        raise OutputError(folder, error.strerror or str(error)) from None
+    finally:
+        if not _was_written(prepared.run, out):
+            shutil.rmtree(folder, ignore_errors=True)
+    options.tell(say.written(out))
+    return run
+
+
+def exit_code(run: Run) -> int:
+    """1 if a variant did not come to its end."""
+    return int(any(variant.outcome != "ok" for variant in run.variants))
+
+
+def _capture_all(prepared: Prepared, folder: Path, out: Path, options: Options) -> Run:
+    run = prepared.run
+    for plan in prepared.plans:
+        variant, data = capture_variant(plan, prepared, folder, options)
+        run = _with(run, variant, data)
+        options.tell(say.ending(variant, run))
+        # An earlier run makes way only for a result: a recipe with a typing error must not replace it.
+        if any(each.measured for each in run.variants):
+            runs.write(run, out)
+        if variant.outcome == "interrupted":
+            options.tell(say.interrupted(run, out))
+            raise KeyboardInterrupt
+    if not any(each.measured for each in run.variants):
+        raise NothingCapturedError(run.script, run.variants[0].error or run.variants[0].outcome)
+    return run
+
+
+def _with(run: Run, variant: Variant, data: str | None) -> Run:
+    if data and run.data and data != run.data:
+        note = f"it trained on other data: {data}"
+        effective = replace(variant.effective, notes=[*variant.effective.notes, note])
+        variant = replace(variant, effective=effective)
+    return replace(run, variants=[*run.variants, variant], data=run.data or data)
+
+
+def _was_written(run: Run, out: Path) -> bool:
+    try:
+        return runs.read(out).created == run.created
+    except TracekitError:
+        return False
+
+
+def run_file(out: Path) -> Path:
+    """Where the run goes: `run.json` in a folder, or that file."""
+    out = out / "run.json" if out.is_dir() else out
+    if not out.parent.is_dir():
+        raise OutputError(out, f"there is no folder {out.parent}")
+    return out
+
+
+def make_folder(out: Path, created: str) -> Path:
+    """`run-20261121-070501` beside `run.json`: the name that an earlier run's file gets, too."""
+    name = f"{out.stem}-{runs.stamp(created)}"
+    for tries in range(1, 1000):
+        folder = out.with_name(name if tries == 1 else f"{name}-{tries}")
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise OutputError(folder, error.strerror or str(error)) from None
+    raise OutputError(out, f"a thousand folders {name} stand beside it")

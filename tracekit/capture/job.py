@@ -1,0 +1,56 @@
+"""What the parent asks of a child process, and what the child answers: two JSON files."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
+
+Stage = Literal["inspect", "measure", "profile", "check"]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass of one variant."""
+
+    stage: Stage
+    recipe: str
+    label: str = ""  # "gcn_cora compiled", for the trace's header
+    params: dict[str, Any] = {}
+    requested: Requested = Requested(compile=False)
+    device: str = "cpu"
+    seed: int = 0
+    steps: int = 20
+    warmup: int = 10
+    script: bool = False  # no recipe: it trains by itself, and its optimizer says where steps end
+    arguments: list[str] = []  # the script's own
+    step_every: int = 1  # optimizer steps in a step
+    available: int | None = None  # all the steps the script has, where it came to its end before
+    folder: str = "."  # where the traces go
+    parent: int = 0  # its process id: without it the child has nobody to answer
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a pass; only the fields of its stage are set."""
+
+    outcome: Outcome = "ok"
+    error: str | None = None  # one line
+    traceback: str = ""  # the recipe's own, without tracekit's frames
+    notes: list[str] = []  # what the recipe said with ctx.note
+    # inspect
+    params: dict[str, Any] = {}
+    variants: dict[str, dict[str, Any]] = {}
+    environment: dict[str, Any] = {}
+    devices: list[str] = []
+    has_setup: bool = False
+    ended: int | None = None  # the script came to its end after so many steps
+    # measure
+    measured: Measured | None = None
+    memory: Memory = Memory()
+    # profile
+    profiled: Profiled | None = None
+    traces: Traces = Traces()
+    ledger: Ledger = Ledger()
+    effective: Effective = Effective()
+    # check
+    losses: list[float | None] = []
+    metrics: dict[str, float | None] = {}

@@ -1,0 +1,194 @@
+"""The compiler's log as the run's ledger: joined by compile id, placed in passes and steps, said once."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tracekit.capture.compile_log import CompileRecorder, LimitHit, Note, Span
+from tracekit.run import Break, Compile, Ledger, Limit, Skip
+
+_ID = re.compile(r"(\d+)/(\d+)$")
+_PLACE = re.compile(r"user code at (.+):(\d+)$", re.M)
+_REASON = re.compile(r"^(?:Graph Break )?Reason: (.*)", re.M | re.S)
+_FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.M)
+_CALLS_MODULE = re.compile(r"in _(wrapped_)?call_impl$", re.M)
+_OURS = str(Path(__file__).parent)
+_SMALL = 0.01  # phases below this share of the compilation are summed up as "other"
+
+
+@dataclass(frozen=True)
+class StepMark:
+    """When a step began, unix ns, and in which pass."""
+
+    t_ns: int
+    step: int
+    during: str
+
+
+def ledger(recorder: CompileRecorder, marks: Sequence[StepMark]) -> Ledger:
+    """Everything recorded, in order of time."""
+    return Ledger(
+        compiles=[
+            _compile(span, recorder, marks) for span in sorted(recorder.compiled, key=lambda span: span.start_ns)
+        ],
+        breaks=_distinct([_break(note) for note in recorder.breaks]),
+        limits=[_limit(hit) for hit in recorder.limits],
+        skips=[_skip(note) for note in recorder.skips],
+    )
+
+
+def total_ns(spans: Sequence[Span]) -> int:
+    """Wall time inside compilations: where threads compile side by side it counts once."""
+    total = reached = 0
+    for span in sorted(spans, key=lambda span: span.start_ns):
+        total += max(0, span.end_ns - max(span.start_ns, reached))
+        reached = max(reached, span.end_ns)
+    return total
+
+
+def _compile(span: Span, recorder: CompileRecorder, marks: Sequence[StepMark]) -> Compile:
+    frame, attempt = _numbers(span.id)
+    kind = _kind(span.name, attempt)
+    reasons = recorder.reasons.get(span.id, []) if kind == "recompile" else []
+    metrics = recorder.metrics.get(span.id, {})
+    mark = _mark_at(span.start_ns, marks)
+    return Compile(
+        id=span.id,
+        frame=frame,
+        attempt=attempt,
+        kind=kind,
+        reason="\n".join(map(_cleaned, reasons)) or None,
+        guard=_guard(reasons[0]) if reasons else None,
+        code=_code(metrics or recorder.metrics.get(f"{frame}/0", {})),
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        thread=span.thread,
+        phases=_phases(span),
+        step=mark.step if mark else None,
+        during=mark.during if mark else "",
+        failed=_failure(span, recorder, metrics) if span.name == "dynamo" else None,
+        guard_ns=_guard_ns(metrics) if span.name in ("dynamo", "entire_frame_compile") else None,
+    )
+
+
+def _kind(name: str, attempt: int | None) -> Literal["first", "recompile", "backward", "cudagraph", "autotune"]:
+    if name == "entire_backward_compile":
+        return "backward"
+    if name.startswith(("CUDAGraph", "cudagraph")):
+        return "cudagraph"
+    if name.startswith("CachingAutotuner"):
+        return "autotune"
+    return "recompile" if attempt else "first"
+
+
+def _guard(reason: str) -> str:
+    """`0/0: k == 0.5    # y = x*k  # f.py:3 in f` → `k == 0.5`."""
+    return re.sub(r"^\S*\d+/\d+: ", "", reason.partition("\n")[0]).partition("  # ")[0].strip()
+
+
+def _cleaned(reason: str) -> str:
+    """Its first line, without the column that the comment is aligned to."""
+    return re.sub(r" {2,}", "  ", reason.partition("\n")[0].partition(" (HINT:")[0])
+
+
+def _failure(span: Span, recorder: CompileRecorder, metrics: dict[str, Any]) -> str | None:
+    for hit in recorder.limits:
+        if hit.id == span.id:
+            return f"{hit.setting} reached"
+    failed, why = metrics.get("fail_type"), str(metrics.get("fail_reason") or "")
+    return f"{str(failed).rpartition('.')[2]}: {why.strip().partition(chr(10))[0]}" if failed else None
+
+
+def _code(metrics: dict[str, Any]) -> str | None:
+    if not metrics.get("co_filename"):
+        return None
+    return f"{metrics['co_filename']}:{metrics.get('co_firstlineno')} {metrics.get('co_name')}"
+
+
+def _phases(span: Span) -> dict[str, int]:
+    least = (span.end_ns - span.start_ns) * _SMALL
+    large = {name: ns for name, ns in span.phases.items() if ns >= least}
+    rest = span.end_ns - span.start_ns - sum(large.values())
+    return {**dict(sorted(large.items(), key=lambda item: -item[1])), **({"other": rest} if rest else {})}
+
+
+def _mark_at(t_ns: int, marks: Sequence[StepMark]) -> StepMark | None:
+    at = bisect_right(marks, t_ns, key=lambda mark: mark.t_ns)
+    return marks[at - 1] if at else None
+
+
+def _break(note: Note) -> Break:
+    head, _, stack = note.text.partition("User code traceback:\n")
+    place = _PLACE.search(head) or _last(_FRAME, note.text)
+    return Break(
+        compile=note.id,
+        reason=_reason(head),
+        file=place[1] if place else None,
+        line=int(place[2]) if place else None,
+        stack=_users_stack(stack.partition("\nTraceback (most recent call last)")[0]),
+        t_ns=note.t_ns,
+    )
+
+
+def _reason(head: str) -> str:
+    """What broke and why, without Dynamo's hints."""
+    found = _REASON.search(head)
+    lines = [line.strip() for line in (found[1] if found else head).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("Encountered graph break when"):
+        lines = lines[1:]
+    wanted = [line for line in lines[:2] if not line.startswith("Hint:")]
+    return ": ".join(line.removeprefix("Explanation: ").rstrip(".") for line in wanted)
+
+
+def _users_stack(stack: str) -> str:
+    """The stack below our own frames, without the two that every call of a module adds."""
+    frames = re.split(r'(?m)^(?= *File ")', stack)
+    ours = max((at for at, frame in enumerate(frames) if _OURS in frame), default=-1)
+    return "".join(frame for frame in frames[ours + 1 :] if not _CALLS_MODULE.search(frame)).rstrip()
+
+
+def _limit(hit: LimitHit) -> Limit:
+    return Limit(
+        frame=_numbers(hit.id)[0],
+        file=hit.file,
+        line=hit.line,
+        name=hit.name,
+        reason=_cleaned(hit.reason),
+        t_ns=hit.t_ns,
+    )
+
+
+def _skip(note: Note) -> Skip:
+    place = _last(_FRAME, note.text)
+    return Skip(
+        compile=note.id if _numbers(note.id)[0] is not None else None,
+        reason=re.split(r"\.? *Found from|\n", note.text)[0].strip(" ."),
+        file=place[1] if place else None,
+        line=int(place[2]) if place else None,
+        t_ns=note.t_ns,
+    )
+
+
+def _guard_ns(metrics: dict[str, Any]) -> int | None:
+    us = metrics.get("guard_latency_us")
+    return None if us is None else round(us * 1000)
+
+
+def _distinct(breaks: list[Break]) -> list[Break]:
+    """A recompilation meets its frame's breaks again: keep the first meeting."""
+    first: dict[tuple[int | None, str | None, int | None], Break] = {}
+    for each in breaks:
+        first.setdefault((_numbers(each.compile)[0], each.file, each.line), each)
+    return [*first.values()]
+
+
+def _numbers(compile_id: str) -> tuple[int | None, int | None]:
+    found = _ID.search(compile_id)
+    return (int(found[1]), int(found[2])) if found else (None, None)
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next(reversed([*pattern.finditer(text)]), None)

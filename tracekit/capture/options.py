@@ -1,0 +1,27 @@
+"""What to capture, and how thoroughly."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tracekit.capture import say
+
+
+@dataclass(frozen=True)
+class Options:
+    """One capture. Only the recipe has no default."""
+
+    recipe: str | Path
+    variants: Sequence[str] = ()  # none: eager, compiled and the recipe's own
+    params: Mapping[str, Any] = field(default_factory=dict)  # text is read as the default's type
+    device: str = "auto"  # cuda where there is one
+    backend: str = "inductor"
+    steps: int = 20  # in the steady trace
+    warmup: int = 10  # at least; more while something still compiles
+    seed: int = 0
+    timeout: float = 1800  # seconds a pass may take
+    arguments: Sequence[str] = ()  # of a script that is no recipe
+    step_every: int = 1  # optimizer steps that make a step of a script
+    out: str | Path = "run.json"
+    tell: Callable[[str], None] = say.on_stderr

@@ -1,0 +1,112 @@
+"""Warming up until nothing compiles, and timing steps.
+
+A pass is written as a generator: each `yield` is one step of training. A recipe's steps are called (`drive`); a
+script takes its own, and its optimizer resumes the pass.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Generator
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from tracekit.capture.compile_log import CompileRecorder
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[None, None, T]
+Clock = Literal["cuda events", "perf_counter"]
+QUIET_STEPS = 5  # settled: so many steps in a row without a compilation
+MOST_WARMUP_STEPS = 100
+LEAST_TIMED_STEPS = 30
+_MOST_TIMED_STEPS = 300
+_TIMED_NS = 1_000_000_000  # time about this long, for short steps are noisy
+
+
+class EndedError(Exception):
+    """There are no more steps: the script came to its end."""
+
+
+def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
+    """Take every step by this call, and return what the pass found."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        call()
+
+
+def synchronize(device: str) -> None:
+    """Wait until the device has done all it was given."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize(device)
+
+
+def settle(recorder: CompileRecorder, at_least: int, at_most: int = MOST_WARMUP_STEPS) -> Steps[int]:
+    """Step until nothing has compiled for some steps; says how many steps it took."""
+    steps = quiet = 0
+    at_least = min(at_least, at_most)
+    while steps < at_least or (quiet < QUIET_STEPS and steps < at_most):
+        before = len(recorder.compiled)
+        yield
+        steps += 1
+        quiet = quiet + 1 if len(recorder.compiled) == before else 0
+    return steps
+
+
+def time_one(device: str) -> Steps[int]:
+    """ns of one step, waited for."""
+    synchronize(device)
+    start = time.perf_counter_ns()
+    yield
+    synchronize(device)
+    return time.perf_counter_ns() - start
+
+
+def time_many(device: str, at_least: int = LEAST_TIMED_STEPS) -> Steps[list[int]]:
+    """ns of each of at least 30 steps in a row, with no wait between them."""
+    count = _TIMED_NS // max(1, (yield from time_one(device)))
+    count = max(LEAST_TIMED_STEPS, at_least, min(_MOST_TIMED_STEPS, count))
+    return (yield from _time_on_gpu(device, count) if device.startswith("cuda") else _time_on_cpu(count))
+
+
+def clock(device: str) -> Clock:
+    """What `time_many` reads on that device."""
+    return "cuda events" if device.startswith("cuda") else "perf_counter"
+
+
+def median_ns(times: list[int]) -> int:
+    """The middle one."""
+    return round(statistics.median(times))
+
+
+def spread_ns(times: list[int]) -> int:
+    """Between the quartiles."""
+    if len(times) < 2:
+        return 0
+    low, _, high = statistics.quantiles(times, n=4)
+    return round(high - low)
+
+
+def _time_on_cpu(count: int) -> Steps[list[int]]:
+    stamps = [time.perf_counter_ns()]
+    for _ in range(count):
+        yield
+        stamps.append(time.perf_counter_ns())
+    return [end - start for start, end in pairwise(stamps)]
+
+
+def _time_on_gpu(device: str, count: int) -> Steps[list[int]]:
+    import torch
+
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
+    # The stream is named, not made current: the steps between two yields are not ours.
+    marks[0].record(torch.cuda.current_stream(device))
+    for mark in marks[1:]:
+        yield
+        mark.record(torch.cuda.current_stream(device))
+    torch.cuda.synchronize(device)
+    return [round(start.elapsed_time(end) * 1e6) for start, end in pairwise(marks)]

@@ -1,0 +1,126 @@
+"""All passes of one variant, up to the first that fails."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tracekit.capture import process, say
+from tracekit.capture.job import Answer, Job, Stage
+from tracekit.capture.options import Options
+from tracekit.capture.preparation import Prepared
+from tracekit.capture.variants import Plan
+from tracekit.run import Effective, Outcome, Traces, Variant
+
+# Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
+# there what the profiled pass compiled.
+_GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile", "check"))
+_SCRIPTS_GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))  # its losses are its own
+Answers = dict[Stage, Answer]
+
+
+def capture_variant(plan: Plan, prepared: Prepared, folder: Path, options: Options) -> tuple[Variant, str | None]:
+    """The variant, and what it trained on in the recipe's own words. Traces go to a folder of its name."""
+    place = folder / slug(plan.name, prepared.run.planned)
+    answers: Answers = {}
+    try:
+        place.mkdir()
+        _perform_all(plan, prepared, place, options, answers)
+        outcome, error = _outcome(answers)
+    except KeyboardInterrupt:
+        outcome, error = "interrupted", "Ctrl-C"
+    return _variant(plan, answers, place, outcome, error), _data(answers)
+
+
+def slug(name: str, among: Sequence[str]) -> str:
+    """A folder name for the variant, different for each of them."""
+    short = [re.sub(r"[^\w.-]+", "-", each).strip("-.") or "variant" for each in among]
+    at = among.index(name)
+    return short[at] if short.count(short[at]) == 1 else f"{short[at]}-{at}"
+
+
+def _perform_all(plan: Plan, prepared: Prepared, place: Path, options: Options, answers: Answers) -> None:
+    for stages in _SCRIPTS_GROUPS if prepared.script else _GROUPS:
+        with process.scratch() as scratch:
+            for stage in stages:
+                options.tell(say.doing(plan.name, stage))
+                job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
+                answers[stage] = _perform(job, scratch, place, options)
+                if answers[stage].outcome != "ok":
+                    return
+
+
+def _outcome(answers: Answers) -> tuple[Outcome, str | None]:
+    stage, last = [*answers.items()][-1]
+    return last.outcome, None if last.outcome == "ok" else f"{stage}: {last.error}"
+
+
+def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: Options, before: Answer | None) -> Job:
+    run = prepared.run
+    return Job(
+        stage=stage,
+        recipe=run.script,
+        label=f"{run.recipe} {plan.name}",
+        params={**prepared.overrides, **plan.params},
+        requested=plan.requested,
+        device=run.device,
+        seed=run.seed,
+        steps=run.steps,
+        warmup=run.warmup,
+        folder=str(place),
+        script=prepared.script,
+        arguments=[*options.arguments],
+        step_every=options.step_every,
+        available=before.ended if before else None,
+    )
+
+
+def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
+    log = place / f"{job.stage}.log"
+    answer = process.perform(job, scratch, log, options.timeout)
+    if log.stat().st_size == 0:
+        log.unlink()
+    if answer.traceback:
+        options.tell(say.quoted(answer.traceback))
+    return answer
+
+
+def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error: str | None) -> Variant:
+    """What the passes found, put together; a pass that did not happen leaves its fields empty."""
+    nothing = Answer()
+    measured, profiled = answers.get("measure", nothing), answers.get("profile", nothing)
+    checked = answers.get("check", nothing)
+    return Variant(
+        name=plan.name,
+        outcome=outcome,
+        error=error,
+        params=plan.params,
+        requested=plan.requested,
+        effective=_with_notes(profiled.effective, measured.effective.notes),
+        traces=relative(profiled.traces, place),
+        measured=measured.measured,
+        memory=measured.memory,
+        profiled=profiled.profiled,
+        ledger=profiled.ledger,
+        losses=checked.losses,
+        metrics=checked.metrics,
+    )
+
+
+def _with_notes(effective: Effective, notes: list[str]) -> Effective:
+    """Those of the other pass, too, each once."""
+    return replace(effective, notes=[*dict.fromkeys([*effective.notes, *notes])])
+
+
+def relative(traces: Traces, place: Path) -> Traces:
+    """The worker knows file names; the run file stands beside the run's folder."""
+    named = {which: getattr(traces, which) for which in ("cold", "steady", "detail")}
+    return replace(
+        traces, **{which: f"{place.parent.name}/{place.name}/{name}" for which, name in named.items() if name}
+    )
+
+
+def _data(answers: Answers) -> str | None:
+    """What the recipe's setup said in the last pass that got so far."""
+    return next(("; ".join(answer.notes) for answer in reversed(answers.values()) if answer.notes), None)

@@ -1,0 +1,131 @@
+"""Before anything is timed: look at the recipe and the machine, and refuse what cannot work."""
+
+import shlex
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tracekit import run as runs
+from tracekit.capture import environment, process, say
+from tracekit.capture.job import Answer, Job
+from tracekit.capture.options import Options
+from tracekit.capture.params import parse_all
+from tracekit.capture.script import is_script
+from tracekit.capture.variants import Plan, plan
+from tracekit.errors import (
+    BadParameterError,
+    NoCompilerError,
+    NoScriptError,
+    NoSuchDeviceError,
+    NoSuchRecipeError,
+    NotARecipeError,
+    NoTorchError,
+    RecipeFailedError,
+)
+from tracekit.run import Run
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that holds no variants yet, those to capture, and the parameters given for all of them."""
+
+    run: Run
+    plans: list[Plan]
+    overrides: dict[str, Any]
+    script: bool = False  # no recipe
+
+
+def prepare(options: Options) -> Prepared:
+    """Read the recipe in a child process, let it fetch its data, and plan the variants. A script is only looked at."""
+    _check_options(options)
+    script = is_script(options.recipe)
+    _check_kind(options, script)
+    answer = _inspect(options, script)
+    overrides = parse_all(options.params, answer.params)
+    params = {**answer.params, **overrides}
+    plans = plan(options.variants, params, answer.variants, options.backend)
+    device = _choose_device(options.device, answer.devices)
+    _check_compiler(plans, device)
+    run = Run(
+        created=runs.now(),
+        tracekit=own_version(),
+        recipe=Path(options.recipe).stem,
+        script=str(options.recipe),
+        params=_script_params(options) if script else params,
+        device=device,
+        steps=options.steps,
+        warmup=options.warmup,
+        seed=options.seed,
+        environment=answer.environment,
+        planned=[each.name for each in plans],
+        variants=[],
+    )
+    return Prepared(run, plans, overrides, script)
+
+
+def _check_options(options: Options) -> None:
+    if not Path(options.recipe).is_file():
+        raise NoSuchRecipeError(options.recipe)
+    if not environment.has_torch():
+        raise NoTorchError
+    for name, value, least in (
+        ("steps", options.steps, 1),
+        ("warmup", options.warmup, 0),
+        ("step-every", options.step_every, 1),
+    ):
+        if value < least:
+            raise BadParameterError(name, value, f"a whole number, {least} or more")
+    if options.timeout <= 0:
+        raise BadParameterError("timeout", options.timeout, "a number of seconds above 0")
+
+
+def _check_kind(options: Options, script: bool) -> None:
+    if not script and (options.arguments or options.step_every > 1):
+        raise NoScriptError(options.recipe)
+
+
+def _script_params(options: Options) -> dict[str, Any]:
+    """What the script was run with, where it was run with anything."""
+    given = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
+    return {**given, **({"step_every": options.step_every} if options.step_every > 1 else {})}
+
+
+def _inspect(options: Options, script: bool) -> Answer:
+    options.tell(say.doing(Path(options.recipe).stem, "inspect"))
+    job = Job(
+        stage="inspect", recipe=str(options.recipe), params=dict(options.params), seed=options.seed, script=script
+    )
+    with process.scratch() as scratch:
+        answer = process.perform(job, scratch, scratch / "inspect.log", options.timeout)
+    for note in answer.notes:
+        options.tell(f"  {say.quoted(note)}")
+    if answer.outcome != "ok":
+        options.tell(say.quoted(answer.traceback))
+        raise RecipeFailedError(options.recipe, answer.error or answer.outcome)
+    if not answer.has_setup and not script:
+        raise NotARecipeError(options.recipe, "it has no setup(ctx)")
+    return answer
+
+
+def _choose_device(wanted: str, there: list[str]) -> str:
+    if wanted == "auto":
+        return there[0]
+    if wanted not in there:
+        raise NoSuchDeviceError(wanted, there)
+    return wanted
+
+
+def _check_compiler(plans: list[Plan], device: str) -> None:
+    if any(each.requested.backend == "inductor" for each in plans) and (
+        missing := environment.missing_compiler(device)
+    ):
+        raise NoCompilerError(missing)
+
+
+def own_version() -> str:
+    """tracekit's."""
+    try:
+        return metadata.version("tracekit")
+    except metadata.PackageNotFoundError:  # run from a clone
+        return "0"

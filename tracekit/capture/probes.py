@@ -1,0 +1,131 @@
+"""Small experiments of the doctor, each in a process of its own: what a machine says it can do, it may not."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_SECONDS = 180  # a first compilation on a slow machine takes a minute
+
+
+class ProbeError(Exception):
+    """It does not work, in words."""
+
+
+def profile_cpu() -> str:
+    """A traced multiplication has a row in the trace."""
+    import torch
+
+    if not _rows(_trace([torch.profiler.ProfilerActivity.CPU], "cpu"), "cpu_op"):
+        raise ProbeError("a traced multiplication left no rows")
+    return f"records ({_build()})"
+
+
+def compile_cpu() -> str:
+    """Inductor makes code that computes."""
+    import torch
+
+    made = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
+    made(torch.ones(64))
+    return "inductor compiles for the CPU"
+
+
+def name_gpu() -> str:
+    """PyTorch sees one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ProbeError(f"none ({_build()})")
+    return ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
+
+
+def profile_gpu() -> str:
+    """A kernel that ran has a row in the trace: the profiler may listen to the driver."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ProbeError("no GPU")
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    kernels = _rows(_trace(activities, "cuda"), "kernel")
+    if not kernels:
+        raise ProbeError("a kernel ran and left no row: no permission, or another profiler holds CUPTI")
+    return "recorded"
+
+
+def run(name: str) -> tuple[bool, str]:
+    """Does it work, and what does it say?"""
+    with tempfile.TemporaryDirectory(prefix="tracekit-probe-") as folder:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "tracekit.capture.probes", name, folder],
+                env=_environment(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False, f"took longer than {_SECONDS} s"
+        answer = Path(folder, "answer.json")
+        if answer.exists():
+            ok, text = json.loads(answer.read_text())
+            return bool(ok), str(text)
+    return False, (done.stderr.strip().splitlines() or [f"died with exit code {done.returncode}"])[-1]
+
+
+def main(name: str, folder: str) -> None:
+    """Do it, and leave the answer in that folder."""
+    probe = {each.__name__: each for each in (profile_cpu, compile_cpu, name_gpu, profile_gpu)}[name]
+    try:
+        answer = (True, probe())
+    except ProbeError as error:
+        answer = (False, str(error))
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        answer = (False, f"{type(error).__name__}: {' '.join(lines[:2])}")
+    Path(folder, "answer.json").write_text(json.dumps(answer))
+
+
+def _environment(folder: str) -> dict[str, str]:
+    package = str(Path(__file__).parents[2])
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    # An empty cache: code that was compiled on another day would hide a missing compiler.
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TORCHINDUCTOR_CACHE_DIR": folder}
+
+
+def _trace(activities: list[object], device: str) -> list[dict[str, object]]:
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        with torch.profiler.profile(activities=activities) as profiler:
+            x = torch.ones(8, 8, device=device)
+            (x @ x).sum().item()
+        profiler.export_chrome_trace(str(path))
+        events: list[dict[str, object]] = json.loads(path.read_text())["traceEvents"]
+        return events
+
+
+def _rows(events: list[dict[str, object]], category: str) -> int:
+    return sum(event.get("cat") == category for event in events)
+
+
+def _build() -> str:
+    import torch
+
+    kind = (
+        f"CUDA {torch.version.cuda}"
+        if torch.version.cuda
+        else f"ROCm {torch.version.hip}"
+        if torch.version.hip
+        else "CPU"
+    )
+    return f"PyTorch {torch.__version__}, built for {kind}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,112 @@
+"""One pass, one process: with empty compiler caches, a time limit, and nothing left behind."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from tracekit.capture.job import Answer, Job
+
+_PREFIX = "tracekit-pass-"
+_LOG_TAIL = 30  # lines
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """An empty folder for compiler caches, gone afterwards; those of killed captures go too."""
+    _sweep_litter()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
+    """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
+    (folder / "job.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(job, parent=os.getpid())))
+    answer = folder / "answer.json"
+    answer.unlink(missing_ok=True)
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tracekit.capture.worker", str(folder)],
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return Answer(outcome="timeout", error=f"took longer than {timeout:g} s")
+        finally:
+            _kill_group(process)
+    if answer.exists():
+        return msgspec.json.decode(answer.read_bytes(), type=Answer)
+    return Answer(outcome="failed", error=_death(process.returncode), traceback=_tail(log))
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Ours, so that tracekit is found, with compiler caches that nobody has filled."""
+    package = str(Path(__file__).parents[2])
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+        # Elsewhere the path of a socket in it would grow too long.
+        **({"TMPDIR": str(folder)} if sys.platform == "linux" else {}),
+    }
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """The pass and whatever it started: compile workers, loader workers."""
+    try:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    except (ProcessLookupError, PermissionError):
+        pass  # all gone already
+    process.wait()
+
+
+def _death(code: int) -> str:
+    outcomes = {-signal.SIGKILL: "killed, as when memory runs out"} if hasattr(signal, "SIGKILL") else {}
+    if code in outcomes:
+        return outcomes[code]
+    return f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code} and no answer"
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-_LOG_TAIL:])
+
+
+def _sweep_litter() -> None:
+    if os.name != "posix":
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        owner = re.match(rf"{_PREFIX}(\d+)-", folder.name)
+        if owner and not _alive(int(owner[1])):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

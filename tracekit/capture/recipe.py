@@ -1,0 +1,115 @@
+"""A recipe, loaded and set up: one call is one training step. Runs in the child process."""
+
+import importlib.util
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from tracekit.capture.job import Job
+from tracekit.errors import NotARecipeError
+from tracekit.run import Requested
+
+
+def load(path: str) -> ModuleType:
+    """Import the file as Python runs a script, with its folder first on the path; only `__name__` differs."""
+    file = Path(path).resolve()
+    sys.path.insert(0, str(file.parent))
+    sys.argv = [str(file)]
+    name = file.stem if file.stem not in sys.modules else f"recipe_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise NotARecipeError(path, "no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # DataLoader workers look classes up by their module's name
+    spec.loader.exec_module(module)
+    return module
+
+
+def seed_all(seed: int) -> None:
+    """Seed every generator a recipe is likely to draw from."""
+    import torch
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed % 2**32)
+
+
+def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamespace:
+    """The `ctx` a recipe's setup receives."""
+    import torch
+
+    declared = dict(getattr(module, "PARAMS", {}))
+    return SimpleNamespace(
+        **{**declared, **job.params},
+        device=torch.device(job.device),
+        seed=job.seed,
+        compile=_compiler(job.requested),
+        note=lambda text: notes.append(str(text)),
+    )
+
+
+class Feed:
+    """One call trains one step, on the next batch where the recipe has batches."""
+
+    def __init__(self, module: ModuleType, context: SimpleNamespace, mark_loading: bool = False) -> None:
+        made = module.setup(context)
+        self._step: Callable[..., Any] | None = made if callable(made) else getattr(made, "step", None)
+        if not callable(self._step):
+            raise NotARecipeError(module.__file__, "its setup returns no step")
+        self._batches: Any = getattr(made, "batches", None)
+        self._left: Iterator[Any] = iter(())
+        self._next_batch = self._marked_batch if mark_loading and not self._marks_itself() else self._plain_batch
+        self.infer: Callable[[], Any] | None = getattr(made, "infer", None)
+        self.evaluate: Callable[[], Any] | None = getattr(made, "evaluate", None)
+
+    def __call__(self) -> Any:
+        """Train one step; what it returns is the recipe's loss."""
+        assert self._step is not None
+        return self._step() if self._batches is None else self._step(self._next_batch())
+
+    def _plain_batch(self) -> Any:
+        for batch in self._left:
+            return batch
+        self._left = iter(self._batches)
+        for batch in self._left:
+            return batch
+        raise ValueError("the recipe's batches are empty, or can be gone through only once")
+
+    def _marked_batch(self) -> Any:
+        import torch
+
+        with torch.profiler.record_function("enumerate(DataLoader)#batches.__next__"):
+            return self._plain_batch()
+
+    def _marks_itself(self) -> bool:
+        import torch
+
+        return isinstance(self._batches, torch.utils.data.DataLoader)
+
+
+def _compiler(requested: Requested) -> Callable[..., Any]:
+    """torch.compile as this variant wants it; where it says nothing, the recipe's own arguments stand."""
+    import torch
+
+    if not requested.compile:
+        return lambda module=None, **_: module if module is not None else (lambda made: made)
+    return lambda module=None, **own: torch.compile(module, **compile_arguments(requested, own))
+
+
+def compile_arguments(requested: Requested, own: dict[str, Any]) -> dict[str, Any]:
+    """What torch.compile is called with: what was requested, and where that says nothing, the caller's own."""
+    wanted = {
+        "mode": requested.mode if requested.backend == "inductor" else None,
+        "dynamic": requested.dynamic,
+        "fullgraph": requested.fullgraph or None,
+        "backend": requested.backend,
+        "options": requested.options or None,
+    }
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if "mode" in given or "options" in given:  # torch takes one of the two
+        own = {name: value for name, value in own.items() if name not in ("mode", "options")}
+    return {**own, **given}

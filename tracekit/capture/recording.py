@@ -1,0 +1,126 @@
+"""`with tracekit.record("run.json"):` – what runs inside, in this process, as a variant of a run."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tracekit import run as runs
+from tracekit.capture import environment, pace, say
+from tracekit.capture.boundary import StepEnds
+from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.harness import make_folder, run_file
+from tracekit.capture.job import Answer, Job
+from tracekit.capture.passes import relative, slug
+from tracekit.capture.preparation import own_version
+from tracekit.capture.traces import record_all
+from tracekit.errors import NoTorchError, TracekitError
+from tracekit.plain import plain
+from tracekit.run import Effective, Outcome, Requested, Run, Variant
+
+_NOTE = "recorded in a running process: not measured without the profiler, nor its losses compared"
+
+
+@contextmanager
+def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator[None]:
+    """Profile what runs inside, and write it to that run: the trace, its steps, and what the compiler did.
+
+    A step ends where the first optimizer to step does; without an optimizer all of it is one step. A second
+    recording adds its variant to the run of the first, unless the run has one of that name: that begins a new run.
+    """
+    if not environment.has_torch():
+        raise NoTorchError
+    out = run_file(Path(path))
+    run = _run_to_add_to(out, variant)
+    place = make_folder(out, run.created) / slug(variant, [variant])
+    place.mkdir()
+    recording = _Recording(Job(stage="profile", recipe="", label=variant, folder=str(place), device=run.device))
+    outcome: Outcome = "ok"
+    error: str | None = None
+    try:
+        with recording:
+            yield
+    except KeyboardInterrupt:
+        outcome, error = "interrupted", "Ctrl-C"
+        raise
+    except BaseException as raised:
+        outcome, error = "failed", plain(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
+        raise
+    finally:
+        if recording.found is None:  # it never began: another profiler is running
+            shutil.rmtree(place.parent)
+        else:
+            made = _variant(variant, recording.found, place, outcome, error)
+            runs.write(replace(run, planned=[*run.planned, variant], variants=[*run.variants, made]), out)
+            say.on_stderr(say.written(out))
+
+
+class _Recording:
+    """One trace of everything between enter and exit, in steps."""
+
+    def __init__(self, job: Job) -> None:
+        self.found: Answer | None = None
+        self._compiler = CompileRecorder()
+        self._pass = record_all(job, self._compiler)
+        self._steps = 0
+        self._ends = StepEnds(self._stepped)
+
+    def __enter__(self) -> "_Recording":
+        next(self._pass)
+        self._compiler.__enter__()
+        self._ends.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.__exit__()
+        if not self._steps:
+            self._stepped()  # all of it is one
+        self._compiler.__exit__()
+        try:
+            self._pass.throw(pace.EndedError)
+        except StopIteration as end:
+            self.found = end.value
+
+    def _stepped(self) -> None:
+        self._steps += 1
+        next(self._pass)
+
+
+def _run_to_add_to(out: Path, variant: str) -> Run:
+    try:
+        known = runs.read(out)
+    except TracekitError:
+        known = None  # none there, or none that can be read: writing moves it aside
+    if known is not None and known.variant(variant) is None:
+        return known
+    return Run(
+        created=runs.now(),
+        tracekit=own_version(),
+        recipe="recorded",
+        script="tracekit.record",
+        device=_device(),
+        environment=environment.gather(),
+        variants=[],
+    )
+
+
+def _variant(name: str, found: Answer, place: Path, outcome: Outcome, error: str | None) -> Variant:
+    compiled = name != "eager" or bool(found.ledger.compiles)
+    return Variant(
+        name=name,
+        outcome=outcome,
+        error=error,
+        requested=Requested(compile=compiled),
+        effective=Effective(mode=None if compiled else "eager", notes=[_NOTE]),
+        traces=relative(found.traces, place),
+        profiled=found.profiled,
+        ledger=found.ledger,
+    )
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,182 @@
+"""Pass B: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes."""
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tracekit.capture import pace
+from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.effective import effective
+from tracekit.capture.environment import versions
+from tracekit.capture.exporting import export
+from tracekit.capture.job import Answer, Job
+from tracekit.capture.ledger import StepMark, ledger
+from tracekit.run import Profiled, Traces
+
+
+@dataclass(frozen=True)
+class Window:
+    """One trace: how many steps, after how many with the profiler already warm, and what it records."""
+
+    name: str
+    steps: int
+    warmup: int
+    options: dict[str, bool]
+
+
+_STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
+COLD = Window("cold", steps=3, warmup=0, options={})
+_ENDLESS = 1 << 40
+DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
+
+
+def profile(job: Job, recorder: CompileRecorder) -> pace.Steps[Answer]:
+    """Three traces of one training: from its first step, once nothing compiles any more, and with stacks."""
+    taken = _Taking(job)
+    with contextlib.suppress(pace.EndedError):
+        yield from taken.all(recorder)
+    return taken.answer(recorder)
+
+
+def record_all(job: Job, recorder: CompileRecorder) -> pace.Steps[Answer]:
+    """One trace, of all the steps there are."""
+    taken = _Taking(job)
+    with contextlib.suppress(pace.EndedError):
+        yield from taken.trace(Window("steady", _ENDLESS, 0, {}))
+    return taken.answer(recorder)
+
+
+def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, Window | None]:
+    """The cold window, most warm-up steps, the steady and the detail window: no more than there are steps for."""
+    if available is None:
+        return COLD, pace.MOST_WARMUP_STEPS, Window("steady", steps, 2, {}), DETAIL
+    cold = COLD if available >= 8 else None
+    detail = DETAIL if available >= 16 else None
+    left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
+    lead = 2 if left >= 4 else 0
+    steady = Window("steady", min(steps, left - lead), lead, {})
+    return cold, left - lead - steady.steps, steady, detail
+
+
+class _Taking:
+    """The training under way: which step it is at, and when each began."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.during = "cold"
+        self.marks: list[StepMark] = []
+        self.names: dict[str, str] = {}
+        self.profiled: Profiled | None = None
+
+    def all(self, recorder: CompileRecorder) -> pace.Steps[None]:
+        """Every window, with the warm-up between the first two."""
+        cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
+        if cold:
+            yield from self.trace(cold)
+        self.during = "warmup"
+        for _ in pace.settle(recorder, self.job.warmup - COLD.steps, warmup):
+            yield from self.step()
+        yield from self.trace(steady)
+        if detail:
+            yield from self.trace(detail)
+
+    def answer(self, recorder: CompileRecorder) -> Answer:
+        """What was taken."""
+        happened = ledger(recorder, self.marks)
+        return Answer(
+            traces=Traces(**self.names),
+            profiled=self.profiled,
+            ledger=happened,
+            effective=effective(self.job, happened),
+        )
+
+    def step(self) -> pace.Steps[None]:
+        """Train one step."""
+        self.marks.append(StepMark(time.time_ns(), len(self.marks), self.during))
+        yield
+
+    def trace(self, window: Window) -> pace.Steps[None]:
+        """Record that window."""
+        name = f"{window.name}.json.gz"
+        first = len(self.marks) + window.warmup
+        last = first + window.steps - 1
+        profiler = _profiler(window, first, last, self.job, Path(self.job.folder) / name)
+        profiler.step_num = len(self.marks)  # the N of ProfilerStep#N counts the training's steps
+        self.during = window.name
+        facts = _facts(self.job, window)
+        pace.synchronize(self.job.device)
+        profiler.start()
+        stamps: list[int] = []
+        try:
+            for at in range(profiler.step_num, last + 1):
+                if at == first:
+                    stamps.append(time.perf_counter_ns())
+                    for key, value in facts.items():  # Kineto takes them only while it records: keep it to microseconds
+                        profiler.add_metadata_json(key, value)
+                yield from self.step()
+                if at in (first - 1, last):
+                    pace.synchronize(self.job.device)
+                if at >= first:
+                    stamps.append(time.perf_counter_ns())
+                profiler.step()
+        except pace.EndedError:  # what the script trained so far is worth having
+            self._keep(window, name, profiler, stamps)
+            raise
+        self._keep(window, name, profiler, stamps)
+
+    def _keep(self, window: Window, name: str, profiler: Any, stamps: list[int]) -> None:
+        profiler.stop()
+        steps = len(stamps) - 1
+        if steps < 1:
+            return
+        self.names[window.name] = name
+        if window.name == "steady":
+            self.profiled = Profiled(step_ns=_step_ns(stamps, self.job.device), steps=steps)
+
+
+def _profiler(window: Window, first: int, last: int, job: Job, path: Path) -> Any:
+    import torch
+
+    on_gpu = job.device.startswith("cuda")
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if on_gpu:
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    return torch.profiler.profile(
+        activities=activities,
+        schedule=_schedule(first, last),
+        on_trace_ready=lambda profiler: export(profiler, path, last),
+        experimental_config=torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True) if on_gpu else None,
+        **window.options,
+    )
+
+
+def _schedule(first: int, last: int) -> Callable[[int], Any]:
+    from torch.profiler import ProfilerAction
+
+    def action(step: int) -> Any:
+        if step < first:
+            return ProfilerAction.WARMUP
+        if step < last:
+            return ProfilerAction.RECORD
+        return ProfilerAction.RECORD_AND_SAVE if step == last else ProfilerAction.NONE
+
+    return action
+
+
+def _facts(job: Job, window: Window) -> dict[str, str]:
+    """For the trace's header. Kineto writes it unescaped and turns `\\` into `/`: nothing in it may need escaping."""
+    facts = {**versions(), "recipe": job.label, "trace": window.name, "device": job.device}
+    safe = {key: re.sub(r"[^\w .:+=,/()-]", "_", str(value), flags=re.ASCII) for key, value in facts.items()}
+    return {"tracekit": json.dumps(safe), "torch_version": json.dumps(safe["torch"])}
+
+
+def _step_ns(stamps: list[int], device: str) -> int:
+    if device.startswith("cuda"):  # the host runs ahead: only first and last are true, for they waited
+        return round((stamps[-1] - stamps[0]) / (len(stamps) - 1))
+    return pace.median_ns([end - start for start, end in pairwise(stamps)])

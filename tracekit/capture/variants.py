@@ -1,0 +1,95 @@
+"""Which variants to run: their names, read into parameters and compile options."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracekit.capture.params import check_known, parse, parse_all
+from tracekit.errors import BadParameterError, UnknownVariantError
+from tracekit.run import Requested
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+# What a variant may set beside the recipe's parameters; each value's type says how it is read from text.
+_COMPILE_OPTIONS: dict[str, Any] = {
+    "compile": True,
+    "mode": "",
+    "dynamic": True,
+    "fullgraph": True,
+    "backend": "",
+    "options": {},
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One variant to run: `params` are those that differ from the run's."""
+
+    name: str
+    requested: Requested
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+def split_names(text: str) -> list[str]:
+    """`eager,compiled:dynamic=true,hidden=8` → `eager` and `compiled:dynamic=true,hidden=8`."""
+    names: list[str] = []
+    for piece in filter(None, (piece.strip() for piece in text.split(","))):
+        if names and ":" in names[-1] and ":" not in piece and "=" in piece:
+            names[-1] += f",{piece}"
+        else:
+            names.append(piece)
+    return names
+
+
+def plan(
+    names: Iterable[str], params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str
+) -> list[Plan]:
+    """The variants of these names, or the usual ones: eager, compiled and what the recipe declares."""
+    wanted = split_names(",".join(names)) or ["eager", "compiled", *declared]
+    return [_plan_one(name, params, declared, backend) for name in dict.fromkeys(wanted)]
+
+
+def _plan_one(name: str, params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str) -> Plan:
+    base, _, suffix = name.partition(":")
+    settings = {"compile": True, **_base(base, declared), **_read_suffix(suffix, params)}
+    overrides = {key: value for key, value in settings.items() if key not in _COMPILE_OPTIONS}
+    check_known(overrides, params)
+    return Plan(name, _request(settings, backend), overrides)
+
+
+def _base(name: str, declared: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    if name in declared:
+        return declared[name]
+    if name in ("eager", "compiled"):
+        return {"compile": name == "compiled"}
+    if name in MODES:
+        return {"mode": name}
+    raise UnknownVariantError(name, [*dict.fromkeys(["eager", "compiled", *declared, *MODES])])
+
+
+def _read_suffix(suffix: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    pairs = dict(_pair(piece) for piece in suffix.split(",") if piece)
+    options = {key: parse(key, pairs.pop(key), _COMPILE_OPTIONS[key]) for key in [*pairs] if key in _COMPILE_OPTIONS}
+    return {**options, **parse_all(pairs, params)}
+
+
+def _pair(piece: str) -> tuple[str, str]:
+    name, equals, value = piece.partition("=")
+    if not equals:
+        raise BadParameterError(name, "", "a setting, name=value")
+    return name, value
+
+
+def _request(settings: Mapping[str, Any], backend: str) -> Requested:
+    if not settings["compile"]:
+        return Requested(compile=False)
+    mode = settings.get("mode")
+    if mode is not None and mode not in MODES:
+        raise BadParameterError("mode", mode, f"one of {', '.join(MODES)}")
+    return Requested(
+        compile=True,
+        mode=mode,
+        dynamic=settings.get("dynamic"),
+        fullgraph=bool(settings.get("fullgraph", False)),
+        backend=settings.get("backend", backend),
+        options=dict(settings.get("options") or {}),
+    )

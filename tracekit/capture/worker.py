@@ -1,0 +1,140 @@
+"""The child process: does one pass of one variant and answers in a file."""
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from tracekit.capture import pace, recipe, script
+from tracekit.capture.check import check, draw_as_eager
+from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.environment import devices, gather
+from tracekit.capture.job import Answer, Job
+from tracekit.capture.measure import infer_ns, measure
+from tracekit.capture.params import parse_all
+from tracekit.capture.recipe import Feed
+from tracekit.capture.traces import profile
+from tracekit.errors import NotARecipeError, TracekitError
+from tracekit.plain import plain
+
+_OURS = str(Path(__file__).parent)
+_PR_SET_PDEATHSIG = 1
+_ERROR_WIDTH = 300
+
+
+def main(folder: str) -> None:
+    """Read `job.json` in that folder, do it, write `answer.json`."""
+    faulthandler.enable()
+    job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
+    _die_with(job.parent)
+    answer = perform(job)
+    part = Path(folder, "answer.part")
+    part.write_bytes(msgspec.json.encode(answer, enc_hook=repr))
+    part.replace(Path(folder, "answer.json"))
+
+
+def perform(job: Job) -> Answer:
+    """Do the pass; whatever the recipe raises becomes the answer."""
+    notes: list[str] = []
+    try:
+        answer = _PASSES[job.stage](job, notes)
+    except (Exception, SystemExit) as error:
+        answer = Answer(outcome="failed", error=_one_line(error), traceback=_recipes_traceback(error))
+    return msgspec.structs.replace(answer, notes=notes)
+
+
+def _inspect(job: Job, notes: list[str]) -> Answer:
+    """What the recipe declares; its data is fetched here, once, where nothing is timed. A script is not run."""
+    if job.script:
+        return Answer(environment=gather(), devices=devices(), has_setup=False)
+    module = recipe.load(job.recipe)
+    if not hasattr(module, "setup"):
+        return Answer()
+    declared = dict(getattr(module, "PARAMS", {}))
+    if hasattr(module, "prepare"):
+        with contextlib.suppress(TracekitError):  # the parent reads the same parameters, and says what is wrong
+            given = msgspec.structs.replace(job, params=parse_all(job.params, declared))
+            module.prepare(recipe.make_context(module, given, notes))
+    return Answer(
+        params=declared,
+        variants=dict(getattr(module, "VARIANTS", {})),
+        environment=gather(),
+        devices=devices(),
+        has_setup=True,
+    )
+
+
+def _measure(job: Job, notes: list[str]) -> Answer:
+    with CompileRecorder() as recorder:
+        if job.script:
+            return script.run(job, measure(job, recorder), recorder)
+        feed = _feed(job, notes)
+        answer = pace.drive(measure(job, recorder), feed)
+        assert answer.measured is not None
+        infer = infer_ns(feed, job, recorder)
+        return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))
+
+
+def _profile(job: Job, notes: list[str]) -> Answer:
+    with CompileRecorder() as recorder:
+        if job.script:
+            return script.run(job, profile(job, recorder), recorder)
+        return pace.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
+
+
+def _check(job: Job, notes: list[str]) -> Answer:
+    draw_as_eager(job)
+    return check(_feed(job, notes))
+
+
+_PASSES: dict[str, Callable[[Job, list[str]], Answer]] = {
+    "inspect": _inspect,
+    "measure": _measure,
+    "profile": _profile,
+    "check": _check,
+}
+
+
+def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
+    module = recipe.load(job.recipe)
+    recipe.seed_all(job.seed)
+    feed = Feed(module, recipe.make_context(module, job, notes), mark_loading)
+    recipe.seed_all(job.seed)
+    return feed
+
+
+def _one_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, NotARecipeError):
+        return plain(lines[0])
+    # "backend='inductor' raised:" – the next line says what happened.
+    told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    return plain(f"{type(error).__name__}: {told}", _ERROR_WIDTH)
+
+
+def _recipes_traceback(error: BaseException) -> str:
+    told = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in told.stack if not frame.filename.startswith((_OURS, "<frozen"))]
+    told.stack = traceback.StackSummary.from_list(frames)
+    return "".join(told.format())
+
+
+def _die_with(parent: int) -> None:
+    """A parent killed outright cannot stop us: ask the kernel to (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit("the capture that started this pass is gone")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+    sys.stdout.flush()
+    os._exit(0)  # threads and workers that the recipe left running would keep us waiting

@@ -1,0 +1,91 @@
+"""Recompilation by edge types: a sampled heterogeneous batch may have one edge of a type, none, or no such key.
+
+Dynamo takes sizes 0 and 1 for constants and each set of keys for another dictionary, so `before` recompiles for all of
+them, dynamic shapes or not. `after` always passes every key and adds two edges of each type between dummy nodes, whose
+label counts nowhere: one graph, the very same loss. (With Adam it would not be quite the same: without a gradient it
+leaves a weight alone, with one of zero it still moves it.)
+"""
+
+from types import SimpleNamespace
+
+import torch
+from torch.nn.functional import cross_entropy, pad
+from torch_geometric.nn import HeteroConv, SAGEConv
+
+PARAMS = {"dummies": False, "hidden": 64, "lr": 0.1, "batches": 24}
+VARIANTS = {
+    "before": {"dynamic": True},
+    "after": {"dynamic": True, "dummies": True},
+}
+NODES = {"paper": 300, "author": 500}
+CITES, WRITES = ("paper", "cites", "paper"), ("author", "writes", "paper")
+FEATURES, CLASSES, IGNORED = 32, 8, -100
+
+
+class Net(torch.nn.Module):
+    def __init__(self, hidden):
+        super().__init__()
+        # Without root weights and biases, a type without edges adds nothing: nor does it where it is missing.
+        self.layer = HeteroConv({edge: make_layer(hidden) for edge in (CITES, WRITES)})
+        self.paper = torch.nn.Linear(FEATURES, hidden)
+        self.head = torch.nn.Linear(hidden, CLASSES)
+
+    def forward(self, x_dict, edge_index_dict):
+        return self.head((self.paper(x_dict["paper"]) + self.layer(x_dict, edge_index_dict)["paper"]).relu())
+
+
+def make_layer(hidden):
+    return SAGEConv((FEATURES, FEATURES), hidden, bias=False, root_weight=False)
+
+
+def setup(ctx):
+    ctx.note(f"{ctx.batches} generated batches of papers and authors")
+    batches = [generate(at) for at in range(ctx.batches)]
+    if ctx.dummies:
+        batches = [add_dummies(*batch) for batch in batches]
+    model = Net(ctx.hidden).to(ctx.device)
+    compiled = ctx.compile(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=ctx.lr)
+
+    def step(batch):
+        x, edges, y = batch
+        x = {name: rows.to(ctx.device) for name, rows in x.items()}
+        edges = {name: pairs.to(ctx.device) for name, pairs in edges.items()}
+        optimizer.zero_grad()
+        loss = cross_entropy(compiled(x, edges), y.to(ctx.device), ignore_index=IGNORED)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return SimpleNamespace(step=step, batches=batches)
+
+
+def add_dummies(x, edges, y):
+    """A last row in every table, and two edges of every type between the last rows."""
+    ends = {edge: torch.tensor([[len(x[edge[0]])] * 2, [len(x[edge[2]])] * 2]) for edge in (CITES, WRITES)}
+    none = torch.empty(2, 0, dtype=torch.long)
+    edges = {edge: torch.cat([edges.get(edge, none), dummy], 1) for edge, dummy in ends.items()}
+    return {name: pad(rows, (0, 0, 0, 1)) for name, rows in x.items()}, edges, pad(y, (0, 1), value=IGNORED)
+
+
+def generate(seed):
+    """Batches as a sampler gives them; in turn with many citations, none, one, and without their key."""
+    draw = torch.Generator().manual_seed(seed)
+    count = {name: nodes + int(torch.randint(40, (), generator=draw)) for name, nodes in NODES.items()}
+    x = {name: torch.randn(nodes, FEATURES, generator=draw) for name, nodes in count.items()}
+    y = (x["paper"][:, :CLASSES] + torch.randn(count["paper"], CLASSES, generator=draw)).argmax(1)
+    edges = {WRITES: torch.randint(count["author"], (2, 900 + 7 * seed), generator=draw) % count["paper"]}
+    cited = (400 + 5 * seed, 0, 1, None)[seed % 4]
+    if cited is not None:
+        edges[CITES] = torch.randint(count["paper"], (2, cited), generator=draw)
+    return x, edges, y
+
+
+if __name__ == "__main__":
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    ctx = SimpleNamespace(**PARAMS, device=device, seed=0, compile=lambda module=None, **_: module, note=print)
+    torch.manual_seed(ctx.seed)
+    training = setup(ctx)
+    for epoch in range(1, 6):
+        losses = [training.step(batch) for batch in training.batches]
+        print(f"epoch {epoch}  loss {torch.stack(losses).mean():.4f}")

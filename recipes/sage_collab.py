@@ -1,0 +1,127 @@
+"""Link prediction on ogbl-collab: GraphSAGE embeds the authors, a small network scores pairs of them.
+
+Each step embeds the whole graph and scores a batch of pairs that worked together, and as many drawn at random – drawn
+outside the compiled model: `drawn-inside` calls PyG's `negative_sampling` within, which breaks the graph.
+
+The graph is generated with collab's statistics, at a fiftieth of its size; `--param scale=1` reads OGB's files where
+they lie in `--param root=DIR`. The run says which.
+"""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler
+from torch_geometric.nn import MLP, SAGEConv
+from torch_geometric.utils import negative_sampling
+
+PARAMS = {
+    "hidden": 64,
+    "batch": 4096,
+    "lr": 0.003,
+    "amp": False,  # bfloat16
+    "drawn_inside": False,
+    "scale": 0.02,
+    "root": os.environ.get("OGB_ROOT", "data"),
+}
+VARIANTS = {"dynamic": {"dynamic": True}, "drawn-inside": {"drawn_inside": True}}
+AUTHORS, PAIRS, FEATURES = 235868, 1285465, 128
+
+
+class LinkPredictor(torch.nn.Module):
+    def __init__(self, ctx):
+        super().__init__()
+        self.drawn_inside = ctx.drawn_inside
+        self.first = SAGEConv(FEATURES, ctx.hidden)
+        self.second = SAGEConv(ctx.hidden, ctx.hidden)
+        self.score = MLP([ctx.hidden, ctx.hidden, 1], norm=None)
+
+    def forward(self, x, edge_index, pairs, others=None):
+        x = self.second(self.first(x, edge_index).relu(), edge_index)
+        if self.drawn_inside:
+            others = negative_sampling(edge_index, len(x), pairs.size(1))
+        return self.score_of(x, pairs), None if others is None else self.score_of(x, others)
+
+    def score_of(self, x, pairs):
+        return self.score(x[pairs[0]] * x[pairs[1]]).squeeze(-1)
+
+
+def setup(ctx):
+    x, pairs = load(ctx)
+    held_out = max(len(pairs) // 20, 100)
+    test, train = pairs[:held_out].T.to(ctx.device), pairs[held_out:]
+    x, edge_index = x.to(ctx.device), torch.cat([train.T, train.T.flip(0)], 1).to(ctx.device)
+    model = LinkPredictor(ctx).to(ctx.device)
+    compiled = ctx.compile(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
+
+    def step(batch):
+        pairs = batch.T.to(ctx.device)
+        others = None if ctx.drawn_inside else torch.randint(len(x), pairs.shape, device=x.device)
+        optimizer.zero_grad()
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=ctx.amp):
+            good, bad = compiled(x, edge_index, pairs, others)
+            scores = torch.cat([good, bad]).float()
+            truth = torch.arange(len(scores), device=x.device) < len(good)
+            loss = binary_cross_entropy_with_logits(scores, truth.float())
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    @torch.no_grad()
+    def infer(pairs=test):
+        return compiled(x, edge_index, pairs)[0]
+
+    def evaluate():
+        """The share of held-out pairs that score higher than the 50th best of 5000 random ones."""
+        bar = infer(torch.randint(len(x), (2, 5000), device=x.device)).topk(50).values[-1]
+        return {"hits@50": float((infer() > bar).float().mean())}
+
+    return SimpleNamespace(step=step, batches=make_loader(train, ctx.batch), infer=infer, evaluate=evaluate)
+
+
+def make_loader(rows, size):
+    """A batch is one look-up of many rows, not many of one."""
+    return DataLoader(rows, sampler=BatchSampler(RandomSampler(rows), size, drop_last=False), batch_size=None)
+
+
+def load(ctx):
+    folder = Path(ctx.root, "collab", "raw")
+    if ctx.scale == 1 and folder.exists():
+        ctx.note(f"real ogbl-collab from {ctx.root}")
+        return read(folder)
+    ctx.note(f"generated graph with the statistics of ogbl-collab at scale {ctx.scale:g}")
+    return generate(max(int(AUTHORS * ctx.scale), 500), max(int(PAIRS * ctx.scale), 2000))
+
+
+def read(folder):
+    """OGB's own files, as they lie in its zip; the pairs held out are drawn here, not the last year's."""
+    import pandas
+
+    x = torch.tensor(pandas.read_csv(folder / "node-feat.csv.gz", header=None).to_numpy("float32"))
+    pairs = torch.tensor(pandas.read_csv(folder / "edge.csv.gz", header=None).to_numpy("int64"))
+    return x, pairs[torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0))]
+
+
+def generate(authors, pairs):
+    """Authors work on one of many subjects, mostly with its well-known ones; their papers' words hint at it."""
+    draw = torch.Generator().manual_seed(0)
+    subjects = max(authors // 50, 10)
+    source = torch.randint(authors, (pairs,), generator=draw)
+    subject = torch.where(torch.rand(pairs, generator=draw) < 0.8, source, source.flip(0)) % subjects
+    popular = (authors // subjects * torch.rand(pairs, generator=draw) ** 2).long()
+    x = torch.randn(authors, FEATURES, generator=draw)
+    x += 0.5 * torch.randn(subjects, FEATURES, generator=draw)[torch.arange(authors) % subjects]
+    return x, torch.stack([source, popular * subjects + subject], 1)
+
+
+if __name__ == "__main__":
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    ctx = SimpleNamespace(**PARAMS, device=device, seed=0, compile=lambda module, **_: module, note=print)
+    torch.manual_seed(ctx.seed)
+    training = setup(ctx)
+    for epoch in range(1, 11):
+        losses = [training.step(batch) for batch in training.batches]
+        print(f"epoch {epoch:2d}  loss {torch.stack(losses).mean():.4f}  hits@50 {training.evaluate()['hits@50']:.3f}")

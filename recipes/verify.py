@@ -1,0 +1,91 @@
+"""Capture every recipe, and print what came of it as a table: `python recipes/verify.py [NAME …]`.
+
+All of them on the CPU with aot_eager, at their tests' sizes; `gcn_cora` and `sage_products` with inductor, too. This is
+no recipe. It takes half an hour on two cores.
+"""
+
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+from tracekit.capture.harness import Options, capture
+
+SMALL = {
+    "gat_pubmed": {"scale": 0.1},
+    "gin_arxiv": {"scale": 0.02},
+    "sage_products": {"scale": 0.002, "batch": 64},
+    "rgcn_mag": {"scale": 0.002},
+    "sage_collab": {"scale": 0.004},
+    "distmult_biokg": {"scale": 0.002},
+    "gin_molecules": {"scale": 0.2},
+    "relational": {"batch": 64, "scale": 0.0005},
+    "hetero_parts": {"scale": 0.2},
+}
+INDUCTOR = ("gcn_cora", "sage_products")
+HEAD = "| recipe | variant | compiled / again / breaks | losses | step, ms | eager, ms |\n|---|---|---|---|---|---|"
+
+
+def main(wanted):
+    here = Path(__file__).parent
+    files = sorted([*here.glob("*.py"), *here.glob("pathologies/*.py")])
+    chosen = [file for file in files if file.stem not in ("verify", "dgl_twin") and (not wanted or file.stem in wanted)]
+    print(HEAD, flush=True)
+    right = True
+    for file in chosen:
+        for backend in ("aot_eager", *(["inductor"] if file.stem in INDUCTOR else [])):
+            right &= verify(file, backend)
+    sys.exit(not right)
+
+
+def verify(file, backend):
+    """Capture it, print a line for each variant; true if all came to their end with eager's losses."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = capture(
+            Options(
+                file,
+                params=SMALL.get(file.stem, {}),
+                device="cpu",
+                backend=backend,
+                steps=5,
+                warmup=5,
+                out=Path(folder, "run.json"),
+                tell=lambda line: print(line, file=sys.stderr, flush=True),
+            )
+        )
+    twins = {settings(each): each for each in run.variants if not each.requested.compile}
+    lines = [line(run.recipe, backend, each, twins.get(settings(each))) for each in run.variants]
+    print(*(text for text, _ in lines), sep="\n", flush=True)
+    return all(fine for _, fine in lines)
+
+
+def settings(variant):
+    return tuple(sorted((name, str(value)) for name, value in variant.params.items()))
+
+
+def line(recipe, backend, variant, eager):
+    ledger = variant.ledger
+    done = [each for each in ledger.compiles if each.kind in ("first", "recompile") and not each.failed]
+    again = sum(each.kind == "recompile" for each in ledger.compiles)
+    counts = f"{len(done)} / {again} / {len(ledger.breaks)}" if variant.requested.compile else "–"
+    limit = ", gave up" if ledger.limits else ""
+    known = eager is not None and eager is not variant
+    agree = same(variant.losses, eager.losses) if known else None
+    losses = "–" if agree is None else "same" if agree else "**differ**"
+    name = f"{variant.name} ({backend})" if variant.requested.compile else variant.name
+    cells = [recipe, name, counts + limit, losses, milliseconds(variant), milliseconds(eager) if known else "–"]
+    return f"| {' | '.join(cells)} |", variant.outcome == "ok" and agree is not False
+
+
+def same(losses, others):
+    return len(losses) == len(others) > 0 and all(
+        math.isclose(one, other, rel_tol=1e-4) for one, other in zip(losses, others, strict=True)
+    )
+
+
+def milliseconds(variant):
+    return f"{variant.measured.step_ns / 1e6:.2f}" if variant.measured else variant.outcome
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,51 @@
+# make test   everything that must hold, from nothing
+# make demo   what tracekit shows, from nothing
+# make verify-recipes   every recipe and pathology through a real capture
+# make bench  reading and attribution against their peers
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
+
+.PHONY: test demo bench verify-recipes check format clean
+
+test: check
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+demo: $(VENV)/.demo
+	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
+	$(BIN)/tracekit report run.json --rows 3
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.benchmarks
+
+verify-recipes: $(VENV)/.dev
+	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)
+	$(BIN)/python recipes/verify.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# One install at a time, and only when what it depends on has changed.
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
+	$(PIP) install --quiet -c constraints.txt -e '.[capture,dev]'
+	touch $@ $(VENV)/.demo
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
+	$(PIP) install --quiet -c constraints.txt -e '.[capture]'
+	touch $@
+
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""How fast, beside what else there is. `python -m tests.benchmarks`."""

@@ -1,0 +1,54 @@
+"""What the tests of capture share: recipes on the disk, and two profiled passes that several tests look at."""
+
+from types import SimpleNamespace
+
+import pytest
+from capturing import COMPILED, RECIPE, perform, read_trace
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    """Two threads on a busy machine wait for each other: a step of 1 ms takes 30."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session")
+def recipe(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recipes") / "tiny.py"
+    path.write_text(RECIPE)
+    return path
+
+
+@pytest.fixture
+def write_recipe(tmp_path):
+    def write(text):
+        path = tmp_path / "recipe.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def profiled(recipe, tmp_path_factory):
+    """One profiled pass of the compiled recipe: its sizes change at the seventh step."""
+    return profile(recipe, tmp_path_factory.mktemp("profiled"), {"sizes": [6, 9]})
+
+
+@pytest.fixture(scope="session")
+def broken(recipe, tmp_path_factory):
+    """One profiled pass of the recipe with a graph break, and a counter that compiles it again in every step."""
+    return profile(recipe, tmp_path_factory.mktemp("broken"), {"broken": True})
+
+
+def profile(recipe, folder, params):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        answer = perform(folder, "profile", recipe, requested=COMPILED, steps=1, params=params)
+    assert answer.outcome == "ok", answer.traceback
+    return SimpleNamespace(
+        ledger=answer.ledger,
+        effective=answer.effective,
+        cold=read_trace(folder / "cold.json.gz"),
+        compiled_cold=[entry for entry in answer.ledger.compiles if entry.during == "cold"],
+    )

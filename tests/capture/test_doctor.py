@@ -1,0 +1,109 @@
+"""The doctor: what is there, what is not, and what to do about it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tracekit import run as runs
+from tracekit.capture import doctor, environment, probes
+from tracekit.capture.doctor import CHECKS, Check, Found, as_json, as_text, can_capture, examine
+
+ROOT = Path(runs.__file__).parents[1]
+
+
+def found(ok, text="so"):
+    return lambda: Found(ok, text)
+
+
+def test_a_missing_thing_comes_with_its_advice_and_what_needs_it_is_not_looked_for():
+    results = examine(
+        (
+            Check("torch", found(False, "not installed"), "Install it.", "needed"),
+            Check("profiler", pytest.fail, "never", "needed", "torch"),
+            Check("scipy", found(True, "1.11"), "never"),
+        )
+    )
+    assert [(each.name, each.ok, each.text, each.advice) for each in results] == [
+        ("torch", False, "not installed", "Install it."),
+        ("profiler", None, "needs torch", None),
+        ("scipy", True, "1.11", None),
+    ]
+    assert not can_capture(results)
+    assert as_text(results) == (
+        "no  torch     not installed\n"
+        "              → Install it.\n"
+        "–   profiler  needs torch\n"
+        "ok  scipy     1.11\n"
+        "\n"
+        "Nothing can be captured here: torch, profiler missing."
+    )
+    assert json.loads(as_json(results))["can_capture"] is False
+
+
+def test_a_check_that_raises_has_failed():
+    def broken():
+        raise OSError("no disk")
+
+    (result,) = examine((Check("disk", broken, "Buy one."),))
+    assert (result.ok, result.text, result.advice) == (False, "OSError: no disk", "Buy one.")
+
+
+def test_the_verdict_names_what_can_be_captured():
+    sound = [Check("torch", found(True), "", "needed"), Check("g++", found(True), "", "for inductor")]
+    assert as_text(examine((*sound, Check("GPU", found(False), "", "for a GPU")))).endswith(
+        "This machine can capture CPU training, inductor on the CPU."
+    )
+
+
+def test_what_a_check_needs_is_declared_before_it():
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names)
+    for at, check in enumerate(CHECKS):
+        assert check.needs is None or check.needs in names[:at]
+        assert check.advice.endswith((".", "geometric", "triton", "scipy", "]'", "json", "/whl/"))
+
+
+def test_this_machine_can_capture(capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "CHECKS", [each for each in CHECKS if each.name != "torch.compile"])
+    from tracekit.cli import main
+
+    assert main(["doctor", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    by_name = {each["name"]: each for each in told["checks"]}
+    assert told["can_capture"]
+    assert by_name["CPU profiler"]["text"].startswith("records (PyTorch 2.")
+
+
+def test_without_torch_it_says_so(tmp_path):
+    """With a torch that cannot be found, in a process that never had one."""
+    code = (
+        "import sys, importlib.util as u; find = u.find_spec\n"
+        "class No:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.split('.')[0] == 'torch': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, No())\n"
+        "import importlib.metadata as m; version = m.version\n"
+        "def none(name):\n"
+        "    if name == 'torch': raise m.PackageNotFoundError(name)\n"
+        "    return version(name)\n"
+        "m.version = none\n"
+        "from tracekit.cli import main; sys.exit(main(['doctor']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "pip install 'tracekit[capture]'" in done.stdout
+    assert "Nothing can be captured here: PyTorch, CPU profiler missing." in done.stdout
+
+
+def test_a_probe_that_dies_or_fails_says_why(monkeypatch):
+    assert probes.run("no such probe") == (False, "KeyError: 'no such probe'")
+
+
+def test_a_missing_compiler_is_named(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert environment.missing_compiler("cpu") == "a C++ compiler (no-such-compiler)"
+    (check,) = (each for each in CHECKS if each.name == "C++ compiler")
+    assert check.look() == Found(False, "no-such-compiler not found")

@@ -1,0 +1,76 @@
+"""The first recipe of all, as inductor compiles it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from capturing import read_trace
+from msgspec.structs import replace
+
+from tracekit import run as runs
+from tracekit.capture import process
+from tracekit.capture.job import Job
+from tracekit.run import Requested
+
+RECIPE = Path(runs.__file__).parents[1] / "recipes" / "gcn_cora.py"
+
+
+@pytest.fixture(scope="module")
+def passes(tmp_path_factory):
+    """The normalised variant: its traces, and its losses beside those of eager; without Cora on the disk."""
+    folder = tmp_path_factory.mktemp("gcn")
+    params = {"norm_ahead": True, "root": str(folder)}
+    job = Job(stage="profile", recipe=str(RECIPE), params=params, steps=3, folder=str(folder))
+    compiled = Requested(compile=True, backend="inductor")
+    jobs = {
+        "profile": replace(job, requested=compiled),
+        "check": replace(job, requested=compiled, stage="check"),
+        "eager": replace(job, stage="check"),
+    }
+    with pytest.MonkeyPatch.context() as patch, process.scratch() as scratch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        answers = {name: process.perform(each, scratch, folder / f"{name}.log", 600) for name, each in jobs.items()}
+    assert [answer.error for answer in answers.values()] == [None] * 3
+    return folder, answers
+
+
+def test_normalised_ahead_it_is_one_graph(passes):
+    _, answers = passes
+    ledger = answers["profile"].ledger
+    assert [(entry.id, entry.kind) for entry in ledger.compiles] == [("0/0", "first"), ("0/0", "backward")]
+    assert ledger.breaks == []
+    assert answers["profile"].effective.mode == "default"
+
+
+def test_compilation_is_nearly_all_of_the_first_step_and_in_the_ledger(passes):
+    folder, answers = passes
+    cold = read_trace(folder / "cold.json.gz")
+    start, end = cold.steps[0]
+    assert sum(span.end - span.start for span in cold.spans) >= 0.95 * (end - start)
+    in_ledger = [(entry.id, entry.thread) for entry in answers["profile"].ledger.compiles]
+    assert in_ledger == [(span.id, span.thread) for span in cold.spans]
+
+
+def test_inductor_loses_as_eager_does_dropout_included(passes):
+    _, answers = passes
+    assert len(answers["eager"].losses) == 20
+    assert runs.divergence(answers["eager"].losses, answers["check"].losses) < 1e-4
+    assert answers["eager"].metrics["test accuracy"] > 0.5
+
+
+def test_it_says_what_it_trained_on(passes):
+    _, answers = passes
+    assert answers["profile"].notes == ["generated graph with Cora's statistics"]
+
+
+def test_the_generated_graph_has_coras_statistics():
+    script = (
+        "import gcn_cora, torch; data = gcn_cora.generate(); index = data.edge_index; "
+        "print(data.num_nodes, index.size(1), data.num_features, len(data.y.unique()), "
+        "*(int(data[f'{name}_mask'].sum()) for name in ('train', 'val', 'test')), "
+        "data.is_undirected(), data.has_self_loops(), len(index.unique()), "
+        "round(float((data.y[index[0]] == data.y[index[1]]).float().mean()), 1))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=RECIPE.parent, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["2708", "10556", "1433", "7", "140", "500", "1000", "True", "False", "2708", "0.8"]

@@ -1,0 +1,345 @@
+"""A capture from end to end, and everything that can stop one."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from capturing import COMPILED, perform, read_trace
+
+from tracekit import run as runs
+from tracekit.capture import environment, preparation, process
+from tracekit.capture.harness import Options, capture, exit_code
+from tracekit.errors import (
+    BadParameterError,
+    NoCompilerError,
+    NoSuchDeviceError,
+    NoSuchRecipeError,
+    NotARecipeError,
+    NothingCapturedError,
+    NoTorchError,
+    OutputError,
+    RecipeFailedError,
+    UnknownParameterError,
+    UnknownVariantError,
+)
+
+ROOT = Path(runs.__file__).parents[1]
+FAILING = """
+import torch
+PARAMS = {"sound": True}
+VARIANTS = {"sound": {"compile": False}, "unsound": {"compile": False, "sound": False}}
+def setup(ctx):
+    weight = torch.zeros(3, requires_grad=True)
+    def step():
+        if not ctx.sound:
+            raise ValueError("the loss is gone")
+        return weight.sum().detach()
+    return step
+"""
+
+
+class Told(list):
+    """What the capture said."""
+
+    def __call__(self, line):
+        self.append(line)
+
+    def text(self):
+        return "\n".join(self)
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+@pytest.fixture(scope="module")
+def captured(recipe, tmp_path_factory):
+    """Eager and compiled, all passes, in front of an earlier run."""
+    out = tmp_path_factory.mktemp("captured") / "run.json"
+    earlier = runs.Run(
+        created="2026-01-01T00:00:00+00:00",
+        tracekit="0",
+        recipe="old",
+        script="old.py",
+        variants=[runs.Variant(name="eager", outcome="ok", requested=runs.Requested(compile=False))],
+    )
+    runs.write(earlier, out)
+    told = Told()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        run = capture(Options(recipe, ["eager", "compiled"], backend="aot_eager", device="cpu", out=out, tell=told))
+    return out, run, told.text()
+
+
+def test_the_file_holds_what_capture_returns(captured):
+    out, run, _ = captured
+    assert runs.read(out) == run
+    assert exit_code(run) == 0
+    assert [variant.name for variant in run.variants] == run.planned == ["eager", "compiled"]
+    assert (run.recipe, run.device, run.data) == ("tiny", "cpu", "random numbers")
+    assert run.params == {"hidden": 8, "lr": 0.01, "sizes": [6], "broken": False}
+    assert run.environment["torch"]
+    assert run.environment["threads"] == 1
+
+
+def test_an_earlier_run_is_kept(captured):
+    out, _, _ = captured
+    assert runs.read(out.with_name("run-20260101-000000.json")).recipe == "old"
+
+
+def test_three_traces_lie_beside_the_run(captured):
+    out, run, _ = captured
+    for variant in run.variants:
+        cold, steady, detail = (run.trace_path(out, variant, which) for which in ("cold", "steady", "detail"))
+        assert [*read_trace(cold).steps] == [0, 1, 2]
+        assert len(read_trace(steady).steps) == run.steps == 20
+        assert len(read_trace(detail).steps) == 3
+        assert min(read_trace(steady).steps) >= run.warmup
+        header = read_trace(steady).keys
+        assert header["tracekit"]["recipe"] == f"tiny {variant.name}"
+        assert header["torch_version"] == run.environment["torch"]
+        assert "with_stack" not in header
+        assert read_trace(detail).keys["with_stack"] == 1
+    assert not [each for each in out.parent.rglob("*") if each.suffix == ".part"]
+
+
+def test_the_unprofiled_pass_is_measured(captured):
+    _, run, _ = captured
+    for variant in run.variants:
+        measured = variant.measured
+        assert measured.steps >= 30
+        assert min(measured.step_all_ns) <= measured.step_ns <= max(measured.step_all_ns)
+        assert len(measured.first_steps_ns) == 3
+        assert measured.warmup_steps >= 10
+        assert measured.clock == "perf_counter"
+        assert measured.infer_ns > 0
+        assert variant.profiled.step_ns > 0
+        assert variant.memory.host_peak_rss_bytes > 1e7
+        assert variant.memory.peak_allocated_bytes is None
+    eager, compiled = (variant.measured for variant in run.variants)
+    assert (eager.compiles, eager.compile_ns) == (0, 0)
+    assert (compiled.compiles, compiled.compiles_timed) == (2, 0)  # forward and backward
+    assert 0.9 * compiled.first_steps_ns[0] < compiled.compile_ns < compiled.first_steps_ns[0]
+
+
+def test_eager_and_compiled_compute_the_same(captured):
+    _, run, said = captured
+    eager, compiled = (variant.losses for variant in run.variants)
+    assert len(eager) == 20
+    assert len(set(eager)) > 10
+    assert runs.divergence(eager, compiled) < 1e-4
+    assert "same losses as eager" in said
+    assert run.variants[0].metrics == {"metric": 0.5}
+
+
+def test_it_says_what_happened_and_what_opens_it(captured):
+    out, _, said = captured
+    assert f"tracekit tui {out}" in said
+    assert f"tracekit report {out}" in said
+    assert "1 graph, 0 recompilations, 0 graph breaks" in said
+
+
+def test_loading_shows_as_loading(captured):
+    import gzip
+
+    out, run, _ = captured
+    with gzip.open(run.trace_path(out, run.variants[0])) as file:
+        assert b'"enumerate(DataLoader)#batches.__next__"' in file.read()
+
+
+def test_a_variant_that_fails_does_not_stop_the_others(write_recipe, tmp_path, told):
+    recipe, out = write_recipe(FAILING), tmp_path / "run.json"
+    run = capture(Options(recipe, ["unsound", "sound"], steps=2, warmup=0, out=out, tell=told))
+    assert [(variant.outcome, variant.error) for variant in run.variants] == [
+        ("failed", "measure: ValueError: the loss is gone"),
+        ("ok", None),
+    ]
+    assert exit_code(run) == 1
+    assert runs.read(out) == run
+    assert 'raise ValueError("the loss is gone")' in told.text()
+    assert "tracekit/capture" not in told.text()
+
+
+def test_a_capture_of_failures_only_writes_nothing(write_recipe, tmp_path, told):
+    out = tmp_path / "run.json"
+    out.write_text("an earlier run")
+    with pytest.raises(NothingCapturedError, match="the loss is gone"):
+        capture(Options(write_recipe(FAILING), ["unsound"], out=out, tell=told))
+    assert out.read_text() == "an earlier run"
+    assert not [*tmp_path.glob("run-*")]
+
+
+def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
+    recipe = write_recipe("import time\ntime.sleep(60)")
+    started = time.monotonic()
+    answer = perform(tmp_path, "measure", recipe, timeout=1)
+    assert (answer.outcome, answer.error) == ("timeout", "took longer than 1 s")
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("ending", "error"),
+    [
+        ("os.kill(os.getpid(), 9)", "killed, as when memory runs out"),
+        ("os.abort()", "died of SIGABRT"),
+        ("os._exit(3)", "ended with exit code 3 and no answer"),
+        ("sys.exit('enough')", "SystemExit: enough"),
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("1 +", "SyntaxError: invalid syntax (recipe.py, line 1)"),
+    ],
+)
+def test_a_pass_that_dies_says_of_what(tmp_path, write_recipe, ending, error):
+    line = ending if ending == "1 +" else f"import os, sys; {ending}"
+    answer = perform(tmp_path, "inspect", write_recipe(line))
+    assert (answer.outcome, answer.error) == ("failed", error)
+
+
+def test_batches_that_end_are_told(tmp_path, write_recipe):
+    text = "from types import SimpleNamespace\ndef setup(ctx): return SimpleNamespace(step=id, batches=iter([1, 2]))"
+    answer = perform(tmp_path, "measure", write_recipe(text))
+    assert "batches are empty, or can be gone through only once" in answer.error
+
+
+def test_a_model_that_nobody_compiles_is_told(tmp_path, write_recipe):
+    answer = perform(tmp_path, "profile", write_recipe(FAILING), requested=COMPILED, steps=1, warmup=0)
+    assert answer.effective.mode == "eager"
+    assert "does the recipe pass its model through ctx.compile?" in answer.effective.notes[0]
+
+
+def test_data_is_prepared_once_with_the_parameters_given(write_recipe, tmp_path, told):
+    text = FAILING.replace("def setup", "def prepare(ctx):\n    ctx.note(f'sound is {ctx.sound}')\ndef setup")
+    options = Options(write_recipe(text), ["eager"], params={"sound": "no"}, out=tmp_path / "run.json", tell=told)
+    preparation.prepare(options)
+    assert "  sound is False" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"recipe": "absent.py"}, NoSuchRecipeError, "absent.py"),
+        ({"params": {"width": "1"}}, UnknownParameterError, "broken, hidden, lr, sizes"),
+        ({"params": {"hidden": "wide"}}, BadParameterError, "hidden=wide"),
+        ({"variants": ["fast"]}, UnknownVariantError, "wide-eager"),
+        ({"device": "cuda:7"}, NoSuchDeviceError, "cpu"),
+        ({"steps": 0}, BadParameterError, "steps=0"),
+        ({"timeout": 0}, BadParameterError, "timeout"),
+        ({"out": "absent/run.json"}, OutputError, "absent"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_runs(recipe, tmp_path, monkeypatch, told, change, error, said):
+    monkeypatch.chdir(tmp_path)
+    options = {"recipe": recipe, "backend": "aot_eager", "tell": told, **change}
+    with pytest.raises(error, match=said):
+        capture(Options(**options))
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_without_torch_it_says_how_to_get_it(recipe, monkeypatch):
+    monkeypatch.setattr(environment, "has_torch", lambda: False)
+    with pytest.raises(NoTorchError, match="pip install"):
+        capture(Options(recipe))
+
+
+def test_inductor_without_a_compiler_is_refused(recipe, tmp_path, monkeypatch, told):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(NoCompilerError, match="no-such-compiler"):
+        capture(Options(recipe, ["compiled"], tell=told))
+    preparation.prepare(Options(recipe, ["eager"], tell=told))  # eager needs none
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("def setup(ctx): ...\ndel setup", NotARecipeError, "no setup"),
+        ("def setup(ctx): ...\n1 / 0", RecipeFailedError, "ZeroDivisionError"),
+        ("def setup(ctx", RecipeFailedError, "SyntaxError"),
+    ],
+)
+def test_a_file_that_is_no_recipe_is_refused(write_recipe, tmp_path, monkeypatch, told, text, error, said):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=said):
+        capture(Options(write_recipe(text), tell=told))
+    assert [*tmp_path.glob("run*")] == []
+
+
+def test_capture_imports_neither_torch_nor_anything_heavy():
+    heavy = "torch numpy pandas pyarrow rich textual"
+    line = f"import sys, tracekit.capture.harness; print([name for name in '{heavy}'.split() if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", line], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+CAPTURE = """
+import sys
+from tracekit.capture.harness import Options, capture
+capture(Options(sys.argv[1], ["eager", "sound"], steps=1, warmup=0, out=sys.argv[2]))
+"""
+
+
+def start_capture(recipe, out):
+    return subprocess.Popen(
+        [sys.executable, "-c", CAPTURE, str(recipe), str(out)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell without job control starts background jobs deaf to Ctrl-C, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+
+
+def read_until(process, line):
+    return any(line in said for said in process.stderr)
+
+
+def passes_of(pid):
+    """The passes that this capture started and that still run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"tracekit-pass-{pid}-" in (folder / "cmdline").read_text():
+                found.append(folder)
+    return found
+
+
+def test_ctrl_c_keeps_what_was_finished(write_recipe, tmp_path):
+    capturing = start_capture(write_recipe(FAILING), tmp_path / "run.json")
+    assert read_until(capturing, "sound: measuring")
+    capturing.send_signal(signal.SIGINT)
+    said = capturing.communicate(timeout=30)[1]
+    run = runs.read(tmp_path / "run.json")
+    assert [(variant.name, variant.outcome) for variant in run.variants] == [
+        ("eager", "ok"),
+        ("sound", "interrupted"),
+    ]
+    assert "keeps eager" in said
+    assert not passes_of(capturing.pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children outlive a killed parent elsewhere")
+@pytest.mark.parametrize("moment", ["eager: taking", "sound: measuring"])
+def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe, tmp_path, moment):
+    out = tmp_path / "run.json"
+    out.write_text("an earlier run")
+    capturing = start_capture(write_recipe(FAILING), out)
+    assert read_until(capturing, moment)
+    capturing.kill()
+    capturing.wait()
+    if moment.startswith("sound"):
+        assert runs.read(out).planned == ["eager", "sound"]
+        assert [variant.name for variant in runs.read(out).variants] == ["eager"]
+        assert [each.read_text() for each in tmp_path.glob("run-*.json")] == ["an earlier run"]
+    else:
+        assert out.read_text() == "an earlier run"
+    deadline = time.monotonic() + 10
+    while passes_of(capturing.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not passes_of(capturing.pid)
+    with process.scratch() as scratch:  # the next capture sweeps what the killed one left
+        assert not [*scratch.parent.glob(f"tracekit-pass-{capturing.pid}-*")]

@@ -1,0 +1,107 @@
+"""Recording in a running process, as a notebook does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.capture.conftest import read_trace
+from tracekit import run as runs
+
+BODY = """
+import sys, torch, tracekit
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)  # it holds the optimizer's step as it was
+def train(net, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        net(torch.randn(6, 4)).sum().backward()
+        optimizer.step()
+"""
+
+
+def recorded(tmp_path, body):
+    """What a session leaves: record is for living processes, and a profiler changes them."""
+    done = subprocess.run(
+        [sys.executable, "-c", BODY + body], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    return done, runs.read(tmp_path / "run.json")
+
+
+def names(path):
+    return [event["name"] for event in read_trace(path).keys["traceEvents"] if event.get("ph") == "X"]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("session")
+    body = """
+other = torch.optim.Adam(net.parameters())
+with tracekit.record("run.json"):
+    train(net, 3)
+    torch.ones(3).cos()
+optimizer = other
+with tracekit.record("run.json", variant="compiled"):
+    train(torch.compile(net, backend="aot_eager"), 2)
+with tracekit.record("run.json", variant="whole"):
+    torch.ones(3).sin()
+assert not hasattr(torch.optim.Adam.step, "counted")
+"""
+    done, run = recorded(folder, body)
+    assert done.returncode == 0, done.stderr
+    return folder / "run.json", run
+
+
+def test_each_recording_adds_its_variant(session):
+    _, run = session
+    assert [(each.name, each.outcome) for each in run.variants] == [(name, "ok") for name in run.planned]
+    assert run.planned == ["eager", "compiled", "whole"]
+    assert [each.requested.compile for each in run.variants] == [False, True, True]
+    assert run.environment["torch"]
+
+
+def test_steps_end_where_the_optimizer_steps(session):
+    out, run = session
+    traces = [read_trace(run.trace_path(out, variant)) for variant in run.variants]
+    assert [[*trace.steps] for trace in traces] == [[0, 1, 2], [0, 1], [0]]
+    assert [variant.profiled.steps for variant in run.variants] == [3, 2, 1]
+
+
+def test_what_follows_the_last_step_is_in_the_trace_and_in_no_step(session):
+    out, run = session
+    found = read_trace(run.trace_path(out, run.variants[0]))
+    (cos,) = (event for event in found.keys["traceEvents"] if event.get("name") == "aten::cos")
+    assert found.keys["baseTimeNanoseconds"] + cos["ts"] * 1000 > found.steps[2][1]
+
+
+def test_what_compiled_is_in_the_ledger(session):
+    _, run = session
+    eager, compiled, _ = run.variants
+    assert eager.ledger.compiles == []
+    assert [(entry.id, entry.kind, entry.step) for entry in compiled.ledger.compiles] == [
+        ("0/0", "first", 0),
+        ("0/0", "backward", 0),
+    ]
+
+
+def test_the_report_reads_it(session, capsys):
+    from tracekit.cli import main
+
+    assert main(["report", str(session[0]), "--no-cache", "--format", "markdown"]) == 0
+    assert "compiled" in capsys.readouterr().out
+
+
+def test_what_raises_is_kept_and_raised_and_a_known_name_begins_a_new_run(tmp_path):
+    body = """
+for fails in (False, True):
+    with tracekit.record("run.json"):
+        train(net, 2)
+        if fails: raise ValueError("no more")
+"""
+    done, run = recorded(tmp_path, body)
+    assert done.stderr.rstrip().endswith("ValueError: no more")
+    assert [(each.outcome, each.error) for each in run.variants] == [("failed", "ValueError: no more")]
+    assert run.variants[0].profiled.steps == 2
+    assert len([*Path(tmp_path).glob("run*.json")]) == 2

@@ -1,0 +1,27 @@
+"""What the tests share: where the real traces are, and how hard the property tests try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis
+import pytest
+from real import TRACES
+
+hypothesis.settings.register_profile(
+    "default",
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
+)
+# For a long run: pytest --hypothesis-profile=thorough
+hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("default"), max_examples=5000)
+hypothesis.settings.load_profile("default")
+
+
+@pytest.fixture
+def shared_traces() -> Path:
+    """The folder of the real traces; skips where it is absent."""
+    if not TRACES.is_dir():
+        pytest.skip(f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
+    return TRACES

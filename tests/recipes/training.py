@@ -1,0 +1,82 @@
+"""A few steps of a recipe in this process, as capture takes them, and what Dynamo made of them."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from torch._dynamo.backends.registry import lookup_backend, register_backend  # noqa: E402
+from torch._dynamo.utils import counters  # noqa: E402
+
+from tracekit.capture import recipe, worker  # noqa: E402
+from tracekit.capture.compile_log import CompileRecorder  # noqa: E402
+from tracekit.capture.job import Job  # noqa: E402
+from tracekit.capture.recipe import Feed  # noqa: E402
+from tracekit.capture.variants import Plan, plan  # noqa: E402
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+NOWHERE = "/nonexistent"  # so that no recipe finds real data, and each generates its own
+_graphs: set[str] = set()
+
+
+@register_backend(name="counted_aot_eager")
+def _count_and_compile(graph, inputs, **options):
+    """aot_eager; a compilation that Dynamo starts over counts once."""
+    _graphs.add(str(torch._guards.CompileContext.current_compile_id()))
+    return lookup_backend("aot_eager")(graph, inputs, **options)
+
+
+@dataclass
+class Trained:
+    losses: list[float]
+    counts: str  # graphs/recompiles/breaks
+    limits: list[str]
+    notes: list[str]
+    feed: Feed = field(repr=False)
+
+
+def plan_of(name: str, variant: str) -> Plan:
+    """The variant as the command line reads it, with the backend that counts."""
+    module = load(name)
+    return plan([variant], module.PARAMS, getattr(module, "VARIANTS", {}), "counted_aot_eager")[0]
+
+
+def path_of(name: str) -> Path:
+    """Of a recipe or a pathology."""
+    return next(RECIPES.rglob(f"{name}.py"))
+
+
+def load(name: str):
+    """The recipe's module; what it does to the interpreter is undone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path])
+        patch.setattr(sys, "argv", [*sys.argv])
+        return recipe.load(str(path_of(name)))
+
+
+def train(name: str, variant: str = "eager", steps: int = 3, **params) -> Trained:
+    """So many steps of this variant, on the CPU."""
+    chosen, notes = plan_of(name, variant), []
+    declared = load(name).PARAMS
+    if "root" in declared:
+        params = {"root": NOWHERE, **params}
+    job = Job(
+        stage="check",
+        recipe=str(path_of(name)),
+        params={**params, **chosen.params},
+        requested=chosen.requested,
+    )
+    torch._dynamo.reset()
+    counters.clear()
+    _graphs.clear()
+    with pytest.MonkeyPatch.context() as patch, CompileRecorder() as recorder:
+        patch.setattr(sys, "path", [*sys.path])
+        patch.setattr(sys, "argv", [*sys.argv])
+        feed = worker._feed(job, notes)
+        losses = [float(feed()) for _ in range(steps)]
+    counts = f"{len(_graphs)}/{len(recorder.reasons)}/{sum(counters['graph_break'].values())}"
+    return Trained(losses, counts, [hit.setting for hit in recorder.limits], notes, feed)

@@ -1,0 +1,168 @@
+"""Each analysis on a trace of a few events, and one that registers itself."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+from small import event, kernel, launch, op, step, training, write
+
+from tracekit.analyses import Answer, analysis, answers, unregister
+from tracekit.analyses.compiles import kind_of
+from tracekit.analyses.kernels import kernel_class
+from tracekit.draw import text
+from tracekit.draw.json import render
+from tracekit.export import parquet
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.tables import tables
+from tracekit.trace.enclosing import is_users
+from tracekit.trace.schema import column
+
+
+def asked(path, name):
+    profile = open_subject([path]).profiles[0]
+    return next(entry for entry in answers(profile) if entry.analysis == name)
+
+
+def test_steps(tmp_path):
+    answer = asked(training(tmp_path / "t.json", steps=3), "steps")
+    assert answer.table["wall_ns"].to_pylist() == [110_000, 111_000, 112_000]
+    assert answer.table["busy"].to_pylist() == pytest.approx([30 / 110, 30 / 111, 30 / 112])
+    assert "3 steady steps take 111 µs" in answer.sentence
+    assert "mostly waits for the host" in answer.sentence
+
+
+def test_kernels_with_their_launch_and_operator(tmp_path):
+    path = write(
+        tmp_path / "t.json",
+        step(5, 0, 100),
+        op("aten::mm", 10, 30),
+        launch(15, 20, 3),
+        kernel("sgemm", 40, 50, 3),
+        kernel("Memset (Device)", 60, 61, 9, cat="gpu_memset"),
+    )
+    answer = asked(path, "kernels")
+    first, second = answer.rows.to_pylist()
+    assert (first["name"], first["step"], first["operator"], first["latency_ns"]) == ("sgemm", 5, "aten::mm", 25_000)
+    assert (first["kind"], first["class"], first["stream"]) == ("kernel", "matmul", "7")
+    assert (second["step"], second["launch"], second["operator"]) == (None, None, None)
+    assert answer.table["step_ns"].to_pylist() == [10_000.0, 0.0]
+    assert "idle 10.000 µs of 21.0 µs" in answer.sentence
+
+
+def test_launches_of_a_graph(tmp_path):
+    path = write(
+        tmp_path / "t.json",
+        step(1, 0, 100),
+        launch(10, 14, 3, "cudaGraphLaunch"),
+        *(kernel(f"k{place}", 20 + 10 * place, 28 + 10 * place, 3) for place in range(4)),
+    )
+    (row,) = asked(path, "launches").rows.to_pylist()
+    assert (row["graph"], row["activities"], row["latency_ns"], row["dur_ns"]) == (True, 4, 10_000, 4_000)
+
+
+def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
+    path = write(
+        tmp_path / "t.json",
+        step(1, 0, 200),
+        event("python_function", "train.py(12): loop", 0, 200),
+        event("python_function", "torch/utils/data.py(3): inner", 4, 199),
+        launch(5, 10, 1),
+        kernel("a", 12, 40, 1),
+        op("aten::item", 15, 52),
+        event("cuda_runtime", "cudaStreamSynchronize", 20, 50),
+        launch(80, 90, 2),
+        kernel("b", 92, 120, 2),
+    )
+    (row,) = asked(path, "syncs").rows.to_pylist()
+    assert (row["operator"], row["where"]) == ("aten::item", "train.py(12): loop")
+    # It waited 20 µs before the GPU ran dry at 40, so it is to blame until 20 µs after its return at 50.
+    assert (row["dur_ns"], row["tail_ns"], row["refill_ns"], row["stall_ns"]) == (30_000, 10_000, 20_000, 30_000)
+
+
+def test_without_a_gpu_the_operators_that_would_wait(tmp_path):
+    path = write(tmp_path / "t.json", step(1, 0, 100), op("aten::item", 5, 9), op("aten::_local_scalar_dense", 6, 8))
+    answer = asked(path, "syncs")
+    assert answer.rows["call"].to_pylist() == ["aten::_local_scalar_dense"]
+    assert answer.rows["stall_ns"].to_pylist() == [None]
+
+
+def test_compiles_first_and_again(tmp_path):
+    def marker(start, text):
+        return event("user_annotation", f"dynamo_data: fn_name=f, compile_id={text}", start, start + 1)
+
+    path = write(
+        tmp_path / "t.json",
+        step(0, 0, 100),
+        op("dynamo", 10, 50),
+        marker(11, "0/0"),
+        op("dynamo", 20, 30),
+        marker(21, "1/0"),
+        step(1, 100, 200),
+        op("dynamo", 110, 150),
+        marker(111, "0/1"),
+        step(2, 200, 300),
+        op("_compile.compile_inner (dynamo_timed)", 210, 250),
+        op("Torch-Compiled Region: 0/2", 260, 270),
+    )
+    found = asked(path, "compiles").table.to_pylist()
+    assert [(row["step"], row["id"], row["kind"], row["dur_ns"]) for row in found] == [
+        (0, "0/0", "first", 40_000),
+        (1, "0/1", "recompile", 40_000),
+        (2, "0/2", "recompile", 40_000),
+    ]
+
+
+def test_kinds():
+    assert kind_of("dynamo", None) == "unknown"
+    assert kind_of("dynamo", "!ca/3/1") == "recompile"
+    assert kind_of("entire_backward_compile", "0/1") == "backward"
+    assert [kernel_class(name) for name in ("ncclDevKernel", "triton_poi_fused", "Memcpy HtoD", "odd")] == [
+        *("communication", "triton", "copy", "other"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("frame", "own"),
+    [
+        ("train.py(12): main", True),
+        ("/home/me/gnn/train.py(12): main", True),
+        ("torch/nn/modules/module.py(1776): _call_impl", False),
+        ("/opt/lib/python3.11/site-packages/torch_geometric/nn/conv.py(3): f", False),
+        ("contextlib.py(78): inner", False),
+        ("<built-in method relu>", False),
+        ("<string>(3): f", False),
+        ("nn.Module: Linear_0", False),
+    ],
+)
+def test_whose_frame(frame, own):
+    assert is_users(frame) is own
+
+
+def test_another_analysis_reaches_every_face(tmp_path):
+    schema = pa.schema(
+        [column("colour", pa.string(), "what it looks like"), column("dur_ns", pa.int64(), "how long", "ns")]
+    )
+
+    @analysis("rainbow")
+    def ask(profile):
+        found = pa.Table.from_pylist([{"colour": "violet", "dur_ns": len(profile.trace.events)}], schema=schema)
+        return Answer("rainbow", "Rainbow", "All the colours.", found)
+
+    try:
+        subject = open_subject([training(tmp_path / "t.json")])
+        found = report(subject)
+        console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+        text.show(found, console)
+        terminal = console.export_text()
+        assert "All the colours." in terminal
+        assert "violet" in terminal
+        assert "20 ns" in terminal
+        entry = json.loads(render(found))["answers"][-1]
+        assert (entry["analysis"], entry["rows"]) == ("rainbow", [["violet", 20]])
+        written = parquet.write(tables(subject.profiles), tmp_path / "out")
+        assert tmp_path / "out" / "rainbow.parquet" in written
+        assert "what it looks like" in (tmp_path / "out" / "SCHEMA.md").read_text()
+    finally:
+        unregister("rainbow")

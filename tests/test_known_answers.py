@@ -1,0 +1,110 @@
+"""What is known of the real traces."""
+
+import pytest
+from real import trace_names, trace_path
+
+from tracekit.analyses import answers
+from tracekit.headline import headline
+from tracekit.intervals import Union
+from tracekit.profile import open_subject
+from tracekit.report import report
+
+pytestmark = pytest.mark.traces
+
+
+def opened(*names):
+    return report(open_subject([trace_path(name) for name in names]))
+
+
+def mean(found, place=0):
+    return found.document()["variants"][place]["mean"]
+
+
+def answer(found, name):
+    return next(entry for _, entry in found.answers if entry.analysis == name)
+
+
+def test_half_the_step_is_data_loading():
+    wall = mean(opened("tracelens_owlv2_h100_dataloader"))["wall"]
+    assert 0.5 < wall["dataload"] / sum(wall.values()) < 0.52
+
+
+def test_idle_to_the_nanosecond_and_steps_that_last_until_their_work_is_done():
+    found = opened("hta_ns_resolution")
+    trace = found.profiles[0].trace
+    gpu = trace.roles.gpu
+    busy = Union.of(trace.ts_ns[gpu], trace.end_ns[gpu])
+    assert int(trace.end_ns[gpu].max() - trace.ts_ns[gpu].min()) - busy.total() == 7_574_738
+    assert "7,574.738 µs" in answer(found, "kernels").sentence
+    steps = found.document()["variants"][0]["steps"]
+    assert [round(step["wall_ns"] / 1e6, 1) for step in steps[1:]] == [95.7, 95.6, 95.7, 95.4]
+    assert min(step["host_ns"] for step in steps) < 36e6
+
+
+def test_a_host_operator_that_launches_is_no_kernel():
+    found = opened("hta_triton_example")
+    kernels = answer(found, "kernels").rows
+    assert sum(kernels["dur_ns"].to_pylist()) == 1_760
+    variant = found.document()["variants"][0]
+    assert "wall" in variant["cannot_answer"]
+    assert [step["wall"] for step in variant["steps"]] == [None]
+
+
+def test_a_missing_gpu_side_is_no_idle_gpu():
+    found = opened("pyg_timeline_rtx4090_no_kernels")
+    variant = found.document()["variants"][0]
+    assert variant["cannot_answer"].keys() == {"wall"}
+    assert variant["mean"]["wall"] is None
+    assert variant["mean"]["host"] is not None
+    assert any(note.kind == "cannot answer" for note in found.notes)
+    assert "cannot be answered" in headline(found)[0]
+
+
+def test_eager_against_graph_replay():
+    found = opened("leimao_eager_rtx5080", "leimao_cudagraph_manual_rtx5080")
+    eager, replay = mean(found, 0), mean(found, 1)
+    assert 2.5e6 < eager["wall_ns"] < 2.7e6
+    assert 0.9e6 < replay["wall_ns"] < 1.0e6
+    assert eager["host_ns"] / replay["host_ns"] > 11  # what the annotations alone would claim
+    assert {key: replay["wall"][key] for key in ("dispatch", "python", "kernel_launch")} == dict.fromkeys(
+        ("dispatch", "python", "kernel_launch"), 0.0
+    )
+    (sentence,) = headline(found)
+    assert "2.7 × faster" in sentence
+    assert "−0.78 ms dispatch" in sentence
+
+
+def test_compilation_is_first_or_again():
+    found = opened("compile_cold_cpu")
+    steps = found.document()["variants"][0]["steps"]
+    shares = {step["step"]: step["wall"]["compile"] / step["wall_ns"] for step in steps}
+    assert [number for number, share in shares.items() if share > 0.998] == [0, 2, 4]
+    assert [step["step"] for step in steps if not step["steady"]] == [0, 2, 4]
+    spans = answer(found, "compiles").table.to_pylist()
+    kinds = {step: {span["kind"] for span in spans if span["step"] == step} for step in (0, 2, 4)}
+    assert "recompile" not in kinds[0]
+    assert "recompile" in kinds[2] & kinds[4]
+    assert [span["id"] for span in spans][:4] == ["0/0", "1/0", "1/0", "0/0"]
+
+
+def test_graph_replays_carry_many_kernels():
+    rows = answer(opened("leimao_cudagraph_manual_rtx5080"), "launches").rows.to_pylist()
+    assert max(row["activities"] for row in rows if row["graph"]) == 36
+
+
+@pytest.mark.parametrize("name", trace_names() or ["any"])
+def test_every_face_takes_every_trace(name):
+    from rich.console import Console
+
+    from tracekit.draw import markdown, text
+    from tracekit.draw.json import render
+
+    found = opened(name)
+    with open("/dev/null", "w") as nowhere:
+        text.show(found, Console(file=nowhere, width=80))
+    assert markdown.render(found)
+    assert render(found)
+    for profile in found.profiles:
+        for entry in answers(profile):
+            assert entry.sentence.endswith((".", "?"))
+            assert "nan" not in entry.sentence

@@ -1,0 +1,30 @@
+import pandas as pd
+import pyarrow as pa
+from small import training
+
+import tracekit
+
+
+def test_tables_in_a_notebook(tmp_path):
+    data = tracekit.load(training(tmp_path / "eager.json"), training(tmp_path / "compiled.json", python=5))
+    assert set(data) >= {"events", "steps", "attribution", "segments", "kernels", "launches", "syncs", "compiles"}
+    assert isinstance(data["kernels"], pa.Table)
+    frame = data.pandas("attribution")
+    assert isinstance(frame, pd.DataFrame)
+    assert set(frame["variant"]) == {"eager", "compiled"}
+    per_step = frame[frame["view"] == "wall"].groupby(["variant", "step"], observed=True)["dur_ns"].sum()
+    assert per_step["eager"].tolist() == data.pandas("steps").query("variant == 'eager'")["wall_ns"].tolist()
+    assert "faster than eager" in repr(data)
+    assert data.report.comparisons[0].variant == "compiled"
+
+
+def test_segments_cover_the_window_without_holes(tmp_path):
+    data = tracekit.load(training(tmp_path / "eager.json"))
+    for _, view in data.pandas("segments").groupby("view", observed=True):
+        ends = view["start_ns"] + view["dur_ns"]
+        assert (view["start_ns"].to_numpy()[1:] == ends.to_numpy()[:-1]).all()
+        assert (view["dur_ns"] > 0).all()
+
+
+def test_public_names():
+    assert all(getattr(tracekit, name).__doc__ for name in tracekit.__all__)

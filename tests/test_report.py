@@ -1,0 +1,199 @@
+"""One set of numbers in every face; differences that add up; what cannot be known is said."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+from small import event, kernel, launch, op, step, training, write
+
+from tracekit.compare import compare
+from tracekit.draw import markdown, text
+from tracekit.draw.json import render
+from tracekit.errors import NotATraceError, UnknownVariantError
+from tracekit.export import parquet
+from tracekit.headline import headline
+from tracekit.profile import open_subject
+from tracekit.report import grid, report
+from tracekit.tables import tables
+from tracekit.units import thousandths
+
+
+@pytest.fixture
+def pair(tmp_path):
+    slow = training(tmp_path / "slow.json", steps=6, python=40)
+    fast = training(tmp_path / "fast.json", steps=5, python=10)
+    return open_subject([slow, fast])
+
+
+def drawn(found, width=200):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"), markup=False)  # noqa: SIM115
+    text.show(found, console, None)
+    return console.export_text()
+
+
+def test_differences_add_up(pair):
+    document = report(pair).document()
+    entry = document["comparison"][0]
+    assert entry["variant"] == "fast"
+    assert sum(entry["wall"].values()) == pytest.approx(entry["delta_ns"], abs=1)
+    assert sum(entry["host"].values()) == pytest.approx(entry["host_delta_ns"], abs=1)
+    slow, fast = (variant["mean"] for variant in document["variants"])
+    assert fast["wall_ns"] - slow["wall_ns"] == pytest.approx(entry["delta_ns"], abs=1)
+    for key, part in entry["wall"].items():
+        assert fast["wall"][key] - slow["wall"][key] == pytest.approx(part, abs=1)
+        low, high = entry["interval"][key]
+        assert low <= part <= high
+
+
+def test_the_grid_adds_up_as_it_is_read(pair):
+    found = report(pair)
+    for view in ("wall", "host"):
+        numbers = grid(found, view)
+        for name in ("slow", "fast"):
+            assert sum(numbers.cells[key][name] for key in numbers.keys if key) == numbers.cells[""][name]
+        assert sum(numbers.deltas[key]["fast"] for key in numbers.keys if key) == numbers.deltas[""]["fast"]
+
+
+def test_every_face_shows_the_same_numbers(pair, tmp_path):
+    found = report(pair)
+    document = json.loads(render(found))
+    numbers = grid(found, "wall")
+    terminal, marked = drawn(found), markdown.render(found, None)
+    for sentence in headline(found):
+        assert sentence in terminal.replace("\n", " ").replace("  ", " ")
+        assert markdown.escape(sentence) in marked
+    parquet.write(tables(pair.profiles), tmp_path / "out")
+    long = pq.read_table(tmp_path / "out" / "attribution.parquet").to_pandas()
+    for place, name in enumerate(("slow", "fast")):
+        own = long[(long["variant"] == name) & (long["view"] == "wall")]
+        means = own.groupby("bucket", observed=True)["dur_ns"].sum() / own["step"].nunique()
+        for key, value in document["variants"][place]["mean"]["wall"].items():
+            assert means[key] == pytest.approx(value)
+            shown = numbers.cells[key][name]
+            assert shown * numbers.scale_ns / 1000 == pytest.approx(value, abs=numbers.scale_ns / 1000)
+            if shown:
+                assert thousandths(shown) in terminal
+                assert thousandths(shown) in marked
+    kernels = pq.read_table(tmp_path / "out" / "kernels.parquet").to_pylist()
+    summary = next(a for a in document["answers"] if a["analysis"] == "kernels" and a["variant"] == "slow")
+    row = dict(zip([c["name"] for c in summary["columns"]], summary["rows"][0], strict=True))
+    assert row["total_ns"] == sum(k["dur_ns"] for k in kernels if k["variant"] == "slow" and k["name"] == row["name"])
+
+
+def test_the_same_against_itself_is_noise(tmp_path):
+    one = training(tmp_path / "one.json", steps=6)
+    two = training(tmp_path / "two.json", steps=6)
+    comparison = compare(*(open_subject([path]).profiles[0] for path in (two, one)))
+    assert comparison.wall.delta_ns == 0
+    assert comparison.wall.noise()
+    assert all(comparison.wall.noise(key) for key in comparison.wall.parts)
+
+
+def test_a_real_difference_is_no_noise(pair):
+    comparison = compare(pair.profiles[1], pair.profiles[0])
+    assert comparison.wall.parts["python"] == pytest.approx(-30_000, abs=2_000)
+    assert not comparison.wall.noise("python")
+    assert comparison.wall.noise("gpu_comm")
+
+
+def test_intervals_widen_with_the_spread():
+    from tracekit.compare import _difference
+
+    rng = np.random.default_rng(1)
+    still = np.full((30, 2), 1000)
+    noisy = rng.integers(0, 2000, (30, 2))
+    calm = _difference(("a", "b"), still, still)
+    wild = _difference(("a", "b"), noisy, still)
+    assert calm.intervals["a"] == (0, 0)
+    low, high = wild.intervals["a"]
+    assert high - low > 100
+
+
+def test_one_step_gives_no_interval(tmp_path):
+    one = training(tmp_path / "one.json", steps=1)
+    found = report(open_subject([one, training(tmp_path / "two.json")]))
+    assert found.document()["comparison"][0]["delta_interval"] is None
+    assert any("too few steps" in note.text for note in found.notes)
+
+
+def test_the_baseline_is_named_or_the_first(pair):
+    assert report(pair).baseline.name == "slow"
+    assert report(pair, "fast").comparisons[0].variant == "slow"
+    with pytest.raises(UnknownVariantError, match="There are: slow, fast"):
+        report(pair, "none")
+
+
+def test_two_files_of_one_name_are_two_variants(tmp_path):
+    (tmp_path / "a").mkdir()
+    paths = [training(tmp_path / "t.json"), training(tmp_path / "a" / "t.json")]
+    assert [profile.name for profile in open_subject(paths).profiles] == ["t", "t (2)"]
+
+
+def test_the_document_is_what_the_schema_says(pair):
+    document = report(pair).document()
+    assert document["schema"] == "tracekit.report/1"
+    assert document["baseline"] == "slow"
+    assert set(document) >= {"variants", "comparison", "answers", "findings"}
+    for variant in document["variants"]:
+        assert set(variant) >= {
+            *("name", "trace", "device", "health", "cannot_answer", "steps", "mean", "measured", "cold", "ranks"),
+        }
+        assert len(variant["steps"][0]["wall"]) == 15
+        assert len(variant["steps"][0]["host"]) == 11
+    for entry in document["answers"]:
+        assert {"analysis", "variant", "title", "sentence", "columns", "rows"} <= set(entry)
+        assert all(len(row) == len(entry["columns"]) for row in entry["rows"])
+        assert all(column["meaning"] for column in entry["columns"])
+
+
+def test_steps_that_compile_are_left_out_and_when_all_do_it_is_said(tmp_path):
+    def compiling(k):
+        return [step(k, 100 * k, 100 * k + 90), op("dynamo", 100 * k + 10, 100 * k + 80)]
+
+    all_compile = write(tmp_path / "all.json", *compiling(0), *compiling(1))
+    found = report(open_subject([all_compile]))
+    assert found.profiles[0].none_steady
+    assert any(note.kind == "mean" for note in found.notes)
+    some = write(tmp_path / "some.json", *compiling(0), step(1, 100, 150), op("aten::mm", 110, 150))
+    assert report(open_subject([some])).document()["variants"][0]["mean_over"] == [1]
+
+
+HOSTILE = "evil\x1b[31m<script>alert(1)</script>|`[x](y)\u202e\x07"
+
+
+def test_hostile_names_reach_no_face(tmp_path):
+    path = write(
+        tmp_path / "hostile.json",
+        step(1, 0, 100),
+        op(HOSTILE, 5, 50),
+        launch(10, 20, 1),
+        kernel(HOSTILE, 25, 60, 1),
+        event("cuda_runtime", "cudaStreamSynchronize", 55, 90),
+    )
+    found = report(open_subject([path]))
+    terminal, marked, machine = drawn(found), markdown.render(found, None), render(found)
+    for face in (terminal, marked, machine):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", face)
+    assert "<script>" not in marked
+    assert "[x](y)" not in marked
+    assert json.loads(machine)["answers"][1]["rows"][0][0] == HOSTILE  # data keeps what was read
+
+
+def test_markup_in_a_name_is_shown_as_it_stands(tmp_path):
+    path = write(tmp_path / "m.json", step(1, 0, 50), launch(1, 2, 1), kernel("[bold]gemm[/bold] :smile:", 5, 9, 1))
+    assert "[bold]gemm[/bold] :smile:" in drawn(report(open_subject([path])))
+
+
+def test_one_broken_file_of_a_folder_is_told_and_the_others_are_read(tmp_path):
+    training(tmp_path / "good.json")
+    (tmp_path / "broken.json").write_bytes(b"")
+    found = report(open_subject([tmp_path]))
+    assert [profile.name for profile in found.profiles] == ["good"]
+    (problem,) = (note for note in found.notes if note.kind == "problem")
+    assert (problem.variant, "the file is empty" in problem.text) == ("broken", True)
+    (tmp_path / "good.json").unlink()
+    with pytest.raises(NotATraceError):
+        open_subject([tmp_path])

@@ -1,0 +1,71 @@
+"""The sample run opens without torch, and tells what its README says."""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from tracekit import run as runs
+from tracekit.profile import open_subject
+from tracekit.report import report
+
+SAMPLE = Path(__file__).parent.parent / "sample_traces" / "run.json"
+
+
+def test_ten_graphs_against_one():
+    found = report(open_subject([SAMPLE]))
+    by_name = {profile.name: profile for profile in found.profiles}
+    assert list(by_name) == ["eager", "eager-norm", "compiled", "compiled-norm"]
+    spans = {
+        profile.name: answer.table.to_pylist() for profile, answer in found.answers if answer.analysis == "compiles"
+    }
+    forward = {name: [span for span in rows if span["kind"] != "backward"] for name, rows in spans.items()}
+    assert {name: len(rows) for name, rows in forward.items()} == {
+        "eager": 0,
+        "eager-norm": 0,
+        "compiled": 10,
+        "compiled-norm": 1,
+    }
+    breaks = {profile.name: answer for profile, answer in found.answers if answer.analysis == "graph_breaks"}
+    assert breaks["compiled"].table.num_rows > 0
+    assert breaks["compiled-norm"].table.num_rows == 0
+
+
+def test_ledger_and_trace_agree():
+    run = runs.read(SAMPLE)
+    late = []
+    for profile in open_subject([SAMPLE]).profiles:
+        ledger = {(entry.id, entry.kind == "backward"): entry for entry in run.variant(profile.name).ledger.compiles}
+        from tracekit.analyses.compiles import answer
+
+        base = profile.cold.trace.meta["baseTimeNanoseconds"]
+        rows = [row for row in answer(profile).table.to_pylist() if row["trace"] == "cold"]
+        for row in rows:
+            entry = ledger[row["id"], row["kind"] == "backward"]
+            assert str(entry.thread) == row["thread"]
+            late.append(abs(base + row["start_ns"] - entry.start_ns))
+    assert late
+    assert statistics.median(late) < 1_000_000
+
+
+def test_compilation_is_the_first_step():
+    profiles = {profile.name: profile for profile in open_subject([SAMPLE]).profiles}
+    for name in ("compiled", "compiled-norm"):
+        first = profiles[name].cold.document()["steps"][0]
+        assert first["wall"]["compile"] >= 0.95 * first["wall_ns"]
+
+
+def test_the_variants_compute_the_same():
+    variants = report(open_subject([SAMPLE])).document()["variants"]
+    assert all(variant["measured"]["loss_difference"] < 1e-4 for variant in variants[1:])
+
+
+def test_it_opens_without_torch():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from tracekit.cli import main\n"
+        f"sys.exit(main(['report', {str(SAMPLE)!r}, '--format', 'json']))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)["run"]["recipe"] == "gcn_cora"

@@ -1,0 +1,69 @@
+"""The slow and obvious reader that the fast one is held against: `json` and `Decimal`, one event at a time."""
+
+import gzip
+import json
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+from typing import Any
+
+from tracekit.trace import Trace
+from tracekit.trace.schema import category
+
+ARGS = {
+    "correlation": ("correlation",),
+    "external_id": ("External id", "external id"),
+    "stream": ("stream",),
+    "bytes": ("bytes",),
+    "sequence": ("Sequence number",),
+    "python_id": ("Python id",),
+    "python_parent_id": ("Python parent id",),
+}
+COLUMNS = ("ts_ns", "dur_ns", "cat", "name", "pid", "tid", *ARGS)
+
+
+def plain(path: Path) -> list[tuple[Any, ...]]:
+    """Every duration event, in the order of the file, as a tuple of COLUMNS."""
+    content = path.read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    document = json.loads(content.decode("utf-8", "replace"), strict=False, parse_float=Decimal)
+    events = document if isinstance(document, list) else document["traceEvents"]
+    return [row(event) for event in events if event.get("ph") == "X" and event.get("ts") is not None]
+
+
+def row(event: dict[str, Any]) -> tuple[Any, ...]:
+    args = event.get("args") or {}
+    found = {name: next((args[key] for key in keys if args.get(key) is not None), None) for name, keys in ARGS.items()}
+    if found["correlation"] in (0, -1):
+        found["correlation"] = None
+    found = {name: whole(value) for name, value in found.items()}
+    return (
+        nanoseconds(event["ts"]),
+        max(nanoseconds(event.get("dur") or 0), 0),
+        category(event.get("cat"), event.get("pid")),
+        event.get("name", ""),
+        str(event.get("pid")),
+        str(event.get("tid")),
+        *found.values(),
+    )
+
+
+def whole(value: Any) -> int | None:
+    try:
+        return int(value) if value is not None else None
+    except ValueError:  # ROCm writes streams such as 0x0
+        return None
+
+
+def nanoseconds(us: Decimal | int) -> int:
+    return int((Decimal(us) * 1000).quantize(Decimal(1), ROUND_HALF_EVEN))
+
+
+def fast(trace: Trace) -> list[tuple[Any, ...]]:
+    """The same of a trace that was read the fast way."""
+    events, tracks = trace.events, trace.tracks
+    columns = {name: events[name].to_pylist() for name in events.column_names}
+    pids, tids = tracks["pid"].to_pylist(), tracks["tid"].to_pylist()
+    columns["pid"] = [pids[track] for track in columns["track"]]
+    columns["tid"] = [tids[track] for track in columns["track"]]
+    return list(zip(*(columns[name] for name in COLUMNS), strict=True))

@@ -1,0 +1,102 @@
+"""The fast reader says the same as the plain one, however the text is laid out and wherever it is cut."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from plain_reader import fast, plain
+
+from tracekit.trace import Trace, chunks, convert, exact
+
+TRACES = Path(__file__).parent.parent.parent.parent / "shared" / "traces"
+
+
+def write(path: Path, events: list[dict[str, object]], **layout: object) -> Path:
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events, "traceName": "x"}, **layout))  # type: ignore[arg-type]
+    return path
+
+
+def events(count: int) -> list[dict[str, object]]:
+    return [
+        {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": f"op{k % 7}",
+            "pid": 1,
+            "tid": k % 3,
+            "ts": k * 10,
+            "dur": 3,
+            "args": {"External id": k},
+        }
+        for k in range(count)
+    ]
+
+
+@pytest.mark.traces
+def test_every_real_trace(shared_traces: Path) -> None:
+    for path in sorted(shared_traces.glob("*.json.gz")):
+        trace = Trace.load(path, use_cache=False)
+        assert fast(trace) == plain(path), path.name
+        assert (trace.lost, trace.mended, trace.cut_short) == (0, 0, None)
+
+
+@pytest.mark.parametrize(
+    "layout", [{}, {"indent": 0}, {"indent": 2}, {"indent": "\t"}, {"separators": (",", ":")}, {"sort_keys": True}]
+)
+@pytest.mark.parametrize("size", [200, 1000, 4096])
+def test_any_layout_in_chunks_of_any_size(
+    layout: dict[str, object], size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks.Chunks.__init__, "__defaults__", (size,))
+    path = write(tmp_path / "t.json", events(300), **layout)
+    trace = Trace.load(path, use_cache=False)
+    assert fast(trace) == plain(path)
+    assert (trace.lost, trace.cut_short, trace.meta) == (0, None, {"schemaVersion": 1, "traceName": "x"})
+
+
+def test_objects_in_args_that_look_like_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks.Chunks.__init__, "__defaults__", (700,))
+    inner = [{"name": k, "ts": 1} for k in range(30)] + [{"ph": "X", "ts": 5}]
+    made = [{**event, "args": {"list": inner, "External id": 3}} for event in events(40)]
+    trace = Trace.load(write(tmp_path / "t.json", made), use_cache=False)
+    assert (len(trace.events), trace.lost) == (40, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("1712195495561301.842", 1712195495561301842),
+        ("1712195495561301.8425", 1712195495561301842),  # half to even
+        ("1712195495561301.8435", 1712195495561301844),
+        ("0.001", 1),
+        ("5", 5000),
+        ("1e3", 1_000_000),
+        ("-2.5", -2500),
+    ],
+)
+def test_times_are_exact(text: str, ns: int) -> None:
+    assert exact.from_text(text.encode()) == ns
+    found, known = exact.from_texts([text.encode()] * 3 + [b"null"])
+    assert found[:3].tolist() == [ns] * 3
+    assert known.tolist() == [True, True, True, False]
+    assert int((Decimal(text) * 1000).quantize(Decimal(1))) == ns
+
+
+def big(path: Path, mega: int) -> Path:
+    """A trace that is long enough for a second process to help."""
+    one = ",\n".join(json.dumps({**event, "args": {"Call stack": "x" * 400}}) for event in events(5000))
+    with path.open("w") as file:
+        file.write('{"schemaVersion": 1, "traceEvents": [\n' + one)
+        while file.tell() < mega << 20:
+            file.write(",\n" + one)
+        file.write("\n]}")
+    return path
+
+
+def test_two_processes_read_what_one_does(tmp_path: Path) -> None:
+    path = big(tmp_path / "big.json", (convert.FEW * chunks.CHUNK_BYTES >> 20) + 12)
+    alone = Trace.load(path, use_cache=False, workers=1)
+    together = Trace.load(path, use_cache=False, workers=3)
+    assert alone.events.combine_chunks().equals(together.events.combine_chunks())
+    assert alone.tracks.equals(together.tracks)

@@ -1,0 +1,33 @@
+"""Slow work beside the app, which answers keys meanwhile."""
+
+from collections.abc import Callable
+from threading import Thread
+
+from textual.app import App
+from textual.message import Message
+
+from tracekit.tui.view import View
+
+
+class Loaded(Message):
+    """The view is there, or the reason why it is not."""
+
+    def __init__(self, view: View | None, error: Exception | None) -> None:
+        super().__init__()
+        self.view, self.error = view, error
+
+
+def in_background(app: App[None], work: Callable[[], View]) -> None:
+    """Post what comes of it as `Loaded`.
+
+    Not a Textual worker: leaving would wait for that, for as long as a trace takes to read.
+    """
+
+    def run() -> None:
+        try:
+            found = Loaded(work(), None)
+        except Exception as error:
+            found = Loaded(None, error)
+        app.post_message(found)
+
+    Thread(target=run, daemon=True).start()

@@ -1,0 +1,59 @@
+"""Stacked bars on one scale, in whole cells that add up."""
+
+from dataclasses import dataclass
+
+from tracekit.tui.breakdown import Breakdown, Line
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A bucket's part of a bar: `cells` wide, never 0."""
+
+    line: Line
+    cells: int
+
+    @property
+    def text(self) -> str:
+        """Exactly as wide as the segment: its label where that fits, else its mark."""
+        shown = f" {self.line.label} " if len(self.line.label) + 2 <= self.cells else self.line.mark
+        return shown.ljust(self.cells)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One variant's step; `cells` is the sum of the segments' cells."""
+
+    name: str
+    segments: list[Segment]
+    value: str
+
+    @property
+    def cells(self) -> int:
+        """How long the bar is."""
+        return sum(segment.cells for segment in self.segments)
+
+
+def bars(numbers: Breakdown, width: int) -> list[Bar]:
+    """A bar for each variant; the longest is `width` cells long."""
+    total = numbers.total
+    if total is None:
+        return []
+    longest = max(share.thousandths for share in total.shares.values())
+    return [_bar(numbers, total, name, width, max(longest, 1)) for name in numbers.names]
+
+
+def _bar(numbers: Breakdown, total: Line, name: str, width: int, longest: int) -> Bar:
+    buckets = numbers.lines[:-1]
+    cells = apportion([line.shares[name].thousandths for line in buckets], width, longest)
+    segments = [Segment(line, own) for line, own in zip(buckets, cells, strict=True) if own]
+    return Bar(name, segments, f"{total.shares[name].value} {numbers.unit}")
+
+
+def apportion(parts: list[int], width: int, whole: int) -> list[int]:
+    """Each part's cells where `whole` takes `width`: the largest remainders make up the rounded sum."""
+    cells = [part * width // whole for part in parts]
+    missing = (2 * sum(parts) * width + whole) // (2 * whole) - sum(cells)
+    by_remainder = sorted(range(len(parts)), key=lambda place: (-(parts[place] * width % whole), place))
+    for place in by_remainder[:missing]:
+        cells[place] += 1
+    return cells

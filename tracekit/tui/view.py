@@ -1,0 +1,100 @@
+"""Everything the screens show, worked out before anything is drawn; no Textual here.
+
+`open_view` does the slow work, once; another baseline asks only for the differences anew.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracekit.draw.wording import note_lines, run_lines, variant_lines
+from tracekit.headline import headline
+from tracekit.plain import plain
+from tracekit.profile import open_subject
+from tracekit.report import Report, report
+from tracekit.trace.convert import Watch
+from tracekit.tui.asked import Asked, asked
+from tracekit.tui.breakdown import Breakdown, breakdown
+from tracekit.tui.pulse import Pulse, pulses
+
+CLOCKS = ("wall", "host")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line of the run's conditions, or of what to know: a label, empty for none, and its text."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The first room: how long, against what, and what makes the difference."""
+
+    baseline: str
+    sentences: list[str]
+    breakdowns: dict[str, Breakdown]  # by clock
+    pulses: dict[str, list[Pulse]]  # by clock
+    notes: list[Fact]
+    facts: list[Fact]
+
+    @property
+    def clock(self) -> str:
+        """The one to begin with: wall time, unless only host time can be answered."""
+        return next((clock for clock in CLOCKS if self.breakdowns[clock].lines), CLOCKS[0])
+
+
+@dataclass(frozen=True)
+class View:
+    """What was opened: the overview against one baseline, and every analysis, which no baseline changes."""
+
+    found: Report
+    overview: Overview
+    asked: list[Asked]
+
+    @property
+    def variants(self) -> list[str]:
+        """The names, as the report has them."""
+        return [profile.name for profile in self.found.profiles]
+
+    @property
+    def about(self) -> str:
+        """What ran, and on what, where a run says so."""
+        run = self.found.subject.run
+        return plain(f"{run.recipe} on {run.device}") if run is not None else ""
+
+    def next_baseline(self) -> str:
+        """The variant after the present baseline, round and round."""
+        return self.variants[(self.variants.index(self.found.baseline.name) + 1) % len(self.variants)]
+
+    def against(self, baseline: str) -> "View":
+        """The same variants against another of them."""
+        found = report(self.found.subject, baseline)
+        return replace(self, found=found, overview=overview(found))
+
+
+def open_view(paths: list[Path], baseline: str | None = None, watch: Watch | None = None) -> View:
+    """Read, attribute and ask everything. Raises TracekitError."""
+    return view(report(open_subject(paths, watch), baseline))
+
+
+def view(found: Report) -> View:
+    """The view of a report."""
+    return View(found, overview(found), asked(found))
+
+
+def overview(found: Report) -> Overview:
+    """The overview of a report."""
+    return Overview(
+        baseline=plain(found.baseline.name),
+        sentences=[plain(sentence) for sentence in headline(found)],
+        breakdowns={clock: breakdown(found, clock) for clock in CLOCKS},
+        pulses={clock: pulses(found, clock) for clock in CLOCKS},
+        notes=[_fact(line) for line in note_lines(found)],
+        facts=[_fact(line) for line in (*run_lines(found), *variant_lines(found))],
+    )
+
+
+def _fact(line: str) -> Fact:
+    label, colon, text = plain(line).partition(": ")
+    return Fact(label, text) if colon else Fact("", label)

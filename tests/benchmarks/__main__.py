@@ -59,12 +59,19 @@ def show(path: Path, folder: Path, size: int, options: argparse.Namespace) -> No
         line("HTA loads it", hta, size, ceiling)
         ratio = hta["seconds"] / read["seconds"]
         print(f"{'':32}HTA takes {ratio:,.1f} × as long, {hta['peak'] / read['peak']:,.1f} × the memory")
-    cost = run(sys.executable, folder / "c4", "attribution", str(path), options.workers)
-    assert cost is not None
-    million = cost["events"] / 1e6
+    short = folder / "short.json.gz"
+    replicate(options.trace, short, size // 10)
+    few, many = (
+        run(sys.executable, folder / "c4", "attribution", str(each), options.workers) for each in (short, path)
+    )
+    assert few is not None
+    assert many is not None
+    million = many["events"] / 1e6
     print(
-        f"\nattribution of {million:,.2f} M events: {million / cost['attribute_seconds']:,.2f} M/s "
-        f"({million / cost['attribute_cpu']:,.2f} M a CPU second), {cost['bytes_an_event']:,.0f} bytes an event on top"
+        f"\nattribution of {million:,.2f} M events: {million / many['attribute_seconds']:,.2f} M/s, "
+        f"{many['bytes_an_event']:,.0f} bytes an event on top ({many['resident_an_event']:,.0f} resident); "
+        f"{many['events'] / few['events']:,.1f} × the events take "
+        f"{many['attribute_seconds'] / few['attribute_seconds']:,.1f} × the time"
     )
     tiny = timed(options.trace, folder / "c5")
     first, again = (timed(path, folder / "c5") for _ in range(2))

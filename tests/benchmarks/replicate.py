@@ -7,8 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 _IDS = ("correlation", "External id", "external id", "Ev Idx")
 _PAUSE_US = 1000  # between one copy and the next
+_ENCODER = msgspec.json.Encoder(decimal_format="number")  # a float would not hold every digit of a start
 
 
 def replicate(seed: Path, out: Path, size: int) -> int:
@@ -70,25 +73,5 @@ def _is_step(event: dict[str, Any]) -> bool:
     return name.startswith("ProfilerStep#") and name.removeprefix("ProfilerStep#").isdigit()
 
 
-class _Exact(float):
-    """A number that JSON writes with the digits it was read with."""
-
-    def __new__(cls, value: Decimal) -> "_Exact":
-        self = super().__new__(cls, value)
-        self.digits = str(value)
-        return self
-
-    def __repr__(self) -> str:
-        return self.digits
-
-
 def _text(event: dict[str, Any]) -> str:
-    return json.dumps(_exact(event))
-
-
-def _exact(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return _Exact(value)
-    if isinstance(value, dict):
-        return {key: _exact(inner) for key, inner in value.items()}
-    return [_exact(inner) for inner in value] if isinstance(value, list) else value
+    return msgspec.json.format(_ENCODER.encode(event), indent=0).decode()

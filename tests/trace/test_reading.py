@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plain_reader import fast, plain
@@ -94,9 +95,15 @@ def big(path: Path, mega: int) -> Path:
     return path
 
 
-def test_two_processes_read_what_one_does(tmp_path: Path) -> None:
+def test_two_processes_read_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convert, "WORTH_BYTES", 0)
+    started: list[Any] = []
+    popen = convert.subprocess.Popen
+    monkeypatch.setattr(convert.subprocess, "Popen", lambda *args, **more: started.append(args) or popen(*args, **more))
     path = big(tmp_path / "big.json", (convert.FEW * chunks.CHUNK_BYTES >> 20) + 12)
     alone = Trace.load(path, use_cache=False, workers=1)
+    assert not started
     together = Trace.load(path, use_cache=False, workers=3)
+    assert len(started) == 2
     assert alone.events.combine_chunks().equals(together.events.combine_chunks())
     assert alone.tracks.equals(together.tracks)

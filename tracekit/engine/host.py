@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
-from tracekit.engine.states import ENGINE, PYTHON, ThreadStates, operating, thread_states
+from tracekit.engine.states import ENGINE, PYTHON, ThreadStates, at_work, operating, thread_states
 from tracekit.intervals import Bools, Ints, Steps, Union, below, cuts, runs
 from tracekit.trace.roles import MODULE_LOAD, OVERHEAD
 
@@ -31,30 +31,32 @@ class HostView:
 def host_view(trace: "Trace") -> HostView:
     """The host's state at every moment of the analysed window."""
     low, high = trace.steps.window
-    threads = [thread_states(trace, track) for track in trace.threads.driving]
+    main = thread_states(trace, trace.threads.driving[0])
+    helpers = [(thread_states(trace, track), at_work(trace, track)) for track in trace.threads.helpers]
     overhead = _overhead(trace)
     edges = cuts(
-        *(thread.states.edges for thread in threads),
-        *(thread.working.edges for thread in threads[1:]),
+        main.states.edges,
+        *(edges for states, working in helpers for edges in (states.states.edges, working.edges)),
         *(union.edges for union in overhead),
         low=low,
         high=high,
     )
     points = edges[:-1]
-    state, event = _spoken_for(trace, threads, points, np.diff(edges))
+    state, event = _spoken_for(trace, main, helpers, points)
     resolved = _delayed(state, points, *overhead)
     return HostView(Steps(edges, resolved, PYTHON), Steps(edges, event))
 
 
-def _spoken_for(trace: "Trace", threads: list[ThreadStates], points: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-    main, helpers = threads[0], threads[1:]
+def _spoken_for(
+    trace: "Trace", main: ThreadStates, helpers: list[tuple[ThreadStates, Union]], points: Ints
+) -> tuple[Ints, Ints]:
     places = below(main.states.edges, points)
     state, event = main.states.of(places), main.events.of(places)
     idle = (state == PYTHON) | (state == ENGINE)
     spoken = ~idle
     working = np.zeros(len(points), bool)
-    for helper in helpers:
-        live = helper.working.covers(points)
+    for helper, work in helpers:
+        live = work.covers(points)
         places = below(helper.states.edges, points)
         theirs = helper.states.of(places)
         speaks = ~spoken & live & (theirs != PYTHON) & (theirs != ENGINE)
@@ -69,18 +71,15 @@ def _spoken_for(trace: "Trace", threads: list[ThreadStates], points: Ints, lengt
 def _first_to_last(idle: Bools, working: Bools) -> Bools:
     """Within each stretch of idle neighbours, all from the first working one to the last."""
     bounds = runs(idle.astype(np.int8))
-    marked = np.zeros(len(idle), bool)
     at = np.flatnonzero(working & idle)
     if not len(at):
-        return marked
-    stretch = np.searchsorted(bounds, at, side="right") - 1
-    opens = runs(stretch)
+        return np.zeros(len(idle), bool)
+    opens = runs(below(bounds, at))
     first, last = at[opens[:-1]], at[opens[1:] - 1]
-    change = np.zeros(len(idle) + 1, np.int64)
+    change = np.zeros(len(idle) + 1, np.int8)
     change[first] += 1
     change[last + 1] -= 1
-    marked[:] = np.cumsum(change[:-1]) > 0
-    return marked
+    return np.cumsum(change[:-1], dtype=np.int8).astype(bool)
 
 
 def _overhead(trace: "Trace") -> tuple[Union, Union]:

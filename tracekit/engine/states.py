@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES
-from tracekit.intervals import Bools, Ints, Steps, Union, distinct, topmost
+from tracekit.intervals import Bools, Ints, Rows, Steps, Union, distinct, topmost
 from tracekit.trace import roles as r
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ class ThreadStates:
 
     states: Steps
     events: Steps
-    working: Union  # where an event of the thread does work: no Python frame, no annotation but a compile span
 
 
 def operating(trace: "Trace") -> int:
@@ -35,9 +34,8 @@ def operating(trace: "Trace") -> int:
 def thread_states(trace: "Trace", track: int) -> ThreadStates:
     """The states of one thread, from its first event to its last."""
     roles = trace.roles
-    rows = np.flatnonzero((trace.track == track) & trace.threads.process & (trace.end_ns > trace.ts_ns))
-    spans = roles.annotation[rows]
-    inner = _sorted(trace, rows[~spans])
+    rows = _lasting(trace, track)
+    inner = _sorted(trace, rows[~roles.annotation[rows]])
     top = topmost(trace.ts_ns[inner], trace.end_ns[inner])
     around = {
         name: _union(trace, rows[mask[rows]])
@@ -51,13 +49,20 @@ def thread_states(trace: "Trace", track: int) -> ThreadStates:
     edges = distinct(np.concatenate([top.edges, *(u.edges for u in around.values())]))
     points = edges[:-1]
     which = top.at(points)
-    event = np.where(which >= 0, inner[np.maximum(which, 0)], -1) if len(inner) else np.full(len(points), -1)
+    event = np.full(len(points), -1, np.int32)
+    event[which >= 0] = inner[which[which >= 0]]
     states = _resolve(trace, event, {name: union.covers(points) for name, union in around.items()})
-    working = rows[(roles.kind[rows] != r.PYTHON) & (~spans | roles.compile_span[rows])]
-    return ThreadStates(Steps(edges, states, PYTHON), Steps(edges, event, -1), _union(trace, working))
+    return ThreadStates(Steps(edges, states, PYTHON), Steps(edges, event, -1))
 
 
-def _resolve(trace: "Trace", event: Ints, around: dict[str, Bools]) -> NDArray[np.int8]:
+def at_work(trace: "Trace", track: int) -> Union:
+    """When an event of the thread does work: no Python frame, no annotation but a compile span."""
+    roles, rows = trace.roles, _lasting(trace, track)
+    works = (roles.kind[rows] != r.PYTHON) & (~roles.annotation[rows] | roles.compile_span[rows])
+    return _union(trace, rows[works])
+
+
+def _resolve(trace: "Trace", event: Rows, around: dict[str, Bools]) -> NDArray[np.int8]:
     """The rules for one thread, the first that applies: each line overrides those before it."""
     roles, known, row = trace.roles, event >= 0, np.maximum(event, 0)
     kind = roles.kind[row] if len(roles.kind) else np.zeros(len(row), np.int8)
@@ -89,13 +94,18 @@ def _sorted(trace: "Trace", rows: Ints) -> Ints:
     ties = np.flatnonzero(ts[1:] == ts[:-1])
     if not len(ties):
         return rows
-    tied = np.union1d(ties, ties + 1)
+    tied = np.zeros(len(rows), bool)
+    tied[ties] = tied[ties + 1] = True
     chosen = rows[tied]
     kinds = np.array([_INNER_FIRST.get(kind, 1) for kind in trace.roles.kind[chosen].tolist()])
     by_name = np.argsort(np.argsort(np.array(trace.names, object))) if len(trace.names) else np.zeros(0, np.int64)
     order = np.lexsort((trace.links.sync[chosen], by_name[trace.name_codes[chosen]], kinds, -end[tied], ts[tied]))
     rows[tied] = chosen[order]
     return rows
+
+
+def _lasting(trace: "Trace", track: int) -> Ints:
+    return np.flatnonzero((trace.track == track) & trace.threads.process & (trace.end_ns > trace.ts_ns))
 
 
 def _union(trace: "Trace", rows: Ints) -> Union:

@@ -88,7 +88,7 @@ def _gpu_layers(trace: "Trace") -> list[tuple[int, Union]]:
 def _gaps(trace: "Trace", host: HostView, low: int, high: int) -> _Gaps:
     lasting = np.flatnonzero(trace.roles.gpu & (trace.end_ns > trace.ts_ns))
     idle = Union.of(trace.ts_ns[lasting], trace.end_ns[lasting]).gaps(low, high)
-    ended = np.isin(idle.ends, trace.ts_ns[lasting])
+    ended = (idle.ends < high) | bool((trace.ts_ns[lasting] == high).any())  # what is open at the end nothing ends
 
     linked = lasting[trace.links.launch[lasting] >= 0]
     launch = trace.links.launch[linked]

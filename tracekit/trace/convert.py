@@ -18,6 +18,7 @@ from tracekit.trace.decode import Decoder
 from tracekit.trace.shelf import FEW, Part, Shelf
 from tracekit.trace.source import Source
 
+WORTH_BYTES = 256 << 20  # bytes of JSON still to come for which starting another process pays
 _KEPT = 16 << 20  # bytes of what follows the events that are kept
 
 
@@ -80,7 +81,7 @@ def _convert(path: Path, folder: Path | None, workers: int, watch: Watch | None)
             for number, chunk in enumerate(chunks):
                 if rest is not None:
                     rest += b"," + bytes(chunk[1:]) if len(rest) < _KEPT else b""
-                elif helpers.leave_to_me(number):
+                elif helpers.leave_to_me(number, chunks.bytes_read, source):
                     shelf.add(decoder.batch(chunk))
                     if decoder.closing is not None:
                         helpers.must_be_idle()
@@ -124,10 +125,10 @@ class _Helpers:
             self._alone = own
         return own + (own - self._alone) * len(self._running)
 
-    def leave_to_me(self, number: int) -> bool:
-        """Whether this process is to convert the chunk of that number."""
+    def leave_to_me(self, number: int, done: int, source: Source) -> bool:
+        """Whether this process is to convert the chunk of that number, so many bytes of JSON into the file."""
         self._seen = number + 1
-        if number == FEW and self._every > 1:
+        if number == FEW and self._every > 1 and done * (source.size / source.position - 1) > WORTH_BYTES:
             self._first = number
             self._running = [self._start(place) for place in range(1, self._every)]
         return self._first is None or (number - self._first) % self._every == 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, topmost
+from tracekit.intervals import Bools, Ints, Rows, topmost
 from tracekit.trace.roles import OPERATOR, PYTHON
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _LIBRARY = re.compile(
 )
 
 
-def enclosing(trace: "Trace", rows: Ints, mask: Bools) -> Ints:
+def enclosing(trace: "Trace", rows: Ints | Rows, mask: Bools) -> Ints:
     """For each row the innermost event of `mask` on its own thread that covers its start; −1 where none does."""
     found = np.full(len(rows), -1, np.int64)
     tracks = trace.track[rows]
@@ -32,7 +32,7 @@ def enclosing(trace: "Trace", rows: Ints, mask: Bools) -> Ints:
     return found
 
 
-def operators(trace: "Trace", rows: Ints) -> Ints:
+def operators(trace: "Trace", rows: Ints | Rows) -> Ints:
     """The operator that made each call, −1 for none."""
     return enclosing(trace, rows, (trace.roles.kind == OPERATOR) & ~trace.roles.annotation)
 

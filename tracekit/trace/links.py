@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.roles import ASYNC_COPY, COPY
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class Links:
     """Per event; rows are indices into the events table, −1 for none."""
 
-    launch: Ints  # of a GPU activity: the call that submitted it
+    launch: Rows  # of a GPU activity: the call that submitted it
     sync: Bools  # sync calls: those by name and the copies that blocked
-    activity: Ints  # of a launch call: the first-starting activity it submitted
-    activities: Ints  # of a launch call: how many activities it submitted
+    activity: Rows  # of a launch call: the first-starting activity it submitted
+    activities: Rows  # of a launch call: how many activities it submitted
 
 
 def link(trace: "Trace") -> Links:
@@ -44,13 +44,13 @@ def link(trace: "Trace") -> Links:
     found = np.zeros(len(gpu), bool)
     inside = place < len(launch_ids)
     found[inside] = launch_ids[place[inside]] == trace.correlation[gpu[inside]]
-    launch = np.full(size, -1, np.int64)
+    launch = np.full(size, -1, np.int32)
     launch[gpu[found]] = launches[place[found]]
 
-    activity = np.full(size, -1, np.int64)
+    activity = np.full(size, -1, np.int32)
     backwards = gpu[found][::-1]
     activity[launch[backwards]] = backwards  # written last: the one that starts first
-    activities = np.bincount(launch[gpu[found]], minlength=size) if found.any() else np.zeros(size, np.int64)
+    activities = np.bincount(launch[backwards], minlength=size).astype(np.int32)
     return Links(launch, sync, activity, activities)
 
 

@@ -35,7 +35,7 @@ def find_threads(trace: "Trace") -> Threads:
         return Threads(None, (), np.zeros(len(track), bool))
     same = np.array([pid == pids[main] for pid in pids], bool)
     process = roles.host & same[track]
-    helping = np.unique(track[process & (roles.launch | roles.backward_node)])
+    helping = np.flatnonzero(np.bincount(track[process & (roles.launch | roles.backward_node)]))
     helpers = sorted((int(other) for other in helping if other != main), key=lambda other: _number_first(tids[other]))
     return Threads(main, tuple(helpers), process)
 

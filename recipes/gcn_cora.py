@@ -3,7 +3,7 @@
 Cora is read from `--param root=DIR` (default: $CORA_ROOT, else `data`), downloaded there where there is a
 network, and otherwise replaced by a generated graph of the same statistics; the run says which.
 
-`compiled` shows what torch.compile makes of GCNConv as it comes: ten graphs, because every layer adds
+`compiled` shows what torch.compile makes of GCNConv as it comes: seven graphs, because every layer adds
 self-loops to the edges. The `-norm` variants do that once, ahead of training: one graph.
 """
 

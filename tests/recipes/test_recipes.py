@@ -73,8 +73,14 @@ MORE = {
     ],
     "sage_collab": [("drawn-inside", {}, 3, "17/8/10")],
     "distmult_biokg": [("dynamic", {"model": model}, 2, "1/0/0") for model in ("complex", "transe", "rotate")],
-    "gin_molecules": [("unsized:dynamic=true", {}, 3, "4/0/3")],
-    "hetero_parts": [("parts", {"model": "to_hetero"}, 2, "2/0/0")],
+    "gin_molecules": [
+        ("unsized:dynamic=true", {}, 3, "4/0/3"),
+        ("unsized", {}, 5, "9/6/6"),  # the last batch has fewer graphs
+    ],
+    "hetero_parts": [
+        ("parts", {"model": "to_hetero"}, 2, "2/0/0"),
+        *(("compiled", {"model": "hgt", "layers": layers}, 2, "6/0/4") for layers in (1, 3)),
+    ],
     "relational": [("dynamic", {"fanout": [3, 3], "amp": True}, 2, "1/0/0")],
     "gcn_sampled": [
         ("compiled:dynamic=true", {}, 4, "8/2/6"),

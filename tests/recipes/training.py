@@ -1,6 +1,8 @@
 """A few steps of a recipe in this process, as capture takes them, and what Dynamo made of them."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,14 +22,30 @@ from tracekit.capture.variants import Plan, plan  # noqa: E402
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 NOWHERE = "/nonexistent"  # so that no recipe finds real data, and each generates its own
+BACKEND = "counted_aot_eager"
 _graphs: set[str] = set()
 
 
-@register_backend(name="counted_aot_eager")
+@register_backend(name=BACKEND)
 def _count_and_compile(graph, inputs, **options):
     """aot_eager; a compilation that Dynamo starts over counts once."""
     _graphs.add(str(torch._guards.CompileContext.current_compile_id()))
     return lookup_backend("aot_eager")(graph, inputs, **options)
+
+
+@contextmanager
+def compiled_from_nothing() -> Iterator[CompileRecorder]:
+    """Dynamo as in a new process; `counts_of` reads what it made since."""
+    torch._dynamo.reset()
+    counters.clear()
+    _graphs.clear()
+    with CompileRecorder() as recorder:
+        yield recorder
+
+
+def counts_of(recorder: CompileRecorder) -> str:
+    """graphs/recompiles/breaks."""
+    return f"{len(_graphs)}/{len(recorder.reasons)}/{sum(counters['graph_break'].values())}"
 
 
 @dataclass
@@ -42,7 +60,7 @@ class Trained:
 def plan_of(name: str, variant: str) -> Plan:
     """The variant as the command line reads it, with the backend that counts."""
     module = load(name)
-    return plan([variant], module.PARAMS, getattr(module, "VARIANTS", {}), "counted_aot_eager")[0]
+    return plan([variant], module.PARAMS, getattr(module, "VARIANTS", {}), BACKEND)[0]
 
 
 def path_of(name: str) -> Path:
@@ -70,13 +88,9 @@ def train(name: str, variant: str = "eager", steps: int = 3, **params) -> Traine
         params={**params, **chosen.params},
         requested=chosen.requested,
     )
-    torch._dynamo.reset()
-    counters.clear()
-    _graphs.clear()
-    with pytest.MonkeyPatch.context() as patch, CompileRecorder() as recorder:
+    with pytest.MonkeyPatch.context() as patch, compiled_from_nothing() as recorder:
         patch.setattr(sys, "path", [*sys.path])
         patch.setattr(sys, "argv", [*sys.argv])
         feed = worker._feed(job, notes)
         losses = [float(feed()) for _ in range(steps)]
-    counts = f"{len(_graphs)}/{len(recorder.reasons)}/{sum(counters['graph_break'].values())}"
-    return Trained(losses, counts, [hit.setting for hit in recorder.limits], notes, feed)
+    return Trained(losses, counts_of(recorder), [hit.setting for hit in recorder.limits], notes, feed)

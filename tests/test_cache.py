@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -214,3 +215,50 @@ def test_killed_at_any_moment(home: Path, big: Path) -> None:
     assert document(big) == truth
     assert not litter(home)
     assert len(cache.entries()) == 1
+
+
+def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
+    truth = document(big)
+    rnd = random.Random(5)
+    for _ in range(5):
+        cache.clear()
+        process = started(big, home)
+        time.sleep(rnd.uniform(0.3, 1.2))
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, errors = process.communicate(timeout=60)
+        assert time.monotonic() - began < 5
+        assert (process.returncode, errors.decode()) in ((130, "tracekit: interrupted\n"), (0, ""))
+        assert not litter(home)
+    assert document(big) == truth
+
+
+def test_interrupted_while_others_help(home: Path, big: Path) -> None:
+    """The helpers and what they wrote go with the reader. It is interrupted once both are at work."""
+    code = (
+        "import sys; from tracekit.trace import convert; from tracekit.cli import entry\n"
+        "convert.FEW, convert.WORTH_BYTES = 1, 0\n"
+        f"sys.argv = ['tracekit', 'report', {str(big)!r}]; sys.exit(entry())"
+    )
+    environment = {**os.environ, cache.DIRECTORY: str(home), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
+    helpers = await_children(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "tracekit: interrupted\n")
+    deadline = time.monotonic() + 10  # one that was being started notices by itself that it is alone
+    while any(Path(f"/proc/{helper}").exists() for helper in helpers):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not litter(home)
+
+
+def await_children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    if not listed.exists():
+        pytest.skip("this kernel does not list children")
+    for _ in range(2000):
+        if found := [int(child) for child in listed.read_text().split()]:
+            return found
+        time.sleep(0.005)
+    raise AssertionError("no helper was started")

@@ -110,8 +110,9 @@ def line(what: str, found: dict[str, Any], size: int, ceiling: dict[str, Any] | 
     rate = size / found["seconds"] / 1e6
     part = f"{ceiling['seconds'] / found['seconds']:5.2f} of the ceiling" if ceiling is not None else ""
     helper = f" + {found['helper_peak'] / 1e6:,.0f}" if found["helper_peak"] else ""
+    peak = found.get("read_peak", found["peak"])  # with links, what is mapped of the file counts, too
     busy = size / found["cpu"] / 1e6
-    print(f"{what:32}{rate:7,.0f} MB/s {busy:6,.0f} MB a CPU second {part}  {found['peak'] / 1e6:,.0f}{helper} MB peak")
+    print(f"{what:32}{rate:7,.0f} MB/s {busy:6,.0f} MB a CPU second {part}  {peak / 1e6:,.0f}{helper} MB peak")
 
 
 def _machine() -> str:

@@ -130,7 +130,8 @@ class _Helpers:
         self._seen = number + 1
         if number == FEW and self._every > 1 and done * (source.size / source.position - 1) > WORTH_BYTES:
             self._first = number
-            self._running = [self._start(place) for place in range(1, self._every)]
+            for place in range(1, self._every):
+                self._running.append(self._start(place))
         return self._first is None or (number - self._first) % self._every == 0
 
     def must_be_idle(self) -> None:

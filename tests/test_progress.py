@@ -1,0 +1,71 @@
+"""How far reading has come: said on a terminal once it takes a while, and nowhere else."""
+
+import io
+import re
+import sys
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from tracekit.draw import progress
+from tracekit.draw.progress import Progress
+from tracekit.trace.convert import Seen
+
+HALF = Seen(done=50_000_000, size=100_000_000, events=300_000, packed=True)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def opened(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    screen = Terminal()  # not in a fixture: pytest sets its own stderr after those
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    return screen
+
+
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    now = time.monotonic() + seconds
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
+
+
+def test_bytes_events_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = opened(monkeypatch)
+    with Progress() as shown:
+        later(monkeypatch, 3)
+        shown(HALF)
+        time.sleep(0.01)
+        shown(replace(HALF, done=75_000_000))
+    said = terminal.getvalue()
+    assert re.search(r"71\.5 MiB of 95\.4 MiB, 300,000 events, (99,\d\d\d|100,000) a second", said)
+    assert "0:00:0" in said  # what is left
+
+
+def test_nothing_within_the_first_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = opened(monkeypatch)
+    with Progress() as shown:
+        shown(HALF)
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Progress() as shown:
+        later(monkeypatch, 3)
+        shown(HALF)
+    assert sys.stderr.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_each_file_is_counted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = opened(monkeypatch)
+    with Progress() as shown:
+        later(monkeypatch, 3)
+        shown(HALF)
+        before = len(terminal.getvalue())
+        shown(Seen(done=10, size=100, events=1, packed=True))  # a second file, just begun
+        assert len(terminal.getvalue()) == before

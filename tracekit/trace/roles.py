@@ -6,7 +6,7 @@ The names below are the definition; a role is one entry. GPU time is never taken
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -161,6 +161,7 @@ def assign(trace: "Trace") -> Roles:
     return Roles(kinds, named)
 
 
+@lru_cache(4096)  # a trace names few calls, and makes many
 def bare(name: str) -> str:
     """A runtime call's name without version suffixes."""
     return _SUFFIX.sub("", name)

@@ -79,6 +79,13 @@ def test_from_the_command_line_to_a_run(tmp_path):
     assert (tmp_path / run.variants[0].traces.steady).parent.joinpath("measure.log").read_text() == "given\n" * 23
 
 
+def test_a_model_of_torchs_own_modules_is_compiled_too(tmp_path):
+    body = "net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))" + PLAIN
+    answer = profiled(tmp_path, body)
+    assert kinds(answer) == [("0/0", "first")]
+    assert "compiled in place: Sequential" in answer.effective.notes
+
+
 def test_one_that_compiles_itself_has_an_eager_twin(tmp_path):
     eager = profiled(tmp_path, "net = torch.compile(net, backend='aot_eager')\n" + PLAIN, requested=EAGER)
     assert kinds(eager) == []

@@ -75,7 +75,11 @@ class Twin:
         if any(part is module for part in parts) or not any(each.requires_grad for each in module.parameters()):
             return  # a checkpoint calls parts again, in the backward pass; a loss has nothing to train
         self.compiled.append(module)
-        module._compiled_call_impl = self._compile(module._call_impl, **compile_arguments(self._requested, {}))
+        call = module._call_impl
+        if type(module).__module__.startswith("torch."):
+            # Dynamo skips torch's own frames, and never sees a bare Sequential; torch.compile puts this around it, too.
+            call = torch._dynamo.external_utils.wrap_inline(call)
+        module._compiled_call_impl = self._compile(call, **compile_arguments(self._requested, {}))
 
     def _compile_as_wanted(self, model: Any = None, **own: Any) -> Any:
         """What the script gets for torch.compile."""

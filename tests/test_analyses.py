@@ -1,6 +1,7 @@
 """Each analysis on a trace of a few events, and one that registers itself."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -9,12 +10,14 @@ from small import event, kernel, launch, op, step, training, write
 
 from tracekit.analyses import Answer, analysis, answers, unregister
 from tracekit.analyses.compiles import kind_of
+from tracekit.analyses.fallbacks import answer as fallbacks
 from tracekit.analyses.kernels import kernel_class
 from tracekit.draw import text
 from tracekit.draw.json import render
 from tracekit.export import parquet
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.run import Ledger, Limit, Requested, Skip, Variant
 from tracekit.tables import tables
 from tracekit.trace.enclosing import is_users
 from tracekit.trace.schema import column
@@ -111,6 +114,28 @@ def test_compiles_first_and_again(tmp_path):
         (0, "0/0", "first", 40_000),
         (1, "0/1", "recompile", 40_000),
         (2, "0/2", "recompile", 40_000),
+    ]
+
+
+def test_what_was_given_up_and_what_runs_without_its_graph(tmp_path):
+    path = training(tmp_path / "t.json", steps=2)
+    profile = open_subject([path]).profiles[0]
+    assert "Cannot be answered" in fallbacks(profile).sentence
+    ledger = Ledger(
+        limits=[Limit(frame=3, file="train.py", line=7, name="forward", reason="size changed", t_ns=20)],
+        skips=[
+            Skip(compile="0/1", reason="cpu device", file="train.py", line=9, t_ns=10),
+            Skip(compile="0/2", reason="cpu device", file="train.py", line=9, t_ns=30),
+        ],
+    )
+    variant = Variant(name="compiled", outcome="ok", requested=Requested(compile=True), ledger=ledger)
+    found = fallbacks(replace(profile, variant=variant))
+    assert found.sentence == (
+        "1 function reached the recompile limit: eager since then; 2 times no CUDA graph was recorded."
+    )
+    assert [tuple(row.values()) for row in found.table.to_pylist()] == [
+        ("no CUDA graph", "train.py:9", None, "cpu device", 2, "0/1, 0/2"),
+        ("eager", "train.py:7", "forward", "size changed", 1, "3"),
     ]
 
 

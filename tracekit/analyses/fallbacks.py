@@ -1,0 +1,78 @@
+"""Where did compiled code not run as it was asked to: given up at the recompile limit, or without its CUDA graph?"""
+
+import pyarrow as pa
+
+from tracekit.analyses import Answer, analysis, table
+from tracekit.profile import Profile
+from tracekit.run import Ledger
+from tracekit.trace.schema import LABEL, column
+from tracekit.units import count
+
+FALLBACKS = pa.schema(
+    [
+        column("to", LABEL, "what it runs as: eager, or no CUDA graph"),
+        column("where", pa.string(), "file and line of the function that was given up, or that stood in the way"),
+        column("code", pa.string(), "the function that was given up"),
+        column("reason", pa.string(), "why, in the compiler's own words"),
+        column("count", pa.int64(), "how often"),
+        column("ids", pa.string(), "compile ids, frame/attempt; of a frame that was given up its number"),
+    ]
+)
+_Key = tuple[str, str | None, str | None, str | None]
+
+
+@analysis("fallbacks", rank=57)
+def answer(profile: Profile) -> Answer:
+    """One row per place and reason; only a run's ledger knows them."""
+    found = _grouped(profile.variant.ledger) if profile.variant is not None else {}
+    columns = [list(values) for values in zip(*found, strict=True)] or [[], [], [], []]
+    rows = table(
+        FALLBACKS,
+        {
+            **dict(zip(("to", "where", "code", "reason"), columns, strict=True)),
+            "count": [len(ids) for ids in found.values()],
+            "ids": [", ".join(dict.fromkeys(filter(None, ids))) or None for ids in found.values()],
+        },
+    )
+    return Answer("fallbacks", "Fallbacks", _sentence(profile, found), rows)
+
+
+def _grouped(ledger: Ledger) -> dict[_Key, list[str]]:
+    """The ids of each group, in order of time."""
+    entries = [
+        (limit.t_ns, ("eager", _place(limit.file, limit.line), limit.name, limit.reason), _text(limit.frame))
+        for limit in ledger.limits
+    ]
+    entries += [
+        (skip.t_ns, ("no CUDA graph", _place(skip.file, skip.line), None, skip.reason), _text(skip.compile))
+        for skip in ledger.skips
+    ]
+    groups: dict[_Key, list[str]] = {}
+    for _, key, own in sorted(entries, key=lambda entry: entry[0]):
+        groups.setdefault(key, []).append(own)
+    return groups
+
+
+def _place(file: str | None, line: int | None) -> str | None:
+    return f"{file}:{line}" if file else None
+
+
+def _text(own: int | str | None) -> str:
+    return "" if own is None else str(own)
+
+
+def _sentence(profile: Profile, found: dict[_Key, list[str]]) -> str:
+    if profile.variant is None:
+        return "Cannot be answered: a trace does not name what was given up. A capture does: tracekit capture."
+    if not profile.variant.requested.compile:
+        return "Nothing was compiled, so nothing fell back."
+    if not found:
+        return "Nothing fell back: what was compiled runs as it was asked to."
+    eager = sum(len(ids) for (to, *_), ids in found.items() if to == "eager")
+    skipped = sum(len(ids) for ids in found.values()) - eager
+    said = []
+    if eager:
+        said.append(f"{count(eager)} function{'s' * (eager > 1)} reached the recompile limit: eager since then")
+    if skipped:
+        said.append(f"{count(skipped)} time{'s' * (skipped > 1)} no CUDA graph was recorded")
+    return f"{'; '.join(said)}."

@@ -223,11 +223,13 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
     for _ in range(5):
         cache.clear()
         process = started(big, home)
-        time.sleep(rnd.uniform(0.3, 1.2))
+        while not litter(home) and process.poll() is None:
+            time.sleep(0.005)  # until it has begun to read
+        time.sleep(rnd.uniform(0, 0.8))
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, errors = process.communicate(timeout=60)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30  # at once; of a machine that is busy, not much is asked
         assert (process.returncode, errors.decode()) in ((130, "tracekit: interrupted\n"), (0, ""))
         assert not litter(home)
     assert document(big) == truth

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks [--bytes 200e6] [--trace SEED.json.gz] [--workers 2] [--without-hta]
 
-HTA and simdjson are asked only where they are installed: pip install HolisticTraceAnalysis pysimdjson
+HTA and simdjson are asked only where they are installed: pip install traceinsight pysimdjson
 (`--python` names another interpreter that has them). Nothing is installed or kept.
 """
 
@@ -97,7 +97,7 @@ def run(python: str, cache: Path, *arguments: str) -> dict[str, Any] | None:
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found
     why = (done.stderr.splitlines() or ["failed"])[-1]
-    print(f"{arguments[0]}: left out ({why}). pip install HolisticTraceAnalysis pysimdjson isal", file=sys.stderr)
+    print(f"{arguments[0]}: left out ({why}). pip install traceinsight pysimdjson isal", file=sys.stderr)
     return None
 
 

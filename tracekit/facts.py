@@ -10,7 +10,7 @@ import numpy as np
 
 from tracekit.profile import Profile
 from tracekit.run import Run, Variant
-from tracekit.units import count, duration, percent, ratio, size
+from tracekit.units import count, duration, percent, rate, ratio, size
 
 LOSS_TOLERANCE = 1e-4  # relative, FP32: what reordering sums explains
 PACE_TOLERANCE = 0.05
@@ -37,6 +37,7 @@ def facts(profiles: list[Profile], baseline: Profile) -> list[Fact]:
             _pace,
             "median and half the spread between the quartiles, without the profiler",
         ),
+        ("throughput", _throughput, "steps in a second at the unprofiled median"),
         ("against the baseline", lambda p: _against(p, baseline), "ratio of the unprofiled medians"),
         ("step, profiled", _profiled, "mean of the trace, and how much slower than unprofiled"),
         ("first step", _first, "unprofiled, compilation included"),
@@ -148,6 +149,11 @@ def described(run: Run) -> list[tuple[str, str]]:
 def _pace(profile: Profile) -> str | None:
     measured = profile.variant.measured if profile.variant else None
     return f"{duration(measured.step_ns)} ± {duration(measured.spread_ns / 2)}" if measured else None
+
+
+def _throughput(profile: Profile) -> str | None:
+    measured = profile.variant.measured if profile.variant else None
+    return f"{rate(1e9 / measured.step_ns)} steps/s" if measured is not None and measured.step_ns else None
 
 
 def _against(profile: Profile, baseline: Profile) -> str | None:

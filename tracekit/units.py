@@ -52,6 +52,11 @@ def size(count: float | None) -> str:
     return f"{count:.0f} B"
 
 
+def rate(number: float) -> str:
+    """How many in a second, three significant digits: `10.9`, `1,240`."""
+    return _digits(number)
+
+
 def count(number: float | None) -> str:
     """Grouped by thousands; a mean keeps one decimal."""
     if number is None:

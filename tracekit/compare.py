@@ -44,15 +44,11 @@ class Comparison:
 
 def compare(profile: Profile, baseline: Profile) -> Comparison:
     """The mean over the counted steps of `profile` less that of `baseline`, bucket by bucket."""
-    answered = {
-        view: all(view not in side.cost.cannot_answer for side in (profile, baseline)) for view in ("wall", "host")
-    }
-    ours, theirs = profile.cost, baseline.cost
     return Comparison(
         variant=profile.name,
         baseline=baseline.name,
-        wall=_difference(WALL, ours.wall[profile.counted], theirs.wall[baseline.counted]) if answered["wall"] else None,
-        host=_difference(HOST, ours.host[profile.counted], theirs.host[baseline.counted]) if answered["host"] else None,
+        wall=_difference(WALL, *(side.cost.wall[side.answered["wall"]] for side in (profile, baseline))),
+        host=_difference(HOST, *(side.cost.host[side.answered["host"]] for side in (profile, baseline))),
     )
 
 
@@ -64,7 +60,8 @@ def _difference(keys: tuple[str, ...], ours: Ints, theirs: Ints) -> Difference |
     intervals: list[Interval | None] = [None] * (len(keys) + 1)
     if len(ours) > 1 and len(theirs) > 1:
         tail = (1 - CONFIDENCE) / 2
-        drawn = _resampled(_with_total(ours)) - _resampled(_with_total(theirs))
+        rng = np.random.default_rng(_SEED)  # one for both: steps of two variants are no pairs
+        drawn = _resampled(_with_total(ours), rng) - _resampled(_with_total(theirs), rng)
         low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
         intervals = list(zip(low.tolist(), high.tolist(), strict=True))
     return Difference(
@@ -79,9 +76,8 @@ def _with_total(rows: Ints) -> Ints:
     return np.column_stack((rows, rows.sum(axis=1)))
 
 
-def _resampled(rows: Ints) -> NDArray[np.float64]:
+def _resampled(rows: Ints, rng: np.random.Generator) -> NDArray[np.float64]:
     """Means over steps drawn with replacement: one row per resample (Efron 1979, the percentile bootstrap)."""
-    rng = np.random.default_rng(_SEED)
     size = len(rows)
     batch = max(1, min(_RESAMPLES, _CELLS // size))
     means = [

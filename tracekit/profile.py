@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -33,33 +34,30 @@ class Profile:
         return self.cost.trace
 
     @cached_property
-    def counted(self) -> Bools:
-        """The steps that means are taken over: steady ones whose wall can be answered; all where none is steady."""
-        known = self.cost.wall_known if "wall" not in self.cost.cannot_answer else self._host_known
-        steady = self.cost.steady & known
-        return steady if steady.any() else known if known.any() else np.ones(len(known), bool)
+    def answered(self) -> dict[str, Bools]:
+        """Of each view the steps that its means are over: steady ones, or all where none is, that can be answered."""
+        wanted = np.ones(len(self.cost.steady), bool) if self.none_steady else self.cost.steady
+        return {"wall": wanted & self.cost.wall_known, "host": wanted & self.cost.host_known}
 
-    @property
-    def _host_known(self) -> Bools:
-        known = self.cost.host_known
-        return known if known.any() else np.ones(len(known), bool)
+    @cached_property
+    def counted(self) -> Bools:
+        """The steps that figures per step are of: those of the wall view; of the host's, where that has none."""
+        found = [steps for steps in self.answered.values() if steps.any()]
+        return found[0] if found else np.ones(len(self.cost.steady), bool)
 
     @property
     def none_steady(self) -> bool:
-        """Whether the means are over steps that all compile."""
-        return len(self.trace.steps) > 0 and not (self.counted & self.cost.steady).any()
+        """Whether every step compiles, so that the means are over steps that do."""
+        return len(self.cost.steady) > 0 and not self.cost.steady.any()
 
     def mean(self) -> dict[str, object]:
-        """Means per counted step, ns; a view that cannot be answered is None."""
-        cost, chosen = self.cost, self.counted
-        if not len(chosen):
-            return {"wall_ns": None, "host_ns": None, "wall": None, "host": None}
-        answered = {view: view not in cost.cannot_answer for view in ("wall", "host")}
+        """Means per step, ns; a view that cannot be answered is None."""
+        cost, wall, host = self.cost, self.answered["wall"], self.answered["host"]
         return {
-            "wall_ns": float(cost.wall_ns[chosen].mean()),
-            "host_ns": float(cost.host_ns[chosen].mean()),
-            "wall": _means(WALL, cost.wall[chosen]) if answered["wall"] and cost.wall_known.any() else None,
-            "host": _means(HOST, cost.host[chosen]) if answered["host"] else None,
+            "wall_ns": float(cost.wall_ns[wall].mean()) if wall.any() else None,
+            "host_ns": float(cost.host_ns[host].mean()) if host.any() else None,
+            "wall": _means(WALL, cost.wall[wall]) if wall.any() else None,
+            "host": _means(HOST, cost.host[host]) if host.any() else None,
         }
 
 
@@ -147,10 +145,10 @@ def _stem(path: Path) -> str:
 
 
 def _distinctly(profiles: list[Profile]) -> list[Profile]:
-    taken: dict[str, int] = {}
-    named = []
+    given = {profile.name for profile in profiles}
+    named: dict[str, Profile] = {}
     for profile in profiles:
-        taken[profile.name] = taken.get(profile.name, 0) + 1
-        again = taken[profile.name]
-        named.append(profile if again == 1 else replace(profile, name=f"{profile.name} ({again})"))
-    return named
+        others = (f"{profile.name} ({number})" for number in count(2))
+        free = profile.name if profile.name not in named else next(n for n in others if n not in given | named.keys())
+        named[free] = replace(profile, name=free)
+    return list(named.values())

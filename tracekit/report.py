@@ -10,6 +10,7 @@ from tracekit.compare import Comparison, Difference, compare
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.errors import UnknownVariantError
 from tracekit.facts import Fact, cold_cost_ns, facts, loss_difference, pay_back_steps, warnings
+from tracekit.intervals import Bools
 from tracekit.profile import Profile, Subject
 
 SCHEMA = "tracekit.report/1"
@@ -68,18 +69,16 @@ class Report:
                 yield Note(
                     "cannot answer", profile.name, f"the {view} view: {reason}{'' if reason.endswith('?') else '.'}"
                 )
-            unknown = int((~profile.cost.wall_known).sum())
-            if unknown and "wall" not in profile.cost.cannot_answer:
+            for view, known in (("wall", profile.cost.wall_known), ("host", profile.cost.host_known)):
+                unknown = int((~known).sum())
+                if not unknown or view in profile.cost.cannot_answer:
+                    continue
                 why = (
                     "the file was cut, and some of their events may be missing."
                     if profile.trace.cut_short
                     else "they launched work, and none of it is in the trace."
                 )
-                yield Note(
-                    "cannot answer",
-                    profile.name,
-                    f"the wall view of {unknown} of {len(profile.trace.steps)} steps: {why}",
-                )
+                yield Note("cannot answer", profile.name, f"the {view} view of {unknown} of {len(known)} steps: {why}")
             if profile.none_steady:
                 yield Note(
                     "mean", profile.name, "no step is steady: the means are over all of them, compilation included."
@@ -130,12 +129,17 @@ class Report:
             "trace": str(profile.trace.path),
             **profile.cost.document(),
             "mean": profile.mean(),
-            "mean_over": [n for n, c in zip(profile.trace.steps.number, profile.counted.tolist(), strict=True) if c],
+            "mean_over": _numbers(profile, profile.counted),
+            "host_mean_over": _numbers(profile, profile.answered["host"]),
             "notes": [{"kind": note.kind, "text": note.text} for note in self.notes if note.variant == profile.name],
             "measured": _measured(profile, self.baseline),
             "cold": _cold(profile),
             "ranks": [],
         }
+
+
+def _numbers(profile: Profile, chosen: Bools) -> list[int]:
+    return [number for number, taken in zip(profile.trace.steps.number, chosen.tolist(), strict=True) if taken]
 
 
 def _cold(profile: Profile) -> dict[str, Any] | None:

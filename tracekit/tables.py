@@ -60,7 +60,7 @@ def _attribution(profile: Profile) -> pa.Table:
     views = []
     for view, keys, totals, known in (
         ("wall", WALL, cost.wall, cost.wall_known),
-        ("host", HOST, cost.host, np.full(len(numbers), cost.host_view is not None)),
+        ("host", HOST, cost.host, cost.host_known),
     ):
         width, length = len(keys), len(numbers) * len(keys)
         views.append(

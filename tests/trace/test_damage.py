@@ -189,13 +189,17 @@ def test_a_giant_event_and_a_giant_header_are_left_out(tmp_path: Path, monkeypat
 
 def test_steps_of_a_cut_file_are_unknown_unless_it_is_in_order_of_time(tmp_path: Path) -> None:
     step = '{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": 1, "tid": 1, "ts": %d, "dur": 100}'
-    lines = [line for k in range(5) for line in (step % (k, 100 * k), OP % (100 * k + 10), OP % (100 * k + 50))]
+    other = (OP % 0).replace('"tid": 1', '"tid": 2').replace('"ts": 0', '"ts": %d')
+    lines = [line for k in range(5) for line in (step % (k, 100 * k), OP % (100 * k + 10), other % (100 * k + 50))]
     sorted_text = '{"deviceProperties": [], "traceEvents": [' + ",".join(lines)
     cost = attribute(read(tmp_path, sorted_text))
     assert [step["wall"] is not None for step in cost.document()["steps"]] == [True] * 4 + [False]
     unsorted = attribute(read(tmp_path, '{"deviceProperties": [], "traceEvents": [' + ",".join(reversed(lines))))
     assert set(unsorted.cannot_answer) == {"wall", "host"}
     assert all(step["wall"] is None and step["host"] is None for step in unsorted.document()["steps"])
+    apart = [line for line in lines if line not in lines[2::3]] + lines[2::3]  # thread by thread, cut before the second
+    one_thread = attribute(read(tmp_path, '{"deviceProperties": [], "traceEvents": [' + ",".join(apart[:10])))
+    assert set(one_thread.cannot_answer) == {"wall", "host"}
     with_stacks = attribute(read(tmp_path, sorted_text.replace("[]", '[], "with_stack": 1', 1)))
     assert set(with_stacks.cannot_answer) == {"wall", "host"}
 

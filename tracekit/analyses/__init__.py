@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracekit.intervals import Ints
 from tracekit.profile import Profile
 
 
@@ -105,15 +107,17 @@ def _as(values: Any, kind: pa.DataType) -> pa.Array:
     return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
 
 
-def per_step(profile: Profile, rows: pa.Table, by: list[str], sums: list[str], lists: tuple[str, ...] = ()) -> pa.Table:
-    """Rows with a `step`, grouped by `by`; the group that takes most in a counted step comes first.
+def per_step(
+    profile: Profile, rows: pa.Table, step: Ints, *, by: list[str], sums: list[str], lists: tuple[str, ...] = ()
+) -> pa.Table:
+    """Rows grouped by `by`; the group that takes most in a counted step comes first. `step` is each row's place among
+    the steps, −1 for none (two steps may bear one number).
 
     Columns: `by`; `count` and each of `sums` over the whole trace; `per_step` how many, and `<name>_per_step` how
     much, in a counted step (null where every value of the group is); `<name>_list` all values of each of `lists`.
     """
-    numbers = [n for n, chosen in zip(profile.trace.steps.number, profile.counted.tolist(), strict=True) if chosen]
-    steps = float(max(len(numbers), 1))
-    inside = pc.is_in(rows["step"], pa.array(numbers, pa.int64()))
+    steps = float(max(int(profile.counted.sum()), 1))
+    inside = pa.array(np.append(profile.counted, False)[step])
     columns = {name: rows[name].cast(pa.string()) for name in by}
     columns |= {name: rows[name] for name in (*sums, *lists)}
     columns["inside"] = inside.cast(pa.int64())

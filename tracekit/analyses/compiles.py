@@ -12,7 +12,7 @@ from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.run import Compile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing, labels
+from tracekit.trace.enclosing import enclosing, labels, nested
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
 
@@ -64,7 +64,8 @@ def _spans(which: str, trace: Trace, ledger: list[Compile]) -> Iterator[dict[str
     spans = outermost(trace)
     ids = compile_ids(trace, spans)
     steps = trace.steps.of(trace.ts_ns[spans]).tolist()
-    base = int(trace.meta.get("baseTimeNanoseconds") or 0)
+    given = trace.meta.get("baseTimeNanoseconds")
+    base = given if isinstance(given, int) else 0
     tids = trace.tracks["tid"].to_pylist()
     for row, own, name, step in zip(spans.tolist(), ids, labels(trace, spans), steps, strict=True):
         start, end = int(trace.ts_ns[row]), int(trace.end_ns[row])
@@ -116,7 +117,7 @@ def outermost(trace: Trace) -> Ints:
     kept: list[int] = []
     for track in np.unique(trace.track[spans]):
         own = spans[trace.track[spans] == track]
-        own = own[np.lexsort((-trace.end_ns[own], trace.ts_ns[own]))]
+        own = nested(trace, own)
         reach = np.maximum.accumulate(trace.end_ns[own])
         free = np.concatenate(([True], trace.ts_ns[own][1:] >= reach[:-1])) if len(own) else np.zeros(0, bool)
         kept += own[free].tolist()
@@ -169,6 +170,8 @@ def kind_of(name: str, own: str | None) -> Kind:
 
 
 def _sentence(profile: Profile, found: pa.Table) -> str:
+    if profile.trace.threads.main is None:
+        return "Cannot be answered: the trace holds no host events."
     if not len(found):
         return "Nothing is compiled in this trace." if profile.variant is None else "Nothing is compiled in this run."
     kinds = found["kind"].to_pylist()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracekit.analyses import Answer, analysis, per_step, table
-from tracekit.intervals import Union
+from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import labels, operators
 from tracekit.trace.roles import COPY, KERNEL, SET
@@ -18,7 +18,7 @@ SUMMARY = pa.schema(
     [
         column("name", LABEL, "name as written"),
         column("class", LABEL, "what kind of work, told by the name: a guess"),
-        column("per_step", pa.float64(), "how often, per counted step"),
+        column("per_step", pa.float64(), "how often, per counted step; null where none of it is tied to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
         column("mean_ns", pa.float64(), "mean duration", "ns"),
         column("share", pa.float64(), "part of all kernel and copy time", "share"),
@@ -70,12 +70,13 @@ def kernel_class(name: str) -> str:
 @analysis("kernels", rank=20)
 def answer(profile: Profile) -> Answer:
     """One row per name; behind it one per activity."""
-    rows = _rows(profile)
-    summary = _summary(profile, rows)
+    rows, step = _rows(profile)
+    summary = _summary(profile, rows, step)
     return Answer("kernels", "Kernels and copies", _sentence(profile, summary), summary, rows)
 
 
-def _rows(profile: Profile) -> pa.Table:
+def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
+    """One row per event, and the place of its step among the steps, −1 for none."""
     trace = profile.trace
     gpu = np.flatnonzero(trace.roles.gpu)
     gpu = gpu[np.lexsort((gpu, trace.ts_ns[gpu]))]
@@ -88,7 +89,7 @@ def _rows(profile: Profile) -> pa.Table:
     classes = np.array([kernel_class(name) for name in trace.names], object)
     events = trace.events.take(gpu)
     tracks = trace.tracks.take(events["track"])
-    return table(
+    rows = table(
         ROWS,
         {
             "event": gpu,
@@ -106,17 +107,20 @@ def _rows(profile: Profile) -> pa.Table:
             "operator": pa.array(operator, pa.string(), mask=~linked),
         },
     )
+    return rows, step
 
 
-def _summary(profile: Profile, rows: pa.Table) -> pa.Table:
-    grouped = per_step(profile, rows, ["name", "class"], ["dur_ns"])
+def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
+    rows = rows.append_column("tied", pc.is_valid(rows["launch"]).cast(pa.int64()))
+    grouped = per_step(profile, rows, step, by=["name", "class"], sums=["dur_ns", "tied"])
+    tied = pc.greater(grouped["tied"], 0)  # of what nothing launched in the trace, nobody knows the step
     return table(
         SUMMARY,
         {
             "name": grouped["name"],
             "class": grouped["class"],
-            "per_step": grouped["per_step"],
-            "step_ns": grouped["dur_ns_per_step"],
+            "per_step": pc.if_else(tied, grouped["per_step"], None),
+            "step_ns": pc.if_else(tied, grouped["dur_ns_per_step"], None),
             "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), grouped["count"].cast(pa.float64())),
             "share": pc.divide(
                 grouped["dur_ns"].cast(pa.float64()), float(max(pc.sum(rows["dur_ns"]).as_py() or 0, 1))
@@ -139,9 +143,18 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     busy = Union.of(trace.ts_ns[gpu], trace.end_ns[gpu])
     span = int(trace.end_ns[gpu].max() - trace.ts_ns[gpu].min())
     first = summary.slice(0, 1).to_pylist()[0]
+    known = summary["per_step"].null_count < len(summary)
+    number = f"{count(pc.sum(summary['per_step']).as_py())} kernels and copies a step" if known else _of_no_step(gpu)
+    most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
+    idle = span - busy.total()
     return (
-        f"{count(summary['per_step'].to_numpy().sum())} kernels and copies a step of {count(len(summary))} names; "
-        f"from the first to the last the GPU is idle {exact(span - busy.total())} of {duration(span)} "
-        f"({percent((span - busy.total()) / span if span else 0)}). The most time goes to {first['name']}: "
-        f"{duration(first['step_ns'])} a step, {percent(first['share'])}."
+        f"{number} of {count(len(summary))} names; from the first to the last the GPU is idle {exact(idle)} of "
+        f"{duration(span)} ({percent(idle / span if span else 0)}). The most time goes to {first['name']}: {most}, "
+        f"{percent(first['share'])}."
+    )
+
+
+def _of_no_step(gpu: Bools) -> str:
+    return (
+        f"{count(int(gpu.sum()))} kernels and copies, of which steps cannot be answered (none has a launch call here),"
     )

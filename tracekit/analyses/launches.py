@@ -5,8 +5,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracekit.analyses import Answer, analysis, per_step, table
+from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import labels, operators
+from tracekit.trace.health import calls_untold
 from tracekit.trace.roles import GRAPH_LAUNCH, bare
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
@@ -43,19 +45,20 @@ ROWS = pa.schema(
 @analysis("launches", rank=30)
 def answer(profile: Profile) -> Answer:
     """One row per call and operator; behind it one per call."""
-    rows = _rows(profile)
-    summary = _summary(profile, rows)
+    rows, step = _rows(profile)
+    summary = _summary(profile, rows, step)
     return Answer("launches", "Launches", _sentence(profile, summary), summary, rows)
 
 
-def _rows(profile: Profile) -> pa.Table:
+def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
+    """One row per event, and the place of its step among the steps, −1 for none."""
     trace = profile.trace
     calls = np.flatnonzero(trace.roles.launch & trace.threads.process)
     calls = calls[np.lexsort((calls, trace.ts_ns[calls]))]
     step = trace.steps.of(trace.ts_ns[calls])
     numbers = np.array([*trace.steps.number, -1], np.int64)
     first = trace.links.activity[calls]
-    return table(
+    rows = table(
         ROWS,
         {
             "event": calls,
@@ -71,10 +74,13 @@ def _rows(profile: Profile) -> pa.Table:
             "latency_ns": pa.array(trace.ts_ns[first] - trace.ts_ns[calls], mask=first < 0),
         },
     )
+    return rows, step
 
 
-def _summary(profile: Profile, rows: pa.Table) -> pa.Table:
-    grouped = per_step(profile, rows, ["call", "operator"], ["dur_ns", "activities"], lists=("latency_ns",))
+def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
+    grouped = per_step(
+        profile, rows, step, by=["call", "operator"], sums=["dur_ns", "activities"], lists=("latency_ns",)
+    )
     times = grouped["count"].cast(pa.float64())
     known = [[value for value in values if value is not None] for values in grouped["latency_ns_list"].to_pylist()]
     return table(
@@ -93,6 +99,8 @@ def _summary(profile: Profile, rows: pa.Table) -> pa.Table:
 
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
+    if untold := calls_untold(profile.trace):
+        return f"Cannot be answered: {untold}."
     if not len(summary):
         return "The host launches no GPU work in this trace."
     per_step = float(summary["per_step"].to_numpy().sum())

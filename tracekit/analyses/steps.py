@@ -36,7 +36,7 @@ def answer(profile: Profile) -> Answer:
     most = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
     busy = cost.wall[:, _BUSY].sum(axis=1) / np.maximum(cost.wall_ns, 1)
     shown = cost.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
-    known = cost.wall_known if answered else np.full(len(steps), "host" not in cost.cannot_answer)
+    known = cost.wall_known if answered else cost.host_known
     rows = table(
         STEPS,
         {
@@ -53,9 +53,8 @@ def answer(profile: Profile) -> Answer:
             "most_ns": [int(parts[row, place]) if known[row] else None for row, place in enumerate(most.tolist())],
         },
     )
-    return Answer(
-        "steps", "Steps", _sentence(profile, float(busy[profile.counted].mean()) if shown.any() else None), rows
-    )
+    counted = profile.counted & shown
+    return Answer("steps", "Steps", _sentence(profile, float(busy[counted].mean()) if counted.any() else None), rows)
 
 
 def _sentence(profile: Profile, busy: float | None) -> str:
@@ -64,8 +63,8 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         return "The trace holds no step that lasts."
     one = int(chosen.sum()) == 1
     which = f"{'' if profile.none_steady else 'steady '}step{'' if one else 's'}"
-    if not (cost.wall_known & chosen).any():
-        hosts = cost.host_ns[cost.host_known & chosen]
+    hosts = cost.host_ns[profile.answered["host"]]
+    if not profile.answered["wall"].any():
         issued = f"; the host issues one in {duration(float(hosts.mean()))}" if len(hosts) else ""
         return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took cannot be answered{issued}."
     walls = np.sort(cost.wall_ns[chosen])
@@ -86,5 +85,5 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         if busy < HOST_BOUND
         else "host and GPU share the pace"
     )
-    host = float(cost.host_ns[chosen].mean())
-    return f"{text}; the host issues one in {duration(host)}, the GPU is busy {percent(busy)}: {pace}."
+    issued = f"the host issues one in {duration(float(hosts.mean()))}, " if len(hosts) else ""
+    return f"{text}; {issued}the GPU is busy {percent(busy)}: {pace}."

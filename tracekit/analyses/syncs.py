@@ -4,13 +4,15 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tracekit.analyses import Answer, analysis, per_step, table
 from tracekit.engine.buckets import CODES
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import labels, operators, user_frames
+from tracekit.trace.health import calls_untold
 from tracekit.trace.roles import bare
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
@@ -38,6 +40,9 @@ ROWS = pa.schema(
         column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
         column("refill_ns", pa.int64(), "GPU idle while the host refilled the queue that it had drained", "ns"),
         column("stall_ns", pa.int64(), "both; null where the wall time cannot be answered", "ns"),
+        column(
+            "counted_ns", pa.int64(), "what of the stall lies in counted steps: the refill may be the next one's", "ns"
+        ),
     ]
 )
 # Operators that read a value back: on a GPU each of them waits.
@@ -49,22 +54,23 @@ MARKERS = re.compile(
 @analysis("syncs", rank=40)
 def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
-    rows = _rows(profile)
-    summary = _summary(profile, rows)
+    rows, step = _rows(profile)
+    summary = _summary(profile, rows, step)
     return Answer("syncs", "Syncs", _sentence(profile, summary), summary, rows)
 
 
-def _rows(profile: Profile) -> pa.Table:
+def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
+    """One row per event, and the place of its step among the steps, −1 for none."""
     trace = profile.trace
-    without_gpu = not trace.roles.runtime.any()
+    without_gpu = trace.device == "cpu" and not trace.roles.runtime.any()
     found = trace.roles.named(MARKERS) & ~_compiling(trace) if without_gpu else trace.links.sync
     calls = np.flatnonzero(found & trace.threads.process)
     calls = calls[np.lexsort((calls, trace.ts_ns[calls]))]
     step = trace.steps.of(trace.ts_ns[calls])
     numbers = np.array([*trace.steps.number, -1], np.int64)
-    tail, refill = _stalls(profile, calls)
+    tail, refill, counted = _stalls(profile, calls)
     unknown = np.full(len(calls), profile.cost.wall_view is None or trace.device != "gpu")
-    return table(
+    rows = table(
         ROWS,
         {
             "event": calls,
@@ -77,8 +83,10 @@ def _rows(profile: Profile) -> pa.Table:
             "tail_ns": pa.array(tail, mask=unknown),
             "refill_ns": pa.array(refill, mask=unknown),
             "stall_ns": pa.array(tail + refill, mask=unknown),
+            "counted_ns": pa.array(counted, mask=unknown),
         },
     )
+    return rows, step
 
 
 def _compiling(trace: Trace) -> np.ndarray:
@@ -91,12 +99,12 @@ def _compiling(trace: Trace) -> np.ndarray:
     return inside
 
 
-def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
-    """GPU idle time inside counted and other steps that each call is to blame for: while it waited, and after."""
-    tail, refill = np.zeros(len(calls), np.int64), np.zeros(len(calls), np.int64)
-    view = profile.cost.wall_view
+def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
+    """GPU idle time that each call is to blame for: while it waited, after it, and what of both is in counted steps."""
+    tail, refill, counted = (np.zeros(len(calls), np.int64) for _ in range(3))
+    view, steps = profile.cost.wall_view, profile.trace.steps
     if view is None or not len(calls):
-        return tail, refill
+        return tail, refill, counted
     stalled = view.states.values == CODES["sync_stall"]
     blamed = view.events.values[stalled]
     lengths = np.diff(view.states.edges)[stalled]
@@ -106,18 +114,22 @@ def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
     real = calls[place] == blamed
     np.add.at(tail, place[real & ~after], lengths[real & ~after])
     np.add.at(refill, place[real & after], lengths[real & after])
-    return tail, refill
+    starts = view.states.edges[:-1][stalled]
+    chosen = profile.answered["wall"]
+    inside = Union.of(steps.begin[chosen], steps.done[chosen]).within(starts, starts + lengths)
+    np.add.at(counted, place[real], inside[real])
+    return tail, refill, counted
 
 
-def _summary(profile: Profile, rows: pa.Table) -> pa.Table:
-    grouped = per_step(profile, rows, ["call", "operator", "where"], ["stall_ns", "dur_ns"])
+def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
+    grouped = per_step(profile, rows, step, by=["call", "operator", "where"], sums=["counted_ns", "dur_ns"])
     return table(
         SUMMARY,
         {
             **{name: grouped[name] for name in ("call", "operator", "where")},
             "per_step": grouped["per_step"],
             "wait_ns": grouped["dur_ns_per_step"],
-            "stall_ns": grouped["stall_ns_per_step"],
+            "stall_ns": pc.divide(grouped["counted_ns"].cast(pa.float64()), float(max(int(profile.counted.sum()), 1))),
             "count": grouped["count"],
         },
     )
@@ -125,7 +137,9 @@ def _summary(profile: Profile, rows: pa.Table) -> pa.Table:
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
     trace = profile.trace
-    if not trace.roles.runtime.any():
+    if untold := calls_untold(trace):
+        return f"Cannot be answered: {untold}."
+    if trace.device == "cpu" and not trace.roles.runtime.any():
         found = float(summary["per_step"].to_numpy().sum())
         return (
             f"No GPU here; {count(found)} operators a step read a value back, and on a GPU each would wait."

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import CODES
 from tracekit.intervals import Bools, Ints, Rows, Steps, Union, distinct, topmost
 from tracekit.trace import roles as r
+from tracekit.trace.enclosing import nested
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 PYTHON = CODES["python"]
 ENGINE = len(CODES)  # the autograd engine at work or waiting: resolved into another state by the host view
-_INNER_FIRST = {r.PYTHON: 0, r.OPERATOR: 1, r.RUNTIME: 2}  # of equal intervals the higher lies inside
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def thread_states(trace: "Trace", track: int) -> ThreadStates:
     """The states of one thread, from its first event to its last."""
     roles = trace.roles
     rows = _lasting(trace, track)
-    inner = _sorted(trace, rows[~roles.annotation[rows]])
+    inner = nested(trace, rows[~roles.annotation[rows]])
     top = topmost(trace.ts_ns[inner], trace.end_ns[inner])
     around = {
         name: _union(trace, rows[mask[rows]])
@@ -84,24 +84,6 @@ def _resolve(trace: "Trace", event: Rows, around: dict[str, Bools]) -> NDArray[n
     state[innermost(trace.links.sync)] = CODES["sync"]
     state[around["compile"]] = CODES["compile"]
     return state
-
-
-def _sorted(trace: "Trace", rows: Ints) -> Ints:
-    """From the outermost to the innermost: by start, then by end downwards, then by kind, then by name."""
-    ts, end = trace.ts_ns[rows], trace.end_ns[rows]
-    order = np.argsort(ts, kind="stable")
-    rows, ts, end = rows[order], ts[order], end[order]
-    ties = np.flatnonzero(ts[1:] == ts[:-1])
-    if not len(ties):
-        return rows
-    tied = np.zeros(len(rows), bool)
-    tied[ties] = tied[ties + 1] = True
-    chosen = rows[tied]
-    kinds = np.array([_INNER_FIRST.get(kind, 1) for kind in trace.roles.kind[chosen].tolist()])
-    by_name = np.argsort(np.argsort(np.array(trace.names, object))) if len(trace.names) else np.zeros(0, np.int64)
-    order = np.lexsort((trace.links.sync[chosen], by_name[trace.name_codes[chosen]], kinds, -end[tied], ts[tied]))
-    rows[tied] = chosen[order]
-    return rows
 
 
 def _lasting(trace: "Trace", track: int) -> Ints:

@@ -35,7 +35,8 @@ class _Gaps:
 
     start: Ints
     end: Ints
-    launch_start: Ints  # of L, the call that submitted the work that ends the gap; _NEVER where none is known
+    launch: Ints  # row of L, the call that submitted the work that ends the gap; −1 where none is known
+    launch_start: Ints  # _NEVER where none is known
     launch_end: Ints
     launch_syncs: Bools
     stalled_until: Ints  # how far the sync that drained the queue is to blame; the gap's start where none did
@@ -107,9 +108,12 @@ def _gaps(trace: "Trace", host: HostView, low: int, high: int) -> _Gaps:
     drained_by, stalled_until = _drained(trace, host, idle.starts, ended)
     syncs = np.zeros(len(idle.ends), bool)
     syncs[known] = trace.links.sync[chosen]
+    calls = np.full(len(idle.ends), -1, np.int64)
+    calls[known] = chosen
     return _Gaps(
         start=idle.starts,
         end=idle.ends,
+        launch=calls,
         launch_start=of_launch(trace.ts_ns),
         launch_end=of_launch(trace.end_ns),
         launch_syncs=syncs,
@@ -139,10 +143,12 @@ def _idle(points: Ints, gaps: _Gaps, host: HostView) -> tuple[NDArray[np.int8], 
     bucket = np.where((state == _SYNC) | refill, _STALL, state)
     launch_end = gaps.launch_end[gap]
     within = (points >= gaps.launch_start[gap]) & (points < launch_end) & ~gaps.launch_syncs[gap]
-    bucket = np.where(within & ~own, CODES["kernel_launch"], np.where(within, state, bucket))
     after = points >= launch_end
-    queued = (launch_end <= gaps.start[gap]) | (points >= launch_end + SUBMISSION_NS)
-    bucket = np.where(after, np.where(queued, CODES["gpu_gap"], CODES["kernel_launch"]), bucket)
+    queued = after & ((launch_end <= gaps.start[gap]) | (points >= launch_end + SUBMISSION_NS))
+    submitting = (within & ~own) | (after & ~queued)
+    bucket = np.where(submitting, CODES["kernel_launch"], np.where(within, state, bucket))
+    bucket = np.where(queued, CODES["gpu_gap"], bucket)
     refill = refill & ~within & ~after
-    event = np.where(refill, gaps.drained_by[gap], np.where(after & queued, -1, event))
+    event = np.where(refill, gaps.drained_by[gap], np.where(submitting, gaps.launch[gap], event))
+    event = np.where(queued, -1, event)
     return bucket.astype(np.int8), event, refill

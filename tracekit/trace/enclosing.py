@@ -7,15 +7,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, topmost
-from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
+_INNER_FIRST = {PYTHON: 0, OPERATOR: 1, RUNTIME: 2}  # of equal intervals the higher lies inside
 _FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
 _LIBRARY = re.compile(
     r"(?:^|[/\\])(?:site-packages|dist-packages|lib[/\\]python\d[\d.]*|torch|torch_geometric)[/\\]|^<"
 )
+
+
+def nested(trace: "Trace", rows: Ints) -> Ints:
+    """From the outermost to the innermost: by start, then by end downwards, then by kind, then by name."""
+    ts, end = trace.ts_ns[rows], trace.end_ns[rows]
+    order = np.argsort(ts, kind="stable")
+    rows, ts, end = rows[order], ts[order], end[order]
+    ties = np.flatnonzero(ts[1:] == ts[:-1])
+    if not len(ties):
+        return rows
+    tied = np.zeros(len(rows), bool)
+    tied[ties] = tied[ties + 1] = True
+    chosen = rows[tied]
+    kinds = np.array([_INNER_FIRST.get(kind, 1) for kind in trace.roles.kind[chosen].tolist()])
+    by_name = np.argsort(np.argsort(np.array(trace.names, object))) if len(trace.names) else np.zeros(0, np.int64)
+    order = np.lexsort((trace.links.sync[chosen], by_name[trace.name_codes[chosen]], kinds, -end[tied], ts[tied]))
+    rows[tied] = chosen[order]
+    return rows
 
 
 def enclosing(trace: "Trace", rows: Ints | Rows, mask: Bools) -> Ints:
@@ -24,7 +43,7 @@ def enclosing(trace: "Trace", rows: Ints | Rows, mask: Bools) -> Ints:
     tracks = trace.track[rows]
     for track in np.unique(tracks):
         around = np.flatnonzero(mask & (trace.track == track) & (trace.end_ns > trace.ts_ns))
-        around = around[np.lexsort((-trace.end_ns[around], trace.ts_ns[around]))]
+        around = nested(trace, around)
         top = topmost(trace.ts_ns[around], trace.end_ns[around])
         asked = tracks == track
         index = top.at(trace.ts_ns[rows[asked]])

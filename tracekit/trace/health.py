@@ -25,6 +25,18 @@ def examine(trace: "Trace") -> list[Health]:
     return list(_examine(trace))
 
 
+def calls_untold(trace: "Trace") -> str | None:
+    """Why launches and syncs cannot be told, in a trace that shows GPU work; None where they can."""
+    roles = trace.roles
+    if not roles.gpu.any():
+        return None
+    if not (roles.runtime & trace.threads.process).any():
+        return "the trace holds GPU activity, and no runtime call of the process that trains"
+    if not (roles.launch | roles.sync_by_name | roles.alloc).any():
+        return "the runtime calls of this trace are not named as CUDA's or ROCm's"
+    return None
+
+
 def _examine(trace: "Trace") -> Iterator[Health]:
     roles = trace.roles
     if trace.cut_short:
@@ -48,6 +60,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         yield Health(
             "no_gpu_side", f"{count(launches)} launch calls and no GPU activity: the GPU side was not recorded."
         )
+    if untold := calls_untold(trace):
+        yield Health("calls_untold", f"{untold[:1].upper()}{untold[1:]}: its launches and syncs cannot be told.")
     if gpu and trace.threads.main is not None:
         linked = int((trace.links.launch >= 0).sum())
         if linked < gpu:

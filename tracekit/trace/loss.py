@@ -6,14 +6,16 @@ recording behind a later one. Whatever is missing from such a file may belong to
 changes the step around it. So a cut file is unknown from its very start.
 
 It is known up to the start of the last event that is there where the file shows that it is written in order of time,
-as tools that sort events write it: all starts ascend, and operators still follow GPU activity; or all starts ascend
-and the header says that the recording had neither a GPU nor Python stacks, so that nothing else was to come.
+as tools that sort events write it: all starts ascend, and operators still follow GPU activity; or all starts ascend,
+threads take turns, and the header says that the recording had neither a GPU nor Python stacks, so that nothing else was
+to come. (One thread alone shows no order: the next may follow as a whole.)
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracekit.intervals import runs
 from tracekit.trace.roles import OPERATOR
 
 if TYPE_CHECKING:
@@ -31,4 +33,10 @@ def first_loss(trace: "Trace") -> int | None:
     host = np.flatnonzero(trace.roles.kind == OPERATOR)
     mixed = len(gpu) and len(host) and host[-1] > gpu[0]
     host_only = trace.meta.get("deviceProperties") == [] and not trace.meta.get("with_stack")
-    return int(starts[-1]) if mixed or host_only else int(starts[0])
+    return int(starts[-1]) if mixed or (host_only and _take_turns(trace)) else int(starts[0])
+
+
+def _take_turns(trace: "Trace") -> bool:
+    """Whether an event of some thread stands behind one of another that stands behind one of its own."""
+    tracks = trace.track[trace.roles.host]
+    return len(runs(tracks)) - 1 > int(np.count_nonzero(np.bincount(tracks)))

@@ -55,7 +55,7 @@ ALLOC = re.compile(
     re.DOTALL,
 )
 ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).*", re.DOTALL)
-STEP = re.compile(r"ProfilerStep#(\d+)")
+STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no steps, and fits no column
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
 COMPILE = re.compile(
     r"dynamo|entire_frame_compile|entire_backward_compile|CachingAutotuner\.benchmark_all_configs"

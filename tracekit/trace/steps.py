@@ -42,6 +42,8 @@ class StepTable:
 
     def of(self, points: Ints) -> Ints:
         """In which step's time each moment lies, −1 for none."""
+        if not len(self.number):
+            return np.full(len(points), -1)
         index = np.searchsorted(self.issued, points, side="right") - 1
         return np.where((index >= 0) & (points < self.until[np.maximum(index, 0)]), index, -1)
 

@@ -54,7 +54,7 @@ def _pulse(name: str, cost: Attribution, clock: str) -> Pulse:
     if clock == "wall":
         durations, known = cost.wall_ns, cost.wall_known
     else:
-        durations, known = cost.host_ns, np.full(len(cost.host_ns), "host" not in cost.cannot_answer)
+        durations, known = cost.host_ns, cost.host_known
     return Pulse(plain(name), durations, cost.steady, known, _legend(cost, durations, known))
 
 
@@ -71,7 +71,7 @@ def _legend(cost: Attribution, durations: Ints, known: Bools) -> str:
             if len(steady) == 1
             else f"{duration(int(steady.min()))} to {duration(int(steady.max()))}"
         )
-    compiling = np.flatnonzero(~cost.steady)
+    compiling = np.flatnonzero(~cost.steady & known)
     if len(compiling) == 1:
         said.append(f"{COMPILES} = step {numbers[compiling[0]]} compiles, {duration(int(durations[compiling[0]]))}")
     elif len(compiling):

@@ -1,0 +1,178 @@
+"""What cannot be known is not claimed, in any face: traces that lack a part, and answers about them."""
+
+import json
+
+import numpy as np
+import pytest
+from small import event, kernel, launch, op, step, write
+
+from tracekit.analyses import answers
+from tracekit.cli import main
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.tables import tables
+from tracekit.tui.pulse import pulses
+
+GRAPH = "cudaGraphLaunch"
+
+
+def opened(path):
+    return open_subject([path]).profiles[0]
+
+
+def sentences(path):
+    return {answer.analysis: answer.sentence for answer in answers(opened(path))}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [launch(5, 5, 1), kernel("k", 9, 9, 1)],
+        [launch(5, 5, 0, "cudaDeviceSynchronize"), op("dynamo", 6, 6)],
+        [kernel("k", 9, 9, 1)],
+    ],
+)
+def test_a_file_in_which_nothing_lasts_is_reported(tmp_path, events, capsys):
+    assert main(["report", str(write(tmp_path / "t.json", *events))]) == 0
+    assert "neither wall nor host time can be answered" in capsys.readouterr().out
+
+
+def unseen_graphs(path):
+    """Step 0 compiles, and its kernel is there; of the graphs that the other steps replay nothing is."""
+    events = [step(0, 0, 100), op("dynamo", 10, 60), launch(70, 75, 1), kernel("k", 80, 90, 1)]
+    for k in range(1, 4):
+        events += [step(k, 100 * k, 100 * k + 100), launch(100 * k + 10, 100 * k + 15, 10 + k, GRAPH)]
+    return write(path, *events)
+
+
+def test_steady_steps_without_a_wall_view_leave_their_host_view(tmp_path):
+    found = report(open_subject([unseen_graphs(tmp_path / "t.json")]))
+    (variant,) = found.document()["variants"]
+    assert [each["steady"] for each in variant["steps"]] == [False, True, True, True]
+    assert (variant["mean"]["wall"], variant["mean"]["wall_ns"]) == (None, None)
+    assert (variant["mean"]["host"]["python"], variant["mean"]["host"]["compile"]) == (95_000.0, 0.0)
+    assert variant["mean_over"] == variant["host_mean_over"] == [1, 2, 3]
+    assert not [note for note in found.notes if note.kind == "mean"]
+    assert "cannot be answered" in sentences(tmp_path / "t.json")["steps"]
+
+
+def lengths(path, *durations):
+    starts = np.cumsum((0, *durations))
+    spans = zip(starts.tolist(), starts[1:].tolist(), strict=False)
+    return write(path, *(piece for k, (a, b) in enumerate(spans) for piece in (step(k, a, b), op("aten::mm", a, b))))
+
+
+def test_noise_is_no_matter_of_the_order_of_steps(tmp_path):
+    one = lengths(tmp_path / "a.json", *[1000, 2000] * 5)
+    for name, durations in (("same", [1010, 2010] * 5), ("turned", [2010, 1010] * 5)):
+        found = report(open_subject([one, lengths(tmp_path / f"{name}.json", *durations)]))
+        assert found.comparisons[0].wall.noise()
+
+
+def test_names_stay_apart_whatever_files_are_called(tmp_path):
+    paths = []
+    for folder, name, duration in (("x", "a", 100), ("y", "a", 200), ("z", "a (2)", 400)):
+        (tmp_path / folder).mkdir()
+        paths.append(lengths(tmp_path / folder / f"{name}.json", duration, duration))
+    profiles = open_subject(paths).profiles
+    assert [profile.name for profile in profiles] == ["a", "a (3)", "a (2)"]
+    assert [profile.mean()["wall_ns"] for profile in profiles] == [100_000.0, 200_000.0, 400_000.0]
+
+
+def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
+    events = []
+    for k in range(4):
+        t = 100 * k
+        events += [step(k, t, t + 100), op("aten::mm", t + 5, t + 20), launch(t + 10, t + 15, k + 1)]
+        events += [kernel("k", t + 30, t + 40, k + 1), op("aten::add", t + 50, t + 60)]
+    whole = json.dumps({"traceEvents": events})
+    path = tmp_path / "cut.json"
+    path.write_text(whole[: whole.rindex('"aten::add"')])
+    subject = open_subject([path])
+    assert [each["host"] is None for each in report(subject).document()["variants"][0]["steps"]] == [False] * 3 + [True]
+    rows = tables(subject.profiles)["attribution"].to_pylist()
+    shown = {row["step"] for row in rows if row["view"] == "host" and row["dur_ns"] is not None}
+    assert shown == {0, 1, 2}
+    assert pulses(report(subject), "host")[0].known.tolist() == [True, True, True, False]
+    assert "the host view of 1 of 4 steps" in " ".join(note.text for note in report(subject).notes)
+
+
+def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):
+    """What a sync at the end of a step costs lies partly in the next one; the first step here compiles."""
+    events = [op("dynamo", 960, 980)]
+    for k in range(3):
+        t = 1000 * k
+        events += [step(k, t, t + 1000), op("aten::mm", t + 200, t + 300), launch(t + 210, t + 220, k + 1)]
+        events += [
+            kernel("k", t + 230, t + 830, k + 1),
+            event("cuda_runtime", "cudaDeviceSynchronize", t + 400, t + 950),
+        ]
+    profile = opened(write(tmp_path / "t.json", *events))
+    (answer,) = (found for found in answers(profile) if found.analysis == "syncs")
+    assert profile.mean()["wall"]["sync_stall"] > 0
+    assert sum(answer.table["stall_ns"].to_pylist()) == profile.mean()["wall"]["sync_stall"]
+
+
+def test_without_runtime_calls_nothing_is_said_of_them(tmp_path):
+    for name, events in (
+        ("gpu only", [kernel("k", 0, 8, 1)]),
+        ("no runtime", [step(0, 0, 100), op("aten::mm", 5, 10), kernel("k", 20, 50, 1)]),
+        ("other names", [event("xpu_runtime", "urEnqueueKernelLaunch", 5, 9, correlation=1), kernel("k", 20, 50, 1)]),
+    ):
+        told = sentences(write(tmp_path / f"{name}.json", *events))
+        assert told["launches"].startswith("Cannot be answered"), name
+        assert told["syncs"].startswith("Cannot be answered"), name
+    assert told["kernels"].startswith("1 kernels and copies a step")
+    gpu_only = report(open_subject([tmp_path / "gpu only.json"])).document()
+    assert gpu_only["variants"][0]["mean"] == {"wall_ns": None, "host_ns": None, "wall": None, "host": None}
+    kernels = next(answer for answer in gpu_only["answers"] if answer["analysis"] == "kernels")
+    assert "of which steps cannot be answered" in kernels["sentence"]
+    assert kernels["rows"][0][2] is None
+
+
+def test_equal_spans_are_told_apart_by_name_not_by_place(tmp_path):
+    twins = [op("aten::zeros", 10, 30), op("aten::empty", 10, 30)]
+    spans = [op("entire_backward_compile", 40, 60), op("bw_compiler (dynamo_timed)", 40, 60)]
+    found = []
+    for name, events in (("one", [*twins, *spans]), ("other", [*spans[::-1], *twins[::-1]])):
+        path = write(tmp_path / f"{name}.json", step(0, 0, 100), *events, launch(15, 20, 1), kernel("k", 25, 29, 1))
+        by_name = {answer.analysis: answer.table.to_pylist() for answer in answers(opened(path))}
+        found.append((by_name["launches"][0]["operator"], [row["kind"] for row in by_name["compiles"]]))
+    assert found[0] == found[1] == ("aten::zeros", ["unknown"])  # of equals the lesser name lies outside (a compile
+    # span's name tells its kind)
+
+
+def test_two_steps_of_one_number_are_two(tmp_path):
+    events = [step(1, 0, 100), op("dynamo", 5, 50), launch(60, 65, 1), kernel("k", 70, 80, 1)]
+    events += [step(1, 100, 200), launch(160, 165, 2), kernel("k", 170, 180, 2)]
+    profile = opened(write(tmp_path / "t.json", *events))
+    by_name = {answer.analysis: answer.table.to_pylist() for answer in answers(profile)}
+    assert by_name["kernels"][0]["step_ns"] == profile.mean()["wall"]["gpu_compute"] == 10_000.0
+    assert by_name["launches"][0]["per_step"] == 1.0
+
+
+def test_absurd_step_numbers_and_clocks_are_read(tmp_path):
+    for number in ("9" * 20, "9" * 5000):
+        odd = event("user_annotation", f"ProfilerStep#{number}", 0, 100)
+        path = write(tmp_path / "t.json", odd, op("aten::mm", 5, 50))
+        assert main(["report", str(path)]) == 0
+    path.write_text(json.dumps({"baseTimeNanoseconds": "x", "traceEvents": [op("dynamo", 5, 50)]}))
+    assert main(["report", str(path)]) == 0
+
+
+def test_the_launch_that_the_gpu_waits_for_is_to_blame(tmp_path):
+    """It is another thread's, and the main one is in an operator of its own meanwhile."""
+    events = [
+        step(1, 0, 300),
+        op("aten::mm", 10, 60),
+        event("cpu_op", "autograd::engine::evaluate_function: M", 10, 110, 2),
+    ]
+    events += [event("cuda_runtime", "cudaLaunchKernel", 20, 30, 2, correlation=1), kernel("k", 55, 65, 1)]
+    profile = opened(write(tmp_path / "t.json", *events))
+    names = profile.trace.events["name"].to_pylist()
+    blamed = {
+        names[row["event"]]
+        for row in profile.cost.segments.to_pylist()
+        if (row["view"], row["bucket"]) == ("wall", "kernel_launch")
+    }
+    assert blamed == {"cudaLaunchKernel"}

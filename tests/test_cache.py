@@ -230,7 +230,8 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
         began = time.monotonic()
         _, errors = process.communicate(timeout=60)
         assert time.monotonic() - began < 30  # at once; of a machine that is busy, not much is asked
-        assert (process.returncode, errors.decode()) in ((130, "tracekit: interrupted\n"), (0, ""))
+        ended = (process.returncode, errors.decode())  # the last: Python was leaving already
+        assert ended in ((130, "tracekit: interrupted\n"), (0, ""), (-signal.SIGINT, ""))
         assert not litter(home)
     assert document(big) == truth
 

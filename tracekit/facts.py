@@ -76,8 +76,8 @@ def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
             f"{count(variant.measured.compiles_timed)} compilations fell into the timed steps: it never settled, "
             "and its unprofiled pace contains them."
         )
-    if variant.measured is not None and variant.profiled is not None and profile.counted.any():
-        walls = profile.cost.wall_ns[profile.counted]
+    if variant.measured is not None and variant.profiled is not None and profile.answered["wall"].any():
+        walls = profile.cost.wall_ns[profile.answered["wall"]]
         # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.
         pace = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
         if abs(pace / variant.profiled.step_ns - 1) > PACE_TOLERANCE:

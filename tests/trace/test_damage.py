@@ -51,6 +51,16 @@ def test_broken_events_are_mended(tmp_path: Path, event: str, name: str) -> None
         assert "mended_events" in codes(trace)
 
 
+@pytest.mark.parametrize(
+    "odd", ['"name": [1]', '"pid": {"a": 1}', '"cat": [1]', '"dur": -5', '"dur": -5.5', '"dur": "7"', '"args": [1]']
+)
+def test_values_of_the_wrong_kind_are_counted(tmp_path: Path, odd: str) -> None:
+    given = json.loads(OP % 9) | json.loads("{" + odd + "}")
+    trace = read(tmp_path, around(json.dumps(given)))
+    assert (len(trace.events), trace.lost, trace.mended) == (5, 0, 1)
+    assert "mended_events" in codes(trace)
+
+
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     event = OP.replace("aten::mm", "caf@") % 9
     trace = read(tmp_path, around(event).encode().replace(b"@", b"\xe9"))

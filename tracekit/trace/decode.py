@@ -77,7 +77,7 @@ class Decoder:
     labels: dict[tuple[str, str, str], str] = field(default_factory=dict)  # (what, pid, tid) → process or thread name
     events: int = 0  # of any phase
     lost: int = 0  # pieces of text that are no event, however read, and events whose times are none
-    mended: int = 0  # events that only a lenient reader understood
+    mended: int = 0  # events that only a lenient reader understood, or whose duration is negative
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
@@ -149,9 +149,11 @@ class Decoder:
         if lengths is None:
             dur_ns, certain = exact.from_numbers([event.dur or 0 for event in events])
             if certain.all():
+                self.mended += int((dur_ns < 0).sum())
                 return np.maximum(dur_ns, 0)
             lengths = [bytes(length.dur) for length in _LENGTHS.decode(chunk)]
         exactly = [exact.from_text(lengths[place]) for place in kept]
+        self.mended += sum(duration is not None and duration < 0 for duration in exactly)
         return np.array([max(duration or 0, 0) for duration in exactly], np.int64)
 
     def _label(self, event: Event) -> None:

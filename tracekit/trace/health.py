@@ -52,7 +52,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.mended:
         yield Health(
             "mended_events",
-            f"{count(trace.mended)} event{_s(trace.mended)} of invalid JSON (quotes left bare in a name, say) mended.",
+            f"{count(trace.mended)} event{_s(trace.mended)} mended: a quote left bare in a name, a value of the wrong "
+            "kind, a negative duration (which counts as 0).",
         )
     gpu = int(roles.gpu.sum())
     launches = int(roles.launch.sum())

@@ -45,6 +45,7 @@ class Apart:
             if isinstance(item, dict):
                 self.events.append(_event(item))
                 self.lengths.append(str(_number(item.get("dur"))).encode())
+                self.mended += _odd(item)
             else:
                 self.lost += 1
 
@@ -121,7 +122,7 @@ def _mended(apart: Apart, text: str, at: int, end: int) -> int:
             continue
         if not attempt[after:].strip(_SPACE) and isinstance(item, dict):
             apart.take([item])
-            apart.mended += 1
+            apart.mended += not _odd(item)
             return end
     return 0
 
@@ -160,6 +161,14 @@ def _event(item: dict[str, Any]) -> Event:
         ts=msgspec.Raw(_digits(start)) if start is not None else NO_TIME,
         args=Args(*(_scalar(args.get(key)) for key in Args.__struct_encode_fields__)),
     )
+
+
+def _odd(item: dict[str, Any]) -> bool:
+    """Whether a value of the event is of the wrong kind, so that the event is read without it."""
+    given, length = item.get("args"), item.get("dur")
+    values = (value for key in ("cat", "name", "pid", "tid") if (value := item.get(key)) is not None)
+    wrong = (given is not None and not isinstance(given, dict)) or (length is not None and _number(length) is None)
+    return item.get("ph") == "X" and (wrong or any(_scalar(value) is None for value in values))
 
 
 def _scalar(value: object) -> Scalar:

@@ -35,7 +35,7 @@ MODES = (
     "max-autotune:amp=true,dynamic=true",
 )
 INDUCTOR = {"gcn_cora": (), "sage_products": (), "gat_pubmed": MODES}  # recipe → variants; none: its own
-FULL, HALF = 1e-4, 2e-2  # how far losses may be apart: in bfloat16 a fused kernel rounds less often than eager does
+FULL, HALF = 1e-4, 2e-3  # how far losses may be apart: in bfloat16 a fused kernel rounds less often than eager does
 HEAD = "| recipe | variant | compiled / again / breaks | losses | step, ms | eager, ms |\n|---|---|---|---|---|---|"
 
 

@@ -2,8 +2,11 @@
 
 import gzip
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from small import training, write
@@ -106,6 +109,173 @@ def test_a_reader_that_leaves_early_is_no_failure(tmp_path):
     piped = f"{sys.executable} -m tracekit report {path} --format json | head -c 10"
     ran = subprocess.run(["bash", "-c", f"set -o pipefail; {piped}"], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_a_report_never_replaces_a_trace_or_a_run(tmp_path, capsys, form):
+    trace, other = training(tmp_path / "eager.json"), training(tmp_path / "compiled.json")
+    packed, link, run = (tmp_path / name for name in ("eager.json.gz", "link.json", "run.json"))
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    link.symlink_to(trace)
+    run.write_text('{"schema": "tracekit.run/1"}')
+    for out in (trace, other, packed, link, run):
+        before = out.read_bytes()
+        assert main(["report", str(trace), "--format", form, "-o", str(out)]) == 1
+        assert out.read_bytes() == before
+        assert capsys.readouterr().err.count("\n") == 1
+    for _ in range(2):  # a report may be replaced
+        assert main(["report", str(trace), "--format", form, "-o", str(tmp_path / "report")]) == 0
+
+
+def test_an_earlier_report_and_its_link_survive(tmp_path, capsys, monkeypatch):
+    trace, out, link = training(tmp_path / "eager.json"), tmp_path / "report.txt", tmp_path / "link"
+    link.symlink_to(out)
+    assert main(["report", str(trace), "-o", str(link)]) == 0
+    assert (link.is_symlink(), out.read_text().startswith("eager takes")) == (True, True)
+    before, names = out.read_text(), {path.name for path in tmp_path.iterdir()}
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    assert main(["report", str(trace), "-o", str(out)]) == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert (out.read_text(), {path.name for path in tmp_path.iterdir()}) == (before, names)
+
+
+def test_an_export_that_fails_leaves_nothing(tmp_path):
+    trace = training(tmp_path / "eager.json")
+    limited = f"ulimit -f 1; {sys.executable} -m tracekit export {trace} -o {tmp_path}/new/tables 2>&1 | cat"
+    ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"tracekit: {tmp_path}/new/tables: cannot be written (File too large). " + (
+        "Name another place with -o.\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["eager.json"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("where", [">/dev/full", ">&-"])
+def test_a_stdout_that_takes_nothing_is_told_of(tmp_path, where, unbuffered):
+    trace = training(tmp_path / "eager.json")
+    for verb in (f"report {trace}", "--help", "--version"):
+        ran = shell(f"{verb} {where}", PYTHONUNBUFFERED=unbuffered)
+        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+        assert ran.stderr.startswith("tracekit: Standard output cannot be written")
+    ran = shell(f"report {trace} -o {tmp_path}/report.txt {where}")
+    assert (ran.returncode, ran.stderr) == (0, f"Wrote {tmp_path}/report.txt\n")
+
+
+def test_streams_that_are_closed_or_know_few_signs(tmp_path):
+    trace = training(tmp_path / "eager.json")
+    ran = shell("report - <&-")
+    assert (ran.returncode, ran.stderr.startswith("tracekit: standard input: cannot be read")) == (1, True)
+    ran = shell(f"export {trace} -o {tmp_path}/tables 2>&-")
+    assert (ran.returncode, ran.stdout) == (0, "")
+    for encoding in ("ascii", "latin-1"):
+        ran = shell(f"report {trace}; tracekit capture --help", PYTHONIOENCODING=encoding)
+        assert "eager takes" in ran.stdout
+        assert "Error" not in ran.stderr
+
+
+def shell(command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = f'tracekit() {{ {sys.executable} -m tracekit "$@"; }}; tracekit {command}'
+    return subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_leaves_nothing_behind(tmp_path, number, code):
+    pipe, work, out = tmp_path / "pipe", tmp_path / "cache" / "work", tmp_path / "tables"
+    os.mkfifo(pipe)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tracekit", "export", str(pipe), "-o", str(out)],
+        env={**os.environ, "TRACEKIT_CACHE_DIR": str(work.parent)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with pipe.open("w") as trace:  # it waits for more
+        trace.write('{"traceEvents": [')
+        trace.flush()
+        until(lambda: work.exists() and any(work.glob("*/spooled")))
+        running.send_signal(number)
+        said = running.communicate(timeout=60)[1]
+    assert (running.returncode, said) == (code, "tracekit: interrupted\n")
+    assert not [*work.iterdir()]
+    assert not out.exists()
+
+
+def until(true):
+    for _ in range(600):
+        if true():
+            return
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+def test_a_very_long_name_is_one_sentence(tmp_path, capsys):
+    trace, long = str(training(tmp_path / "eager.json")), "x" * 5000
+    for arguments in ([long], [trace, f"{long}/a"], [trace, "-o", long]):
+        assert main(["report", *arguments]) == 1
+        said = capsys.readouterr().err
+        assert "File name too long" in said
+        assert len(said) < 400
+
+
+def test_what_argparse_quotes_is_shown_harmless(capsys):
+    for arguments in (["report", "x", "--a\x1b[31m\u202e\n"], ["report", "x", "--rows", "\x1b[31m"]):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        said = capsys.readouterr().err
+        assert "\\x1b[31m" in said
+        assert not set(said) & {"\x1b", "\u202e"}
+
+
+def test_values_and_inputs_that_do_not_fit(tmp_path, capsys):
+    for arguments, said in (
+        (["report", "x", "--rows", "many"], "'many' is no number of rows"),
+        (["capture", "x", "--param", "many"], "'many' is no parameter: give KEY=VALUE"),
+        (["capture", "x", "--steps", "0"], "'0' is no count"),
+    ):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert said in capsys.readouterr().err
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    (tmp_path / "empty").mkdir()
+    for name, said in (
+        ("loop", "Check where its links lead."),
+        ("empty", "no trace was found in this folder"),
+        ("absent", "no such file or folder. Check the path."),
+    ):
+        assert main(["report", str(tmp_path / name)]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_a_piped_report_is_as_wide_as_is_asked(tmp_path, capsys, monkeypatch):
+    path = str(training(tmp_path / "eager.json"))
+    for columns, widest in (("60", 60), ("nonsense", 160), ("0", 160)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["report", path]) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= widest
+
+
+def test_a_failure_while_drawing_leaves_no_half_report(tmp_path, capsys, monkeypatch):
+    from tracekit.draw import text
+
+    def broken(*_):
+        raise ValueError
+
+    monkeypatch.setattr(text, "_answer", broken)
+    with pytest.raises(ValueError):  # noqa: PT011 - raised above
+        main(["report", str(training(tmp_path / "eager.json"))])
+    assert capsys.readouterr().out == ""
 
 
 def test_nothing_lasts(tmp_path, capsys):

@@ -1,8 +1,10 @@
 import pandas as pd
 import pyarrow as pa
+import pytest
 from small import training
 
 import tracekit
+from tracekit.errors import TracekitError
 
 
 def test_tables_in_a_notebook(tmp_path):
@@ -28,3 +30,15 @@ def test_segments_cover_the_window_without_holes(tmp_path):
 
 def test_public_names():
     assert all(getattr(tracekit, name).__doc__ for name in tracekit.__all__)
+
+
+def test_what_is_asked_wrongly_is_answered_with_what_there_is(tmp_path):
+    for given in ((), ([],), (None,), (5,)):
+        with pytest.raises(TypeError, match="load takes paths"):
+            tracekit.load(*given)
+    with pytest.raises(TracekitError, match="File name too long"):
+        tracekit.load("x" * 5000)
+    data = tracekit.load(training(tmp_path / "eager.json"))
+    with pytest.raises(KeyError, match="There are: events"):
+        data["nope"]
+    assert "nope" not in data

@@ -15,6 +15,7 @@ from tracekit.draw.json import render
 from tracekit.errors import NotATraceError, UnknownVariantError
 from tracekit.export import parquet
 from tracekit.headline import headline
+from tracekit.plain import plain
 from tracekit.profile import open_subject
 from tracekit.report import grid, report
 from tracekit.tables import tables
@@ -32,6 +33,17 @@ def drawn(found, width=200):
     console = Console(width=width, record=True, file=open("/dev/null", "w"), markup=False)  # noqa: SIM115
     text.show(found, console, None)
     return console.export_text()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_no_time_is_cut_however_narrow(tmp_path, width):
+    names = ("eager", "compiled-max-autotune", "compiled-norm-ahead", "d")
+    found = report(open_subject([training(tmp_path / f"{name}.json", python=13.125) for name in names]))
+    terminal, numbers = drawn(found, width), grid(found, "wall")
+    for key in numbers.keys:
+        for value in (*numbers.cells[key].values(), *numbers.deltas[key].values()):
+            assert not value or thousandths(value) in terminal
+    assert max(map(len, terminal.splitlines())) <= width
 
 
 def test_differences_add_up(pair):
@@ -180,6 +192,24 @@ def test_hostile_names_reach_no_face(tmp_path):
     assert "<script>" not in marked
     assert "[x](y)" not in marked
     assert json.loads(machine)["answers"][1]["rows"][0][0] == HOSTILE  # data keeps what was read
+
+
+@pytest.mark.parametrize(
+    "each", "\u00ad\u034f\u115f\u1160\u180e\u3164\uffa0\ufff9\ufffb\ufe0f\u200d\u2028\ue000\U000e0041"
+)
+def test_what_is_not_seen_is_spelled_out(each):
+    assert plain(f"gemm{each}") == "gemm" + each.encode("ascii", "backslashreplace").decode()
+
+
+def test_what_is_seen_stands_as_it_is():
+    assert plain("− × µ … é 日本 Ω e\u0301") == "− × µ … é 日本 Ω e\u0301"
+
+
+def test_nothing_in_markdown_is_live():
+    escaped = markdown.escape("https://auto.link www.auto.com a@b.c @torvalds torvalds/linux#1")
+    assert not re.search(r"://|www\.|@\w|#\d", escaped, re.IGNORECASE)
+    shown = escaped.replace("<span></span>", "").replace("\\", "")
+    assert shown == "https://auto.link www.auto.com a@b.c @torvalds torvalds/linux#1"
 
 
 def test_markup_in_a_name_is_shown_as_it_stands(tmp_path):

@@ -77,6 +77,11 @@ def test_keys_of_a_newer_minor_version_are_tolerated(tmp_path):
     assert runs.read(path) == make_run()
 
 
+def with_measured(run, **change):
+    right = {"step_ns": 5, "step_all_ns": [4, 5, 6], "spread_ns": 2, "clock": "perf_counter"}
+    run["variants"][0].update(measured={**right, **change})
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -90,6 +95,12 @@ def test_keys_of_a_newer_minor_version_are_tolerated(tmp_path):
         (lambda run: run["variants"][0].update(outcome="good"), "good"),
         (lambda run: run["variants"][0].update(losses=["a"]), "losses"),
         (lambda run: run["variants"][0].update(requested=None), "requested"),
+        (lambda run: with_measured(run, step_ns=0), "measured.step_ns"),
+        (lambda run: with_measured(run, step_ns=-5), "measured.step_ns"),
+        (lambda run: with_measured(run, step_all_ns=[]), "measured.step_all_ns"),
+        (lambda run: with_measured(run, spread_ns=-1), "measured.spread_ns"),
+        (lambda run: run["variants"][0].update(profiled={"step_ns": 0, "steps": 1}), "profiled.step_ns"),
+        (lambda run: run["variants"][0].update(traces={"steady": "a\0b"}), "traces.steady"),
     ],
 )
 def test_a_bad_run_is_refused_in_one_sentence(tmp_path, change, why):
@@ -98,7 +109,7 @@ def test_a_bad_run_is_refused_in_one_sentence(tmp_path, change, why):
     damage(path, change)
     with pytest.raises(BadRunError, match=why) as caught:
         runs.read(path)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(
@@ -152,10 +163,10 @@ def test_an_earlier_run_moves_aside_and_the_same_run_grows_in_place(tmp_path):
     path = tmp_path / "run.json"
     first = make_run("2026-11-21T07:05:01+00:00")
     second = make_run("2026-11-21T07:06:00+00:00")
-    runs.write(first, path)
-    runs.write(second, path)
+    assert runs.write(first, path) is None
+    assert runs.write(second, path) == tmp_path / "run-20261121-070501.json"
     grown = make_run("2026-11-21T07:06:00+00:00", data="more")
-    runs.write(grown, path)
+    assert runs.write(grown, path) is None
     assert {each.name for each in tmp_path.iterdir()} == {"run.json", "run-20261121-070501.json"}
     assert runs.read(path) == grown
     assert runs.read(tmp_path / "run-20261121-070501.json") == first
@@ -181,6 +192,17 @@ def test_a_foreign_file_in_the_way_is_kept_too(tmp_path):
     runs.write(make_run(), path)
     kept = [each for each in tmp_path.iterdir() if each != path]
     assert [each.read_text() for each in kept] == ["my notes"]
+
+
+def test_a_link_is_written_through(tmp_path):
+    (tmp_path / "there").mkdir()
+    link, path = tmp_path / "run.json", tmp_path / "there" / "best.json"
+    runs.write(make_run("2026-11-21T07:05:01+00:00"), path)
+    link.symlink_to(path)
+    aside = runs.write(make_run("2026-11-21T07:06:00+00:00"), link)
+    assert link.is_symlink()
+    assert runs.read(path).created == "2026-11-21T07:06:00+00:00"
+    assert aside == tmp_path / "there" / "best-20261121-070501.json"
 
 
 def test_without_hard_links_an_earlier_run_is_copied(tmp_path, monkeypatch):

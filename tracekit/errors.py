@@ -3,7 +3,29 @@
 The command line turns these into exit codes; nothing else catches them wholesale.
 """
 
+import errno
+import os
 from collections.abc import Sequence
+
+_LONGEST = 200  # characters of a name that a sentence bears
+_STDIN = "-"
+_ADVICE = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Check its permissions."),
+    **dict.fromkeys((errno.ENOSPC, errno.EFBIG), "Point TRACEKIT_CACHE_DIR at a folder with room."),
+    errno.ENAMETOOLONG: "Give it a shorter name.",
+    errno.ELOOP: "Check where its links lead.",
+}
+
+
+def _named(path: object) -> str:
+    """A path in a sentence: one that is very long, cut in its middle."""
+    text = str(path)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+
+
+def _read(path: object) -> str:
+    """What is read, in a sentence."""
+    return "standard input" if str(path) == _STDIN else _named(path)
 
 
 class TracekitError(Exception):
@@ -14,21 +36,29 @@ class NoSuchFileError(TracekitError):
     """The path names nothing."""
 
     def __init__(self, path: object) -> None:
-        super().__init__(f"{path}: no such file. Capture one: tracekit capture recipes/gcn_cora.py")
+        super().__init__(f"{_read(path)}: no such file or folder. Check the path.")
 
 
 class DirectoryGivenError(TracekitError):
     """The path is a directory where a trace or a run is wanted."""
 
+    def __init__(self, path: object, said: str = "is a directory. Name the trace or the run.json inside it.") -> None:
+        super().__init__(f"{_named(path)}: {said}")
+
+
+class NoTraceInsideError(DirectoryGivenError):
+    """A folder of traces, and there is none in it."""
+
     def __init__(self, path: object) -> None:
-        super().__init__(f"{path}: is a directory. Name the trace or the run.json inside it.")
+        super().__init__(path, "no trace was found in this folder. Name one that holds .json or .json.gz files itself.")
 
 
 class UnreadableFileError(TracekitError):
     """The operating system refuses to read the file."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{path}: cannot be read ({why}). Check its permissions.")
+        advice = next((said for code, said in _ADVICE.items() if os.strerror(code) == why), "Name another file.")
+        super().__init__(f"{_read(path)}: cannot be read ({why}). {advice}")
 
 
 class NotATraceError(TracekitError):
@@ -36,7 +66,8 @@ class NotATraceError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{path}: is no PyTorch profiler trace ({why}). Write one with prof.export_chrome_trace('trace.json.gz')."
+            f"{_read(path)}: is no PyTorch profiler trace ({why}). "
+            "Write one with prof.export_chrome_trace('trace.json.gz')."
         )
 
 
@@ -45,7 +76,8 @@ class EmptyTraceError(TracekitError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path}: the trace holds no events. Was the profiler active? Its schedule may have ended before a step."
+            f"{_read(path)}: the trace holds no events. "
+            "Was the profiler active? Its schedule may have ended before a step."
         )
 
 
@@ -54,7 +86,7 @@ class BadRunError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{path}: is no run that this version reads ({why}). Capture it again: tracekit capture RECIPE"
+            f"{_read(path)}: is no run that this version reads ({why}). Capture it again: tracekit capture RECIPE"
         )
 
 
@@ -69,14 +101,21 @@ class OutputError(TracekitError):
     """An output path that cannot be written."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{path}: cannot be written ({why}). Name another place with -o.")
+        super().__init__(f"{_named(path)}: cannot be written ({why}). Name another place with -o.")
+
+
+class StandardOutputError(TracekitError):
+    """Standard output that takes nothing: a full disk, or it was closed."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Standard output cannot be written ({why}). Send it somewhere else.")
 
 
 class NoTerminalError(TracekitError):
     """The terminal UI without a terminal."""
 
     def __init__(self, inputs: Sequence[object]) -> None:
-        named = " ".join(str(path) for path in inputs)
+        named = _named(" ".join(str(path) for path in inputs))
         super().__init__(
             f"The TUI needs a terminal, and this is none. Print the report instead: tracekit report {named}"
         )
@@ -86,14 +125,33 @@ class NoSuchRecipeError(TracekitError):
     """The recipe to capture names no file."""
 
     def __init__(self, path: object) -> None:
-        super().__init__(f"{path}: no such recipe. Try: tracekit capture recipes/gcn_cora.py")
+        super().__init__(f"{_named(path)}: no such recipe. Try: tracekit capture recipes/gcn_cora.py")
 
 
 class NotARecipeError(TracekitError):
     """A Python file that breaks the recipe contract."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{path}: is no recipe ({why}). A recipe defines setup(ctx) and returns its training step.")
+        super().__init__(
+            f"{_named(path)}: is no recipe ({why}). A recipe defines setup(ctx) and returns its training step."
+        )
+
+
+class NotPythonError(TracekitError):
+    """A file to capture that Python would not run, or would run by accident: JSON reads as an expression."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{_named(path)}: is not a Python file. A recipe or a training script is a .py file.")
+
+
+class NoRecipeError(TracekitError):
+    """What only a recipe can be given, given to a script."""
+
+    def __init__(self, path: object, name: str, value: object) -> None:
+        super().__init__(
+            f"{_named(path)}: is a script, and --param is for recipes. Give it its own arguments after --, "
+            f"as in tracekit capture {_named(path)} -- --{name} {value}"
+        )
 
 
 class NoScriptError(TracekitError):
@@ -110,7 +168,7 @@ class RecipeFailedError(TracekitError):
     """The recipe raised before anything was captured."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{path}: failed before anything was captured ({why}). Does it run by itself?")
+        super().__init__(f"{_named(path)}: failed before anything was captured ({why}). Does it run by itself?")
 
 
 class UnknownParameterError(TracekitError):
@@ -165,7 +223,7 @@ class BombError(TracekitError):
 
     def __init__(self, path: object, packed: int, limit: int, setting: str) -> None:
         super().__init__(
-            f"{path}: unpacks to more than {limit:,} bytes from {packed:,}, which no trace does. "
+            f"{_read(path)}: unpacks to more than {limit:,} bytes from {packed:,}, which no trace does. "
             f"If it is one, raise the limit: {setting}={limit * 4}"
         )
 
@@ -174,4 +232,4 @@ class SourceUnavailableError(TracekitError):
     """An address that cannot be fetched."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{path}: cannot be fetched ({why}). Fetch it by other means, and name the file.")
+        super().__init__(f"{_named(path)}: cannot be fetched ({why}). Fetch it by other means, and name the file.")

@@ -14,6 +14,7 @@ from tracekit.units import count, duration, percent, rate, ratio, size
 
 LOSS_TOLERANCE = 1e-4  # relative, FP32: what reordering sums explains
 PACE_TOLERANCE = 0.05
+LEAST_STEPS = 5  # of fewer, one odd step moves the median, and a spread says little
 _RESAMPLES = 1000
 _SEED = 20_240_517  # any fixed number: the same run gives the same answer
 
@@ -71,6 +72,9 @@ def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
             f"its losses differ from {baseline.name}'s by up to {percent(off)}: "
             "the variants may not compute the same thing."
         )
+    if variant.measured is not None and variant.measured.steps < LEAST_STEPS:
+        steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
+        yield f"its unprofiled pace rests on {steps} only: train longer before comparing it."
     if variant.measured is not None and variant.measured.compiles_timed:
         yield (
             f"{count(variant.measured.compiles_timed)} compilations fell into the timed steps: it never settled, "
@@ -148,7 +152,10 @@ def described(run: Run) -> list[tuple[str, str]]:
 
 def _pace(profile: Profile) -> str | None:
     measured = profile.variant.measured if profile.variant else None
-    return f"{duration(measured.step_ns)} ± {duration(measured.spread_ns / 2)}" if measured else None
+    if measured is None:
+        return None
+    spread = f" ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else ""  # a single step has none
+    return f"{duration(measured.step_ns)}{spread}"
 
 
 def _throughput(profile: Profile) -> str | None:

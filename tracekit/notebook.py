@@ -1,5 +1,6 @@
 """A run or a trace in a notebook: `tracekit.load("run.json")["kernels"]`."""
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,8 @@ class Tables(Mapping[str, pa.Table]):
         return tables(self._subject.profiles)
 
     def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._tables:
+            raise KeyError(f"{name}: no such table. There are: {', '.join(self._tables)}")
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -47,7 +50,7 @@ class Tables(Mapping[str, pa.Table]):
 
     def pandas(self, name: str) -> pd.DataFrame:
         """The table as a data frame."""
-        frame: pd.DataFrame = self._tables[name].to_pandas()
+        frame: pd.DataFrame = self[name].to_pandas()
         return frame
 
     def __repr__(self) -> str:
@@ -56,4 +59,9 @@ class Tables(Mapping[str, pa.Table]):
 
 def load(*paths: str | Path) -> Tables:
     """Open a run or one or several traces. Raises a TracekitError that says what to do."""
+    if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
+        given = ", ".join(type(path).__name__ for path in paths) or "nothing"
+        raise TypeError(
+            f"tracekit.load takes paths, and was given {given}. Name each: tracekit.load('eager.json', 'compiled.json')"
+        )
     return Tables(open_subject([Path(path) for path in paths]))

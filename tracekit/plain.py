@@ -1,19 +1,30 @@
 """Text from a trace, made harmless: what a terminal or a reader would obey is shown, not obeyed."""
 
 import re
+import unicodedata
 
-# C0 and C1 controls, and the Unicode marks that reorder or hide what stands beside them.
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# Controls, marks that reorder or hide what stands beside them, halves of characters, private ones, line ends.
+_OBEYED = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+# Letters, marks and free places by category, and yet nothing is seen of them: fillers, joiners, selectors, tags.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 
 
 def plain(text: str, width: int | None = None) -> str:
-    """`text` with every control or direction mark spelled out (`\\x1b`), cut in the middle to `width` characters."""
-    shown = _OBEYED.sub(lambda match: _spelled(ord(match[0])), text)
+    """`text` with all that obeys or hides spelled out (`\\x1b`), cut in the middle to `width` characters."""
+    shown = text
+    if not text.isprintable() or _UNSEEN.search(text):  # nearly no text is
+        shown = "".join(_spelled(ord(each)) if _is_harmful(each) else each for each in text)
     if width is None or len(shown) <= width:
         return shown
     head = (width - 1) // 2
     return f"{shown[:head]}…{shown[len(shown) - (width - 1 - head) :]}"
 
 
+def _is_harmful(character: str) -> bool:
+    return unicodedata.category(character) in _OBEYED or _UNSEEN.match(character) is not None
+
+
 def _spelled(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,5 +1,6 @@
 """One variant, read and attributed: what every analysis asks its question of."""
 
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -81,7 +82,7 @@ def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
     opened: list[runs.Run] = []
     failure: TracekitError | None = None
     for path in _each(paths):
-        if path.is_file() and runs.is_run(path):
+        if os.path.isfile(path) and runs.is_run(path):
             run = runs.read(path)
             opened.append(run)
             found, missing = _of_run(path, run, watch)
@@ -104,7 +105,7 @@ def _each(paths: list[Path]) -> list[Path]:
     """What was given, with the traces of a folder in its place: each is reported apart."""
     found: list[Path] = []
     for path in paths:
-        found += traces_in(path) if path.is_dir() and not is_address(path) else [path]
+        found += traces_in(path) if os.path.isdir(path) and not is_address(path) else [path]
     return found
 
 

@@ -5,7 +5,7 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -14,6 +14,10 @@ from tracekit.errors import BadRunError, DirectoryGivenError, NoSuchFileError, O
 SCHEMA = "tracekit.run/1"
 Outcome = Literal["ok", "failed", "timeout", "interrupted"]
 Which = Literal["cold", "steady", "detail"]
+# What a file may say; readers divide by a step's time, and take quantiles of the steps.
+_Ns = Annotated[int, msgspec.Meta(ge=0)]
+_StepNs = Annotated[int, msgspec.Meta(gt=0)]
+_TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system opens a name with a NUL
 _SNIFFED_BYTES = 4096
 _LITTER_SECONDS = 60  # a write takes milliseconds: a part file older than this was left by a killed process
 
@@ -100,17 +104,17 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
     """Paths relative to the run file, with forward slashes."""
 
-    cold: str | None = None
-    steady: str | None = None
-    detail: str | None = None
+    cold: _TracePath | None = None
+    steady: _TracePath | None = None
+    detail: _TracePath | None = None
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The unprofiled pass: the step time to quote."""
 
-    step_ns: int  # median of step_all_ns
-    step_all_ns: list[int]
-    spread_ns: int  # between the quartiles
+    step_ns: _StepNs  # median of step_all_ns
+    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
+    spread_ns: _Ns  # between the quartiles
     first_steps_ns: list[int] = []  # steps 0–2, where compilation shows
     warmup_steps: int = 0  # steps before the timed ones, the first three included
     compile_ns: int = 0  # wall time inside compilations
@@ -128,7 +132,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 class Profiled(msgspec.Struct, frozen=True, kw_only=True):
     """The profiled pass: never to be quoted, only to state the profiler's inflation."""
 
-    step_ns: int  # median on a CPU; the mean on a GPU, which the host runs ahead of
+    step_ns: _StepNs  # median on a CPU; the mean on a GPU, which the host runs ahead of
     steps: int
 
 
@@ -217,20 +221,24 @@ def read(path: str | Path) -> Run:
     return _decode(content, path)
 
 
-def write(run: Run, path: str | Path) -> None:
-    """Put the run there in one instant; an earlier run moves aside to `run-<its time>.json`, never lost."""
-    path = Path(path)
+def write(run: Run, path: str | Path) -> Path | None:
+    """Put the run there in one instant; an earlier run moves aside to `run-<its time>.json`, never lost: says where.
+
+    A link is written through: it stays, and what it leads to is replaced.
+    """
+    path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     try:
         _sweep_litter(path)
         part = _write_part(msgspec.json.format(msgspec.json.encode(run), indent=1), path)
         try:
-            _keep_earlier(path, run)
+            aside = _keep_earlier(path, run)
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
         _sync_folder(path.parent)
     except OSError as error:
         raise OutputError(path, error.strerror or str(error)) from None
+    return aside
 
 
 def divergence(losses: list[float | None], others: list[float | None]) -> float | None:
@@ -290,34 +298,35 @@ def _sweep_litter(path: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def _keep_earlier(path: Path, run: Run) -> None:
-    """Give an earlier run a second name; `path` itself stays whole until the new one replaces it."""
+def _keep_earlier(path: Path, run: Run) -> Path | None:
+    """Give an earlier run a second name, and say it; `path` itself stays whole until the new one replaces it."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return
+        return None
     try:
         created = _decode(content, path).created
     except BadRunError:
         created = datetime.fromtimestamp(path.stat().st_mtime).isoformat()
-    if created != run.created:
-        _link_aside(path, content, path.with_name(f"{path.stem}-{stamp(created)}{path.suffix}"))
+    if created == run.created:
+        return None
+    return _link_aside(path, content, path.with_name(f"{path.stem}-{stamp(created)}{path.suffix}"))
 
 
-def _link_aside(path: Path, content: bytes, aside: Path) -> None:
+def _link_aside(path: Path, content: bytes, aside: Path) -> Path:
     wanted, tries = aside, 1
     while True:
         try:
             os.link(path, aside)
-            return
+            return aside
         except FileExistsError:
             if aside.is_file() and aside.read_bytes() == content:
-                return  # a capture was killed between keeping this one and replacing it
+                return aside  # a capture was killed between keeping this one and replacing it
             tries += 1
             aside = wanted.with_stem(f"{wanted.stem}-{tries}")
         except OSError:  # a file system without hard links
             _copy_aside(content, aside)
-            return
+            return aside
 
 
 def _copy_aside(content: bytes, aside: Path) -> None:

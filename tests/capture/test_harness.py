@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from capturing import COMPILED, perform, read_trace
+from msgspec.structs import replace
 
 from tracekit import run as runs
-from tracekit.capture import environment, preparation, process
-from tracekit.capture.harness import Options, capture, exit_code
+from tracekit.capture import environment, interruption, preparation, process, say
+from tracekit.capture.harness import Options, capture, exit_code, run_file
 from tracekit.errors import (
     BadParameterError,
     NoCompilerError,
@@ -22,6 +23,7 @@ from tracekit.errors import (
     NotARecipeError,
     NothingCapturedError,
     NoTorchError,
+    NotPythonError,
     OutputError,
     RecipeFailedError,
     UnknownParameterError,
@@ -58,10 +60,8 @@ def told():
     return Told()
 
 
-@pytest.fixture(scope="module")
-def captured(recipe, tmp_path_factory):
-    """Eager and compiled, all passes, in front of an earlier run."""
-    out = tmp_path_factory.mktemp("captured") / "run.json"
+def write_earlier(out):
+    """A run of another day."""
     earlier = runs.Run(
         created="2026-01-01T00:00:00+00:00",
         tracekit="0",
@@ -70,6 +70,14 @@ def captured(recipe, tmp_path_factory):
         variants=[runs.Variant(name="eager", outcome="ok", requested=runs.Requested(compile=False))],
     )
     runs.write(earlier, out)
+    return out.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def captured(recipe, tmp_path_factory):
+    """Eager and compiled, all passes, in front of an earlier run."""
+    out = tmp_path_factory.mktemp("captured") / "run.json"
+    write_earlier(out)
     told = Told()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
@@ -89,8 +97,10 @@ def test_the_file_holds_what_capture_returns(captured):
 
 
 def test_an_earlier_run_is_kept(captured):
-    out, _, _ = captured
-    assert runs.read(out.with_name("run-20260101-000000.json")).recipe == "old"
+    out, _, said = captured
+    aside = out.with_name("run-20260101-000000.json")
+    assert runs.read(aside).recipe == "old"
+    assert said.count(f"The earlier run is kept: {aside}") == 1
 
 
 def test_three_traces_lie_beside_the_run(captured):
@@ -168,10 +178,10 @@ def test_a_variant_that_fails_does_not_stop_the_others(write_recipe, tmp_path, t
 
 def test_a_capture_of_failures_only_writes_nothing(write_recipe, tmp_path, told):
     out = tmp_path / "run.json"
-    out.write_text("an earlier run")
+    earlier = write_earlier(out)
     with pytest.raises(NothingCapturedError, match="the loss is gone"):
         capture(Options(write_recipe(FAILING), ["unsound"], out=out, tell=told))
-    assert out.read_text() == "an earlier run"
+    assert out.read_bytes() == earlier
     assert not [*tmp_path.glob("run-*")]
 
 
@@ -227,8 +237,17 @@ def test_data_is_prepared_once_with_the_parameters_given(write_recipe, tmp_path,
         ({"params": {"hidden": "wide"}}, BadParameterError, "hidden=wide"),
         ({"variants": ["fast"]}, UnknownVariantError, "wide-eager"),
         ({"device": "cuda:7"}, NoSuchDeviceError, "cpu"),
-        ({"steps": 0}, BadParameterError, "steps=0"),
-        ({"timeout": 0}, BadParameterError, "timeout"),
+        ({"steps": 0}, BadParameterError, "--steps=0"),
+        ({"timeout": 0}, BadParameterError, "--timeout=0"),
+        ({"timeout": float("nan")}, BadParameterError, "--timeout=nan"),
+        ({"timeout": float("inf")}, BadParameterError, "--timeout=inf"),
+        (
+            {"backend": "inductr", "variants": ["eager"]},
+            BadParameterError,
+            "--backend=inductr: .* aot_eager.* inductor",
+        ),
+        ({"variants": ["compiled:backend=aot"]}, BadParameterError, "^backend=aot:"),
+        ({"recipe": "/etc/hostname"}, NotPythonError, "is a .py file"),
         ({"out": "absent/run.json"}, OutputError, "absent"),
     ],
 )
@@ -238,6 +257,76 @@ def test_what_cannot_work_is_refused_before_anything_runs(recipe, tmp_path, monk
     with pytest.raises(error, match=said):
         capture(Options(**options))
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("kind", ["script", "link", "dangling link", "device", "folder", "pipe"])
+def test_what_is_no_run_is_left_where_it_is(recipe, tmp_path, told, kind):
+    file, out = tmp_path / "train.py", tmp_path / "out"
+    file.write_text("print(1)")
+    match kind:
+        case "script":
+            out = file
+        case "link":
+            out.symlink_to(file)
+        case "dangling link":
+            out.symlink_to(tmp_path / "absent")
+        case "device":
+            out = Path(os.devnull)
+        case "folder":
+            out.mkdir()
+        case "pipe":
+            os.mkfifo(out)
+    there = sorted(tmp_path.iterdir())
+    with pytest.raises(OutputError, match=str(out)):
+        capture(Options(recipe, out=out, tell=told))
+    assert told == []
+    assert sorted(tmp_path.iterdir()) == there
+    assert file.read_text() == "print(1)"
+
+
+def test_a_link_to_a_run_is_followed(tmp_path):
+    (tmp_path / "there").mkdir()
+    link, out = tmp_path / "run.json", tmp_path / "there" / "best.json"
+    write_earlier(out)
+    link.symlink_to(out)
+    assert run_file(link) == out.resolve()
+
+
+def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
+    path = tmp_path / "a\x1b[31m\n\u202eb.py"
+    path.write_text("def setup(ctx): ctx.note('one\\ntwo')")
+    given = ["--variants", "eager", "--backend", "aot_eager", "-o", str(tmp_path / "run.json")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tracekit", "capture", str(path), *given], cwd=ROOT, capture_output=True, check=False
+    )
+    lines = done.stderr.decode().split("\n")
+    assert done.returncode == 1
+    assert all(line.isprintable() for line in lines)
+    assert all(line.startswith(("a\\x1b[31m\\x0a\\u202eb", "eager: ", "tracekit: ")) or not line for line in lines)
+
+
+def test_only_what_came_to_its_end_is_said_to_be_kept():
+    measured = runs.Measured(step_ns=5, step_all_ns=[5, 5], spread_ns=0, clock="perf_counter")
+    cut = runs.Variant(name="eager", outcome="interrupted", requested=runs.Requested(compile=False), measured=measured)
+    run = runs.Run(created=runs.now(), tracekit="0", recipe="r", script="r.py", variants=[cut])
+    assert say.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps no finished variant."
+    run = replace(run, variants=[replace(cut, name="first", outcome="ok"), cut])
+    assert say.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps first."
+
+
+def test_a_terminal_that_was_closed_stops_nothing(monkeypatch):
+    closed = open(os.devnull)  # noqa: SIM115
+    monkeypatch.setattr(sys, "stderr", closed)
+    say.on_stderr("said to nobody")
+    closed.close()
+
+
+def test_commands_can_be_pasted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert say.written(tmp_path / "my run.json") == [
+        "Wrote my run.json",
+        "Open it:  tracekit tui 'my run.json'   or   tracekit report 'my run.json'",
+    ]
 
 
 def test_without_torch_it_says_how_to_get_it(recipe, monkeypatch):
@@ -279,13 +368,13 @@ def test_capture_imports_neither_torch_nor_anything_heavy():
 CAPTURE = """
 import sys
 from tracekit.capture.harness import Options, capture
-capture(Options(sys.argv[1], ["eager", "sound"], steps=1, warmup=0, out=sys.argv[2]))
+capture(Options(sys.argv[1], sys.argv[3:], steps=1, warmup=0, out=sys.argv[2]))
 """
 
 
-def start_capture(recipe, out):
+def start_capture(recipe, out, *variants):
     return subprocess.Popen(
-        [sys.executable, "-c", CAPTURE, str(recipe), str(out)],
+        [sys.executable, "-c", CAPTURE, str(recipe), str(out), *(variants or ("eager", "sound"))],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
@@ -300,33 +389,73 @@ def read_until(process, line):
 
 def passes_of(pid):
     """The passes that this capture started and that still run."""
+    return running(f"tracekit-pass-{pid}-")
+
+
+def running(mark):
+    """The processes with this in their command line."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if f"tracekit-pass-{pid}-" in (folder / "cmdline").read_text():
+            if mark in (folder / "cmdline").read_text():
                 found.append(folder)
     return found
 
 
-def test_ctrl_c_keeps_what_was_finished(write_recipe, tmp_path):
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_its_like_keep_what_was_finished(write_recipe, tmp_path, ending):
     capturing = start_capture(write_recipe(FAILING), tmp_path / "run.json")
     assert read_until(capturing, "sound: measuring")
-    capturing.send_signal(signal.SIGINT)
+    capturing.send_signal(ending)
     said = capturing.communicate(timeout=30)[1]
     run = runs.read(tmp_path / "run.json")
     assert [(variant.name, variant.outcome) for variant in run.variants] == [
         ("eager", "ok"),
         ("sound", "interrupted"),
     ]
-    assert "keeps eager" in said
+    assert "keeps eager.\n" in said
     assert not passes_of(capturing.pid)
+
+
+def test_an_interruption_waits_for_what_is_being_started():
+    said = []
+    with pytest.raises(KeyboardInterrupt), interruption.held_back():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        said.append("started")
+    assert said == ["started"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing tells who left the group elsewhere")
+def test_asked_to_end_it_leaves_neither_folder_nor_grandchildren(write_recipe, tmp_path):
+    text = """
+import subprocess, sys
+def setup(ctx):
+    line = f"import time; time.sleep(600)  # tracekit-pass-{sys.argv[0]}"
+    for apart in (False, True):
+        subprocess.Popen([sys.executable, "-c", line], start_new_session=apart)
+    open(ctx.mark, "w").close()
+    return lambda: None if __import__("time").sleep(0.1) else None
+PARAMS = {"mark": "%s"}
+"""
+    mark = tmp_path / "started"
+    recipe = write_recipe(text % mark)
+    capturing = start_capture(recipe, tmp_path / "run.json", "eager")
+    deadline = time.monotonic() + 60
+    while not mark.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(running(str(recipe))) >= 3
+    capturing.terminate()
+    said = capturing.communicate(timeout=30)[1]
+    assert "Nothing was written" in said
+    assert {each.name for each in tmp_path.iterdir()} == {"recipe.py", "started"}
+    assert not running(str(recipe))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children outlive a killed parent elsewhere")
 @pytest.mark.parametrize("moment", ["eager: taking", "sound: measuring"])
 def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe, tmp_path, moment):
     out = tmp_path / "run.json"
-    out.write_text("an earlier run")
+    earlier = write_earlier(out)
     capturing = start_capture(write_recipe(FAILING), out)
     assert read_until(capturing, moment)
     capturing.kill()
@@ -334,9 +463,9 @@ def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe,
     if moment.startswith("sound"):
         assert runs.read(out).planned == ["eager", "sound"]
         assert [variant.name for variant in runs.read(out).variants] == ["eager"]
-        assert [each.read_text() for each in tmp_path.glob("run-*.json")] == ["an earlier run"]
+        assert [each.read_bytes() for each in tmp_path.glob("run-*.json")] == [earlier]
     else:
-        assert out.read_text() == "an earlier run"
+        assert out.read_bytes() == earlier
     deadline = time.monotonic() + 10
     while passes_of(capturing.pid) and time.monotonic() < deadline:
         time.sleep(0.1)

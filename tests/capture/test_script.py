@@ -1,20 +1,29 @@
 """Scripts that know nothing of tracekit, run as they are."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.capture.conftest import COMPILED, perform, read_trace
 from tracekit import run as runs
+from tracekit.capture.options import Options
+from tracekit.capture.preparation import prepare
 from tracekit.capture.script import is_script
 from tracekit.capture.traces import COLD, DETAIL, fit
+from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
+from tracekit.errors import NoRecipeError
+from tracekit.facts import warnings
 from tracekit.run import Requested
 from tracekit.trace import Trace
 
 EAGER = Requested(compile=False)
+ROOT = Path(runs.__file__).parents[1]
 HEAD = """
 import sys, torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -167,6 +176,69 @@ def test_one_without_steps_says_so(tmp_path):
     answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), script=True)
     assert answer.outcome == "failed"
     assert answer.error.startswith("no optimizer stepped")
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments", "error", "printed"),
+    [
+        (
+            "import argparse; argparse.ArgumentParser().parse_args(['-x'])",
+            [],
+            "(exit code 2) before its",
+            "arguments: -x",
+        ),
+        ("print('help'); sys.exit()", ["--help"], "(exit code 0) before its first step", "help"),
+        ("sys.exit('no data')", [], "(exit code 1) before its first step", "no data"),
+        (f"steps = 7; {PLAIN}sys.exit(3)", [], "(exit code 3) after step 7", ""),
+    ],
+)
+def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments, error, printed):
+    path = script(
+        tmp_path, body.replace("; \n", "\n"), head=HEAD.replace("int(sys.argv[1]) if len(sys.argv) > 1 else", "")
+    )
+    answer = perform(tmp_path, "measure", path, script=True, arguments=arguments)
+    assert answer.outcome == "failed"
+    assert f"the script ended itself {error}" in answer.error
+    assert printed in answer.traceback
+    assert "Traceback" not in answer.traceback
+
+
+def test_a_script_may_leave_its_folder(tmp_path):
+    folder, body = tmp_path / "here", "import os\nos.chdir('/')\n" + PLAIN
+    folder.mkdir()
+    script(folder, body)
+    given = ["--steps", "2", "--device", "cpu", "--variants", "eager", "--", "4"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tracekit", "capture", "train.py", *given],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Wrote run.json\n" in done.stderr
+    run = runs.read(folder / "run.json")
+    (eager,) = run.variants
+    assert run.trace_path(folder / "run.json", eager).is_file()
+    assert eager.traces.steady.startswith("run-")
+    # Of its four steps three are the first: the pace rests on one, which has no spread.
+    assert eager.measured.steps == 1
+    assert "a step;" in done.stderr
+    assert "rests on one step only" in next(
+        warnings(SimpleNamespace(variant=eager), SimpleNamespace(name="eager", variant=eager))
+    )
+
+
+def test_a_parameter_for_a_script_is_pointed_to_its_arguments(tmp_path):
+    with pytest.raises(NoRecipeError, match="-- --epochs 3"):
+        prepare(Options(script(tmp_path, PLAIN), params={"epochs": "3"}))
+
+
+def test_an_unknown_option_is_pointed_to_its_arguments(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["capture", "train.py", "--epochs", "3"])
+    assert "arguments: --epochs 3. A script's own arguments go after --" in capsys.readouterr().err
 
 
 def test_what_it_raises_is_told_as_it_would_be_without_us(tmp_path):

@@ -66,6 +66,13 @@ def devices() -> list[str]:
     return [*(["cuda"] if gpus else []), *(f"cuda:{at}" for at in range(gpus)), "cpu"]
 
 
+def backends() -> list[str]:
+    """What torch.compile knows by name, for debugging and from other packages, too, but not torch's own tests."""
+    import torch
+
+    return [name for name in torch.compiler.list_backends(()) if not name.endswith("_TESTING_ONLY")]
+
+
 def has_torch() -> bool:
     """Is there a PyTorch for the child processes to import? Does not import it."""
     return importlib.util.find_spec("torch") is not None

@@ -1,12 +1,13 @@
 """Capture a recipe: every pass of every variant in a process of its own, and one run file for all of them."""
 
+import os
 import shutil
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from tracekit import run as runs
-from tracekit.capture import say
+from tracekit.capture import interruption, say
 from tracekit.capture.options import Options
 from tracekit.capture.passes import capture_variant
 from tracekit.capture.preparation import Prepared, prepare
@@ -19,8 +20,14 @@ __all__ = ["Options", "capture", "exit_code"]
 def capture(options: Options) -> Run:
     """Run every pass, and write the run file after each variant.
 
-    A variant that fails does not stop the others. Ctrl-C keeps what was finished, and is raised again.
+    A variant that fails does not stop the others. Ctrl-C, SIGTERM and SIGHUP keep what was finished, and end in a
+    KeyboardInterrupt.
     """
+    with interruption.by_any_signal():
+        return _capture(options)
+
+
+def _capture(options: Options) -> Run:
     out = run_file(Path(options.out))
     prepared = prepare(options)
     options.tell(say.beginning(prepared.run))
@@ -32,7 +39,8 @@ def capture(options: Options) -> Run:
     finally:
         if not _was_written(prepared.run, out):
             shutil.rmtree(folder, ignore_errors=True)
-    options.tell(say.written(out))
+    for line in say.written(out):
+        options.tell(line)
     return run
 
 
@@ -48,11 +56,11 @@ def _capture_all(prepared: Prepared, folder: Path, out: Path, options: Options) 
         run = _with(run, variant, data)
         options.tell(say.ending(variant, run))
         # An earlier run makes way only for a result: a recipe with a typing error must not replace it.
-        if any(each.measured for each in run.variants):
-            runs.write(run, out)
+        if any(each.measured for each in run.variants) and (aside := runs.write(run, out)):
+            options.tell(say.moved_aside(aside))
         if variant.outcome == "interrupted":
             options.tell(say.interrupted(run, out))
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(variant.error)  # the command line tells by it which signal it was
     if not any(each.measured for each in run.variants):
         raise NothingCapturedError(run.script, run.variants[0].error or run.variants[0].outcome)
     return run
@@ -74,11 +82,17 @@ def _was_written(run: Run, out: Path) -> bool:
 
 
 def run_file(out: Path) -> Path:
-    """Where the run goes: `run.json` in a folder, or that file."""
-    out = out / "run.json" if out.is_dir() else out
+    """Where the run goes, whatever becomes of the current folder; refuses to take the place of anything but a run.
+
+    A link is followed, so that it stays one, and traces lie beside the file that names them.
+    """
+    if out.is_dir():
+        raise OutputError(out, f"it is a folder: name a file in it, as in {out / 'run.json'}")
     if not out.parent.is_dir():
         raise OutputError(out, f"there is no folder {out.parent}")
-    return out
+    if os.path.lexists(out) and not (out.is_file() and runs.is_run(out)):
+        raise OutputError(out, "what stands there is no run of tracekit's")
+    return Path(os.path.realpath(out)) if out.is_symlink() else out.absolute()
 
 
 def make_folder(out: Path, created: str) -> Path:

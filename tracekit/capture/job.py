@@ -41,6 +41,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     variants: dict[str, dict[str, Any]] = {}
     environment: dict[str, Any] = {}
     devices: list[str] = []
+    backends: list[str] = []  # that torch.compile knows
     has_setup: bool = False
     ended: int | None = None  # the script came to its end after so many steps
     # measure

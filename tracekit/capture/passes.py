@@ -28,8 +28,8 @@ def capture_variant(plan: Plan, prepared: Prepared, folder: Path, options: Optio
         place.mkdir()
         _perform_all(plan, prepared, place, options, answers)
         outcome, error = _outcome(answers)
-    except KeyboardInterrupt:
-        outcome, error = "interrupted", "Ctrl-C"
+    except KeyboardInterrupt as interrupt:
+        outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
     return _variant(plan, answers, place, outcome, error), _data(answers)
 
 
@@ -81,8 +81,8 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     answer = process.perform(job, scratch, log, options.timeout)
     if log.stat().st_size == 0:
         log.unlink()
-    if answer.traceback:
-        options.tell(say.quoted(answer.traceback))
+    for line in say.quoted(answer.traceback):
+        options.tell(line)
     return answer
 
 

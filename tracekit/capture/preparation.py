@@ -1,5 +1,6 @@
 """Before anything is timed: look at the recipe and the machine, and refuse what cannot work."""
 
+import math
 import shlex
 from dataclasses import dataclass
 from importlib import metadata
@@ -16,11 +17,13 @@ from tracekit.capture.variants import Plan, plan
 from tracekit.errors import (
     BadParameterError,
     NoCompilerError,
+    NoRecipeError,
     NoScriptError,
     NoSuchDeviceError,
     NoSuchRecipeError,
     NotARecipeError,
     NoTorchError,
+    NotPythonError,
     RecipeFailedError,
 )
 from tracekit.run import Run
@@ -45,6 +48,7 @@ def prepare(options: Options) -> Prepared:
     overrides = parse_all(options.params, answer.params)
     params = {**answer.params, **overrides}
     plans = plan(options.variants, params, answer.variants, options.backend)
+    _check_backends(options.backend, plans, answer.backends)
     device = _choose_device(options.device, answer.devices)
     _check_compiler(plans, device)
     run = Run(
@@ -67,22 +71,27 @@ def prepare(options: Options) -> Prepared:
 def _check_options(options: Options) -> None:
     if not Path(options.recipe).is_file():
         raise NoSuchRecipeError(options.recipe)
+    if Path(options.recipe).suffix != ".py":
+        raise NotPythonError(options.recipe)
     if not environment.has_torch():
         raise NoTorchError
     for name, value, least in (
-        ("steps", options.steps, 1),
-        ("warmup", options.warmup, 0),
-        ("step-every", options.step_every, 1),
+        ("--steps", options.steps, 1),
+        ("--warmup", options.warmup, 0),
+        ("--step-every", options.step_every, 1),
     ):
         if value < least:
             raise BadParameterError(name, value, f"a whole number, {least} or more")
-    if options.timeout <= 0:
-        raise BadParameterError("timeout", options.timeout, "a number of seconds above 0")
+    if not 0 < options.timeout < math.inf:
+        raise BadParameterError("--timeout", options.timeout, "a number of seconds above 0")
 
 
 def _check_kind(options: Options, script: bool) -> None:
     if not script and (options.arguments or options.step_every > 1):
         raise NoScriptError(options.recipe)
+    if script:
+        for name, value in options.params.items():
+            raise NoRecipeError(options.recipe, name, value)
 
 
 def _script_params(options: Options) -> dict[str, Any]:
@@ -99,9 +108,10 @@ def _inspect(options: Options, script: bool) -> Answer:
     with process.scratch() as scratch:
         answer = process.perform(job, scratch, scratch / "inspect.log", options.timeout)
     for note in answer.notes:
-        options.tell(f"  {say.quoted(note)}")
+        options.tell(f"  {note}")
     if answer.outcome != "ok":
-        options.tell(say.quoted(answer.traceback))
+        for line in say.quoted(answer.traceback):
+            options.tell(line)
         raise RecipeFailedError(options.recipe, answer.error or answer.outcome)
     if not answer.has_setup and not script:
         raise NotARecipeError(options.recipe, "it has no setup(ctx)")
@@ -114,6 +124,12 @@ def _choose_device(wanted: str, there: list[str]) -> str:
     if wanted not in there:
         raise NoSuchDeviceError(wanted, there)
     return wanted
+
+
+def _check_backends(wanted: str, plans: list[Plan], known: list[str]) -> None:
+    for name, backend in [("--backend", wanted), *(("backend", each.requested.backend) for each in plans)]:
+        if backend is not None and backend not in known:
+            raise BadParameterError(name, backend, f"one of {', '.join(known)}")
 
 
 def _check_compiler(plans: list[Plan], device: str) -> None:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
+from tracekit.capture import interruption
 from tracekit.capture.job import Answer, Job
 
 _PREFIX = "tracekit-pass-"
@@ -36,23 +38,31 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
     answer = folder / "answer.json"
     answer.unlink(missing_ok=True)
     with open(log, "wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tracekit.capture.worker", str(folder)],
-            env=_environment(folder),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
         try:
-            process.wait(timeout)
+            with ExitStack() as stack:
+                with interruption.held_back():
+                    process = _start(folder, output)
+                    stack.callback(_kill_all, process, folder)
+                process.wait(timeout)
         except subprocess.TimeoutExpired:
             return Answer(outcome="timeout", error=f"took longer than {timeout:g} s")
-        finally:
-            _kill_group(process)
     if answer.exists():
-        return msgspec.json.decode(answer.read_bytes(), type=Answer)
+        found = msgspec.json.decode(answer.read_bytes(), type=Answer)
+        if found.outcome == "ok" or found.traceback:
+            return found
+        return msgspec.structs.replace(found, traceback=_tail(log))  # nothing was raised: what it printed says why
     return Answer(outcome="failed", error=_death(process.returncode), traceback=_tail(log))
+
+
+def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "tracekit.capture.worker", str(folder)],
+        env=_environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -70,8 +80,8 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """The pass and whatever it started: compile workers, loader workers."""
+def _kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """The pass and whatever it started: compile workers, loader workers, those with a session of their own."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -80,6 +90,18 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     except (ProcessLookupError, PermissionError):
         pass  # all gone already
     process.wait()
+    for stray in _strays(folder):
+        with suppress(ProcessLookupError):
+            os.kill(stray, signal.SIGKILL)
+
+
+def _strays(folder: Path) -> Iterator[int]:
+    """Who left the group, known by the folder for temporary files that we gave it. Only Linux tells."""
+    mark = f"TMPDIR={folder}\0".encode()
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark in environ.read_bytes():
+                yield int(environ.parent.name)
 
 
 def _death(code: int) -> str:

@@ -53,8 +53,9 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
             shutil.rmtree(place.parent)
         else:
             made = _variant(variant, recording.found, place, outcome, error)
-            runs.write(replace(run, planned=[*run.planned, variant], variants=[*run.variants, made]), out)
-            say.on_stderr(say.written(out))
+            aside = runs.write(replace(run, planned=[*run.planned, variant], variants=[*run.variants, made]), out)
+            for line in [*([say.moved_aside(aside)] if aside else []), *say.written(out)]:
+                say.on_stderr(line)
 
 
 class _Recording:
@@ -92,7 +93,7 @@ def _run_to_add_to(out: Path, variant: str) -> Run:
     try:
         known = runs.read(out)
     except TracekitError:
-        known = None  # none there, or none that can be read: writing moves it aside
+        known = None  # none there, or a damaged one: writing moves it aside
     if known is not None and known.variant(variant) is None:
         return known
     return Run(

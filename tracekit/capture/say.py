@@ -1,6 +1,8 @@
 """What the person at the terminal reads while a capture runs."""
 
+import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tracekit.capture.job import Stage
@@ -18,8 +20,9 @@ _DOING: dict[Stage, str] = {
 
 
 def on_stderr(line: str) -> None:
-    """stdout is for data."""
-    print(line, file=sys.stderr, flush=True)
+    """One line, harmless to the terminal, whoever chose the names in it. stdout is for data."""
+    with suppress(OSError):  # nobody listens any more: the capture goes on all the same
+        print(plain(line), file=sys.stderr, flush=True)
 
 
 def beginning(run: Run) -> str:
@@ -42,23 +45,42 @@ def ending(variant: Variant, run: Run) -> str:
 
 def interrupted(run: Run, out: Path) -> str:
     """What Ctrl-C left."""
-    kept = [variant.name for variant in run.variants if variant.measured]
-    return f"Interrupted. {out} keeps {', '.join(kept)}." if kept else "Interrupted. Nothing was written."
+    if not any(variant.measured for variant in run.variants):
+        return "Interrupted. Nothing was written."
+    finished = [variant.name for variant in run.variants if variant.outcome == "ok"]
+    return f"Interrupted. {_short(out)} keeps {', '.join(finished) or 'no finished variant'}."
 
 
-def written(out: Path) -> str:
+def written(out: Path) -> list[str]:
     """Where it is, and what opens it."""
-    return f"Wrote {out}\nOpen it:  tracekit tui {out}   or   tracekit report {out}"
+    typed = shlex.quote(str(_short(out)))
+    return [f"Wrote {_short(out)}", f"Open it:  tracekit tui {typed}   or   tracekit report {typed}"]
 
 
-def quoted(traceback: str) -> str:
-    """The recipe's own traceback, harmless to the terminal."""
-    return "\n".join(plain(line) for line in traceback.rstrip().splitlines())
+def moved_aside(aside: Path) -> str:
+    """Where the run that stood there before is now."""
+    return f"The earlier run is kept: {_short(aside)}"
+
+
+def quoted(text: str) -> list[str]:
+    """The recipe's own words or traceback, line by line."""
+    return text.rstrip().splitlines()
+
+
+def _short(path: Path) -> Path:
+    """As one would type it here."""
+    try:
+        return path.relative_to(Path.cwd())
+    except (ValueError, OSError):  # it lies elsewhere, or this folder is gone
+        return path
 
 
 def _pace(variant: Variant) -> str:
     measured = variant.measured
-    return f"{duration(measured.step_ns)} a step (± {duration(measured.spread_ns / 2)})" if measured else ""
+    if measured is None:
+        return ""
+    spread = f" (± {duration(measured.spread_ns / 2)})" if measured.steps > 1 else ""
+    return f"{duration(measured.step_ns)} a step{spread}"
 
 
 def _compilations(variant: Variant) -> str:

@@ -20,6 +20,7 @@ from tracekit.capture.twin import Twin
 from tracekit.run import Measured
 
 _DRIVERS = ("lightning", "pytorch_lightning")
+_USAGE = 2  # argparse's exit code for arguments that it does not take
 
 
 def is_script(path: str | Path) -> bool:
@@ -44,8 +45,8 @@ def run(job: Job, steps: pace.Steps[Answer], recorder: CompileRecorder) -> Answe
     except _EnoughError:
         pass
     except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
+        if error := running.left_by(end):
+            return Answer(outcome="failed", error=error)
     finally:
         running.leave()
     return running.answer()
@@ -73,6 +74,16 @@ class _Running:
         self._several = [type(each).__name__ for each in self._ends.optimizers]
         self._twin.__exit__()
         self._ends.__exit__()
+
+    def left_by(self, end: SystemExit) -> str | None:
+        """Why there is nothing to find where the script ended itself; None where it had taken its steps."""
+        code = _exit_code(end)
+        taken = max(0, len(self._stamps) - 1)
+        if self._found is not None or (code == 0 and taken):
+            return None
+        when = f"after step {taken}" if taken else "before its first step"
+        hint = ". Its own arguments go after --" if code == _USAGE and not self._job.arguments else ""
+        return f"the script ended itself (exit code {code}) {when}{hint}"
 
     def answer(self) -> Answer:
         """What the pass found, or what can be said where the script came to its end before it did."""
@@ -150,6 +161,14 @@ class _Running:
         if found.measured is not None:
             return found.measured.steps < pace.LEAST_TIMED_STEPS
         return found.profiled is None or found.profiled.steps < self._job.steps
+
+
+def _exit_code(end: SystemExit) -> int:
+    """As Python would end: a text is printed, and is a failure."""
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(end.code, file=sys.stderr)
+    return 1
 
 
 def _defines_setup(statement: ast.stmt) -> bool:

@@ -15,13 +15,13 @@ import msgspec
 from tracekit.capture import pace, recipe, script
 from tracekit.capture.check import check, draw_as_eager
 from tracekit.capture.compile_log import CompileRecorder
-from tracekit.capture.environment import devices, gather
+from tracekit.capture.environment import backends, devices, gather
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.measure import infer_ns, measure
 from tracekit.capture.params import parse_all
 from tracekit.capture.recipe import Feed
 from tracekit.capture.traces import profile
-from tracekit.errors import NotARecipeError, TracekitError
+from tracekit.errors import TracekitError
 from tracekit.plain import plain
 
 _OURS = str(Path(__file__).parent)
@@ -53,7 +53,7 @@ def perform(job: Job) -> Answer:
 def _inspect(job: Job, notes: list[str]) -> Answer:
     """What the recipe declares; its data is fetched here, once, where nothing is timed. A script is not run."""
     if job.script:
-        return Answer(environment=gather(), devices=devices(), has_setup=False)
+        return Answer(environment=gather(), devices=devices(), backends=backends(), has_setup=False)
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
         return Answer()
@@ -67,6 +67,7 @@ def _inspect(job: Job, notes: list[str]) -> Answer:
         variants=dict(getattr(module, "VARIANTS", {})),
         environment=gather(),
         devices=devices(),
+        backends=backends(),
         has_setup=True,
     )
 
@@ -111,15 +112,17 @@ def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
 
 
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, TracekitError):
+        return plain(str(error))
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, NotARecipeError):
-        return plain(lines[0])
     # "backend='inductor' raised:" – the next line says what happened.
     told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     return plain(f"{type(error).__name__}: {told}", _ERROR_WIDTH)
 
 
 def _recipes_traceback(error: BaseException) -> str:
+    if isinstance(error, TracekitError):
+        return ""  # its sentence says all
     told = traceback.TracebackException.from_exception(error)
     frames = [frame for frame in told.stack if not frame.filename.startswith((_OURS, "<frozen"))]
     told.stack = traceback.StackSummary.from_list(frames)

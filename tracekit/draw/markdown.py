@@ -13,6 +13,9 @@ from tracekit.report import Grid, Report, grid
 from tracekit.units import percent, thousandths
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
+# Addresses become links, @name notifies people and #12 an issue, all of it after escapes were undone: only an element
+# in between, of which nothing is seen, prevents that.
+_LIVE = re.compile(r"(?<=@)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 
 
 def render(found: Report, rows: int | None = 10) -> str:
@@ -22,7 +25,7 @@ def render(found: Report, rows: int | None = 10) -> str:
 
 def escape(text: str) -> str:
     """Text that Markdown and HTML show as it stands."""
-    return _SPECIAL.sub(r"\\\1", html.escape(plain(text), quote=False))
+    return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(plain(text), quote=False)))
 
 
 def _lines(found: Report, rows: int | None) -> Iterator[str]:

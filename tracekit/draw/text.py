@@ -62,7 +62,10 @@ def _facts(found: Report) -> Table:
 
 
 def _grid(found: Report, numbers: Grid, width: int) -> Iterator[Table]:
-    """One table where there is room for it; else the variants, and below them each comparison by itself."""
+    """One table where there is room for it; else the variants, and below them each comparison by itself.
+
+    Where room is shorter still, the shares are left out, and then there are fewer variants to a table: no time is cut.
+    """
     names = [profile.name for profile in found.profiles if profile.name in numbers.cells[""]]
     others = [name for name in names if name in numbers.deltas[""]]
     title = f"{title_of(numbers.view)} ({numbers.unit})"
@@ -70,23 +73,27 @@ def _grid(found: Report, numbers: Grid, width: int) -> Iterator[Table]:
     if len(others) <= 1 and needed <= width:
         yield _buckets(title, numbers, names, others)
         return
-    yield _buckets(title, numbers, names, [])
+    shares = _LABEL_WIDTH + _VARIANT_WIDTH * len(names) <= width
+    room = max((width - _LABEL_WIDTH) // (_VARIANT_WIDTH if shares else _NUMBER_WIDTH), 1)
+    for at in range(0, len(names), room):
+        yield _buckets(title, numbers, names[at : at + room], [], shares)
     for name in others:
         yield _buckets(f"{plain(name)} against {plain(found.baseline.name)} ({numbers.unit})", numbers, [], [name])
 
 
-_LABEL_WIDTH, _VARIANT_WIDTH, _DELTA_WIDTH = 22, 24, 42
+_LABEL_WIDTH, _NUMBER_WIDTH, _VARIANT_WIDTH, _DELTA_WIDTH = 22, 12, 24, 42
 
 
-def _buckets(title: str, numbers: Grid, names: list[str], others: list[str]) -> Table:
+def _buckets(title: str, numbers: Grid, names: list[str], others: list[str], shares: bool = True) -> Table:
     table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     table.add_column("bucket", no_wrap=True)
     for name in names:
         table.add_column(Text(plain(name, 28)), justify="right", overflow="ellipsis")
-        table.add_column("", justify="right", no_wrap=True, style="dim")
+        if shares:
+            table.add_column("", justify="right", no_wrap=True, style="dim")
     for _ in others:
         table.add_column("Δ", justify="right", no_wrap=True)
-        table.add_column("95 %", justify="right", no_wrap=True, style="dim")
+        table.add_column("95 %", justify="right", style="dim")
     for key in numbers.keys:
         total = not key
         if total:
@@ -96,7 +103,9 @@ def _buckets(title: str, numbers: Grid, names: list[str], others: list[str]) -> 
         ]
         for name in names:
             value, whole = numbers.cells[key][name], numbers.cells[""][name]
-            line += [thousandths(value) if value or total else "·", percent(value / whole) if whole and value else ""]
+            line.append(thousandths(value) if value or total else "·")
+            if shares:
+                line.append(percent(value / whole) if whole and value else "")
         for name in others:
             delta = numbers.deltas[key][name]
             sure = uncertainty(numbers, key, name)

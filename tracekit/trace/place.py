@@ -1,5 +1,6 @@
 """Where a trace is: a file, standard input, a pipe, a folder of traces, an address. All become files on this disk."""
 
+import os
 import re
 import shutil
 import sys
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from tracekit.errors import DirectoryGivenError, SourceUnavailableError, UnreadableFileError
+from tracekit.errors import NoTraceInsideError, SourceUnavailableError, UnreadableFileError
 from tracekit.trace.workspace import workspace
 
 STDIN = "-"
@@ -30,7 +31,7 @@ def local(path: Path, home: Path) -> Iterator[Path]:
     elif is_address(path):
         with _fetched(path) as stream, _spooled(path, stream, home) as file:
             yield file
-    elif path.exists() and not path.is_file() and not path.is_dir():
+    elif os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # no error for a name too long
         with path.open("rb") as stream, _spooled(path, stream, home) as file:
             yield file
     else:
@@ -38,7 +39,7 @@ def local(path: Path, home: Path) -> Iterator[Path]:
 
 
 def traces_in(folder: Path) -> list[Path]:
-    """The traces of a folder, by name. Raises DirectoryGivenError where it holds none."""
+    """The traces of a folder, by name. Raises NoTraceInsideError where it holds none."""
     try:
         found = sorted(path for path in folder.iterdir() if path.is_file() and _TRACE.fullmatch(path.name))
     except OSError as error:
@@ -46,7 +47,7 @@ def traces_in(folder: Path) -> list[Path]:
     whole = {path.name for path in found}
     found = [path for path in found if not (path.suffix == ".tmp" and path.stem in whole)]
     if not found:
-        raise DirectoryGivenError(folder)
+        raise NoTraceInsideError(folder)
     return found
 
 

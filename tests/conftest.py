@@ -25,3 +25,8 @@ def shared_traces() -> Path:
     if not TRACES.is_dir():
         pytest.skip(f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
     return TRACES
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Test workers must collect the same names, and packed bytes hold the second in which they were packed."""
+    return argname if isinstance(val, bytes) else None

@@ -42,3 +42,9 @@ def test_what_is_asked_wrongly_is_answered_with_what_there_is(tmp_path):
     with pytest.raises(KeyError, match="There are: events"):
         data["nope"]
     assert "nope" not in data
+
+
+def test_a_file_name_that_is_no_text_is_spelled_out(tmp_path):
+    path = training(tmp_path / "t.json", steps=2)
+    odd = path.rename(path.with_name(b"caf\xe9.json".decode("utf-8", "surrogateescape")))
+    assert tracekit.load(odd).pandas("steps")["variant"].unique().tolist() == [r"caf\xe9"]

@@ -142,7 +142,8 @@ def _stem(path: Path) -> str:
     name = path.name
     for ending in (".tmp", ".gz", ".zst", ".json", ".trace", ".pt"):
         name = name.removesuffix(ending)
-    return name or path.name
+    # A file's name may be no text: spelled out it fits into every table.
+    return (name or path.name).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _distinctly(profiles: list[Profile]) -> list[Profile]:

@@ -15,7 +15,8 @@ import pytest
 
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.trace import Trace, cache
+from tracekit.trace import Trace
+from tracekit.trace.storing import cache
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -239,7 +240,7 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
 def test_interrupted_while_others_help(home: Path, big: Path) -> None:
     """The helpers and what they wrote go with the reader. It is interrupted once both are at work."""
     code = (
-        "import sys; from tracekit.trace import convert; from tracekit.cli import entry\n"
+        "import sys; from tracekit.trace.reading import convert; from tracekit.cli import entry\n"
         "convert.FEW, convert.WORTH_BYTES = 1, 0\n"
         f"sys.argv = ['tracekit', 'report', {str(big)!r}]; sys.exit(entry())"
     )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.intervals import Steps, Union, cuts, distinct, paint, runs, topmost
+from tracekit.intervals import StepFunction, Union, cuts, distinct, paint, runs, topmost
 
 spans = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 30)).map(lambda s: (s[0], s[0] + s[1])), max_size=25)
 
@@ -63,9 +63,9 @@ def test_paint_long_and_short(length):
 
 
 def test_steps_outside_of_their_edges():
-    steps = Steps(np.array([0, 10, 20]), np.array([1, 2]), outside=-7)
+    steps = StepFunction(np.array([0, 10, 20]), np.array([1, 2]), outside=-7)
     assert steps.at(np.array([-1, 0, 9, 10, 19, 20])).tolist() == [-7, 1, 1, 2, 2, -7]
-    assert Steps(np.zeros(0, np.int64), np.zeros(0, np.int64)).at(np.array([3])).tolist() == [-1]
+    assert StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64)).at(np.array([3])).tolist() == [-1]
 
 
 def test_small_ones():

@@ -11,7 +11,7 @@ import pytest
 
 from tracekit.draw import progress
 from tracekit.draw.progress import Progress
-from tracekit.trace.convert import Seen
+from tracekit.trace.reading.convert import Seen
 
 HALF = Seen(done=50_000_000, size=100_000_000, events=300_000, packed=True)
 

@@ -15,9 +15,9 @@ from tracekit.draw.json import render
 from tracekit.errors import NotATraceError, UnknownVariantError
 from tracekit.export import parquet
 from tracekit.headline import headline
-from tracekit.plain import plain
 from tracekit.profile import open_subject
 from tracekit.report import grid, report
+from tracekit.sanitize import sanitize
 from tracekit.tables import tables
 from tracekit.units import thousandths
 
@@ -198,11 +198,11 @@ def test_hostile_names_reach_no_face(tmp_path):
     "each", "\u00ad\u034f\u115f\u1160\u180e\u3164\uffa0\ufff9\ufffb\ufe0f\u200d\u2028\ue000\U000e0041"
 )
 def test_what_is_not_seen_is_spelled_out(each):
-    assert plain(f"gemm{each}") == "gemm" + each.encode("ascii", "backslashreplace").decode()
+    assert sanitize(f"gemm{each}") == "gemm" + each.encode("ascii", "backslashreplace").decode()
 
 
 def test_what_is_seen_stands_as_it_is():
-    assert plain("− × µ … é 日本 Ω e\u0301") == "− × µ … é 日本 Ω e\u0301"
+    assert sanitize("− × µ … é 日本 Ω e\u0301") == "− × µ … é 日本 Ω e\u0301"
 
 
 def test_nothing_in_markdown_is_live():

@@ -1,6 +1,6 @@
 import pytest
 
-from tracekit.plain import plain
+from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, exact, percent, ratio, size, thousandths
 
 
@@ -51,11 +51,11 @@ def test_other_quantities():
 
 @pytest.mark.parametrize("hostile", ["\x1b[31mred", "\x9b31m", "a\x07b", "\u202eevil", "a\nb", "\x7f", "\ud800"])
 def test_what_a_terminal_would_obey_is_spelled_out(hostile):
-    shown = plain(hostile)
+    shown = sanitize(hostile)
     assert shown.isprintable()
     assert shown != hostile
 
 
 def test_long_text_is_cut_in_the_middle():
-    assert plain("abcdefghij", 5) == "ab…ij"
-    assert plain("abcde", 5) == "abcde"
+    assert sanitize("abcdefghij", 5) == "ab…ij"
+    assert sanitize("abcde", 5) == "abcde"

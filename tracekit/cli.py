@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tracekit.errors import NoTerminalError, OutputError, StandardOutputError, TracekitError, UnreadableFileError
-from tracekit.plain import plain
+from tracekit.sanitize import sanitize
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -214,7 +214,7 @@ class Export:
         with Progress() as progress:
             subject = open_subject(options.inputs, progress)
         for path in parquet.write(tables(subject.profiles), options.output):
-            _tell(f"Wrote {plain(str(path))}")
+            _tell(f"Wrote {sanitize(str(path))}")
         return 0
 
 
@@ -231,15 +231,15 @@ class Cache:
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """List or clear."""
-        from tracekit.trace import cache
+        from tracekit.trace.storing import cache
         from tracekit.units import size
 
-        where = plain(str(cache.home()))
+        where = sanitize(str(cache.home()))
         if options.clear:
             _tell(f"Removed {cache.clear()} traces from {where}")
             return 0
         kept = cache.entries()
-        _print("".join(f"{size(entry.size):>10}  {plain(str(entry.told.get('path', '')))}\n" for entry in kept))
+        _print("".join(f"{size(entry.size):>10}  {sanitize(str(entry.told.get('path', '')))}\n" for entry in kept))
         _tell(f"{len(kept)} traces, {size(sum(entry.size for entry in kept))} in {where}")
         return 0
 
@@ -249,7 +249,7 @@ VERBS = (Capture, Report, Tui, Export, Cache, Doctor)
 
 def entry() -> int:
     """The console script."""
-    from tracekit.capture.interruption import by_any_signal
+    from tracekit.interruption import by_any_signal
 
     sys.meta_path.insert(0, _WithoutPandas())
     _open_streams()
@@ -291,7 +291,7 @@ class _Parser(argparse.ArgumentParser):
     """What it quotes of the command line is shown, and not obeyed."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(plain(message, _MESSAGE_WIDTH))
+        super().error(sanitize(message, _MESSAGE_WIDTH))
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
         if file is sys.stdout:
@@ -336,7 +336,7 @@ def _guarded(work: Callable[[], int]) -> int:
         return _failed(error)
     except KeyboardInterrupt as interrupt:
         _tell("tracekit: interrupted")
-        name = str(interrupt)  # as tracekit.capture.interruption raises it; Ctrl-C gives none
+        name = str(interrupt)  # as tracekit.interruption raises it; Ctrl-C gives none
         return 128 + (signal.Signals[name] if name in signal.Signals.__members__ else signal.SIGINT)
     except BrokenPipeError:
         return 0  # the reader of our output has gone (`| head`): what it wanted, it has
@@ -347,7 +347,7 @@ def _guarded(work: Callable[[], int]) -> int:
 
 
 def _failed(error: TracekitError) -> int:
-    _tell(f"tracekit: {plain(str(error))}")
+    _tell(f"tracekit: {sanitize(str(error))}")
     return 1
 
 
@@ -451,7 +451,7 @@ def _spare(path: Path, inputs: list[Path]) -> None:
 def _holds_a_trace(path: Path) -> bool:
     """Whether it begins as a trace or a run does, packed or not."""
     from tracekit.run import is_run
-    from tracekit.trace.source import Source
+    from tracekit.trace.reading.source import Source
 
     head = bytearray(1 << 16)
     with Source(path) as source:
@@ -467,7 +467,7 @@ _TRACES_BEGINNING = re.compile(
 
 def _write(content: str, path: Path) -> None:
     """Put the report there whole; where that fails, an earlier one stays."""
-    from tracekit.export.place import reason, replacing
+    from tracekit.atomic import reason, replacing
 
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe: nothing to put another file for
@@ -477,7 +477,7 @@ def _write(content: str, path: Path) -> None:
                 part.write_text(content, encoding="utf-8")
     except OSError as error:
         raise OutputError(path, reason(error)) from None
-    _tell(f"Wrote {plain(str(path))}")
+    _tell(f"Wrote {sanitize(str(path))}")
 
 
 def _version() -> str:

@@ -2,10 +2,10 @@
 
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
-from tracekit.facts import cold_cost_ns, pace_is_noise, pay_back_steps
-from tracekit.plain import plain
 from tracekit.profile import Profile
 from tracekit.report import Report
+from tracekit.run_facts import cold_cost_ns, pace_is_noise, pay_back_steps
+from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
 
 _NAMED = 4  # contributions a sentence can carry
@@ -24,7 +24,7 @@ def headline(found: Report) -> list[str]:
 
 
 def _alone(profile: Profile) -> str:
-    name, mean = plain(profile.name), profile.mean()
+    name, mean = sanitize(profile.name), profile.mean()
     wall, host = mean["wall"], mean["host"]
     unprofiled = _unprofiled(profile)
     if isinstance(wall, dict):
@@ -35,7 +35,7 @@ def _alone(profile: Profile) -> str:
 
 
 def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
-    name, other = plain(profile.name), plain(base.name)
+    name, other = sanitize(profile.name), sanitize(base.name)
     ours, theirs = profile.mean()["wall_ns"], base.mean()["wall_ns"]
     quoted = _measured(profile), _measured(base)
     if quoted[0] is not None and quoted[1] is not None:

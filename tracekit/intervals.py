@@ -77,7 +77,7 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepFunction:
     """A piecewise constant function: `values[k]` on `[edges[k], edges[k + 1])`, `outside` elsewhere."""
 
     edges: Ints
@@ -154,14 +154,14 @@ def cuts(*points: Ints, low: int, high: int) -> Ints:
     return _each_once(merged[first:last])
 
 
-def topmost(starts: Ints, ends: Ints) -> Steps:
+def topmost(starts: Ints, ends: Ints) -> StepFunction:
     """Which interval lies on top where many overlap, given from the lowest to the highest.
 
     `starts` ascends; of those that cover a point the one listed last wins, nested or crossing alike. The value is
     its index, -1 where none covers.
     """
     edges, places = ranked(np.concatenate((starts, ends)))
-    return Steps(edges, paint(places[: len(starts)], places[len(starts) :], max(len(edges) - 1, 0)))
+    return StepFunction(edges, paint(places[: len(starts)], places[len(starts) :], max(len(edges) - 1, 0)))
 
 
 def paint(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:

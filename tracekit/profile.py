@@ -11,12 +11,12 @@ import numpy as np
 from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import HOST, WALL
-from tracekit.engine.kept import attributed
+from tracekit.engine.cached import attributed
 from tracekit.errors import BadRunError, TracekitError
 from tracekit.intervals import Bools
 from tracekit.trace import Trace
-from tracekit.trace.convert import Watch
-from tracekit.trace.place import STDIN, is_address, traces_in
+from tracekit.trace.reading.convert import Watch
+from tracekit.trace.reading.inputs import STDIN, is_address, traces_in
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, Difference, compare
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.errors import UnknownVariantError
-from tracekit.facts import Fact, cold_cost_ns, facts, loss_difference, pay_back_steps, warnings
 from tracekit.intervals import Bools
 from tracekit.profile import Profile, Subject
+from tracekit.run_facts import Fact, cold_cost_ns, facts, loss_difference, pay_back_steps, warnings
 
 SCHEMA = "tracekit.report/1"
 

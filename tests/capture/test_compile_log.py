@@ -2,7 +2,7 @@
 
 import logging
 
-from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.compiler.compile_log import CompileRecorder
 
 
 def say(recorder, **metadata):

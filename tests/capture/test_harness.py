@@ -12,8 +12,9 @@ import pytest
 from capturing import COMPILED, perform, read_trace
 from msgspec.structs import replace
 
+from tracekit import interruption
 from tracekit import run as runs
-from tracekit.capture import environment, interruption, preparation, process, say
+from tracekit.capture import environment, messages, preparation, process
 from tracekit.capture.harness import Options, capture, exit_code, run_file
 from tracekit.errors import (
     BadParameterError,
@@ -309,21 +310,21 @@ def test_only_what_came_to_its_end_is_said_to_be_kept():
     measured = runs.Measured(step_ns=5, step_all_ns=[5, 5], spread_ns=0, clock="perf_counter")
     cut = runs.Variant(name="eager", outcome="interrupted", requested=runs.Requested(compile=False), measured=measured)
     run = runs.Run(created=runs.now(), tracekit="0", recipe="r", script="r.py", variants=[cut])
-    assert say.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps no finished variant."
+    assert messages.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps no finished variant."
     run = replace(run, variants=[replace(cut, name="first", outcome="ok"), cut])
-    assert say.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps first."
+    assert messages.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps first."
 
 
 def test_a_terminal_that_was_closed_stops_nothing(monkeypatch):
     closed = open(os.devnull)  # noqa: SIM115
     monkeypatch.setattr(sys, "stderr", closed)
-    say.on_stderr("said to nobody")
+    messages.on_stderr("said to nobody")
     closed.close()
 
 
 def test_commands_can_be_pasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert say.written(tmp_path / "my run.json") == [
+    assert messages.written(tmp_path / "my run.json") == [
         "Wrote my run.json",
         "Open it:  tracekit tui 'my run.json'   or   tracekit report 'my run.json'",
     ]

@@ -2,8 +2,8 @@
 
 from statistics import median
 
-from tracekit.capture.compile_log import CompileRecorder, LimitHit, Note, Span
-from tracekit.capture.ledger import StepMark, ledger, total_ns
+from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, Note, Span
+from tracekit.capture.compiler.ledger import StepMark, ledger, total_ns
 
 
 def lines_of(recipe):

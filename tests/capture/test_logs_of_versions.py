@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracekit.capture.compile_log import CompileRecorder
-from tracekit.capture.effective import effective
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.effective_mode import effective
+from tracekit.capture.compiler.ledger import ledger
 from tracekit.capture.job import Job
-from tracekit.capture.ledger import ledger
 from tracekit.run import Requested
 
 REQUESTED = Requested(compile=True, backend="inductor", mode="reduce-overhead")

@@ -10,16 +10,16 @@ import pytest
 
 from tests.capture.conftest import COMPILED, perform, read_trace
 from tracekit import run as runs
+from tracekit.capture.child.script import is_script
+from tracekit.capture.child.traces import COLD, DETAIL, fit
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
-from tracekit.capture.script import is_script
-from tracekit.capture.traces import COLD, DETAIL, fit
 from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
 from tracekit.errors import NoRecipeError
-from tracekit.facts import warnings
 from tracekit.run import Requested
+from tracekit.run_facts import warnings
 from tracekit.trace import Trace
 
 EAGER = Requested(compile=False)

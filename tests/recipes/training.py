@@ -14,10 +14,10 @@ pytest.importorskip("torch_geometric")
 from torch._dynamo.backends.registry import lookup_backend, register_backend  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
-from tracekit.capture import recipe, worker  # noqa: E402
-from tracekit.capture.compile_log import CompileRecorder  # noqa: E402
+from tracekit.capture.child import recipe, worker  # noqa: E402
+from tracekit.capture.child.recipe import Feed  # noqa: E402
+from tracekit.capture.compiler.compile_log import CompileRecorder  # noqa: E402
 from tracekit.capture.job import Job  # noqa: E402
-from tracekit.capture.recipe import Feed  # noqa: E402
 from tracekit.capture.variants import Plan, plan  # noqa: E402
 
 RECIPES = Path(__file__).parents[2] / "recipes"

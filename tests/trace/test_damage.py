@@ -9,7 +9,8 @@ import pytest
 
 from tracekit.engine import attribute
 from tracekit.errors import BombError, EmptyTraceError, NotATraceError
-from tracekit.trace import Trace, chunks, source
+from tracekit.trace import Trace
+from tracekit.trace.reading import chunks, source
 
 OP = (
     '{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": %d, "dur": 2, '

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from plain_reader import fast, plain
 
-from tracekit.trace import Trace, chunks, convert, exact
+from tracekit.trace import Trace
+from tracekit.trace.reading import chunks, convert, exact
 
 TRACES = Path(__file__).parent.parent.parent.parent / "shared" / "traces"
 

@@ -14,7 +14,7 @@ from textual.widgets import Static, Tab
 
 from tracekit import cli
 from tracekit.analyses import Answer, analysis, unregister
-from tracekit.trace.convert import Seen
+from tracekit.trace.reading.convert import Seen
 from tracekit.trace.schema import column
 from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.help import HelpScreen

@@ -15,7 +15,7 @@ from tracekit import run as runs
 from tracekit.analyses import Answer, analysis, unregister
 from tracekit.profile import Profile
 from tracekit.trace.schema import column
-from tracekit.tui import asked
+from tracekit.tui import answers_view
 from tracekit.tui.bars import apportion, bars
 from tracekit.tui.names import short
 from tracekit.tui.view import View, open_view
@@ -121,8 +121,8 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
 
 def test_a_long_table_says_what_it_leaves_out(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {reply.cut for entry in view.asked for reply in entry.replies} == {""}
-    monkeypatch.setattr(asked, "ROWS", 2)
-    steps = asked.asked(view.found)[0]
+    monkeypatch.setattr(answers_view, "ROWS", 2)
+    steps = answers_view.asked(view.found)[0]
     assert [reply.cut for reply in steps.replies] == ["2 of 6 rows"] * 2
     assert [len(reply.rows) for reply in steps.replies] == [2, 2]
 

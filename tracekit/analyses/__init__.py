@@ -84,7 +84,7 @@ def _asked(entry: Analysis, profile: Profile) -> Answer:
 
 def summaries(profile: Profile) -> list[Answer]:
     """The same without the rows behind them; from the cache, where it has them."""
-    from tracekit.analyses.kept import recall, remember
+    from tracekit.analyses.cached import recall, remember
 
     found = []
     for entry in analyses():

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tracekit import interruption
 from tracekit import run as runs
-from tracekit.capture import interruption, say
+from tracekit.capture import messages
 from tracekit.capture.options import Options
 from tracekit.capture.passes import capture_variant
 from tracekit.capture.preparation import Prepared, prepare
@@ -30,7 +31,7 @@ def capture(options: Options) -> Run:
 def _capture(options: Options) -> Run:
     out = run_file(Path(options.out))
     prepared = prepare(options)
-    options.tell(say.beginning(prepared.run))
+    options.tell(messages.beginning(prepared.run))
     folder = make_folder(out, prepared.run.created)
     try:
         run = _capture_all(prepared, folder, out, options)
@@ -39,7 +40,7 @@ def _capture(options: Options) -> Run:
     finally:
         if not _was_written(prepared.run, out):
             shutil.rmtree(folder, ignore_errors=True)
-    for line in say.written(out):
+    for line in messages.written(out):
         options.tell(line)
     return run
 
@@ -54,12 +55,12 @@ def _capture_all(prepared: Prepared, folder: Path, out: Path, options: Options) 
     for plan in prepared.plans:
         variant, data = capture_variant(plan, prepared, folder, options)
         run = _with(run, variant, data)
-        options.tell(say.ending(variant, run))
+        options.tell(messages.ending(variant, run))
         # An earlier run makes way only for a result: a recipe with a typing error must not replace it.
         if any(each.measured for each in run.variants) and (aside := runs.write(run, out)):
-            options.tell(say.moved_aside(aside))
+            options.tell(messages.moved_aside(aside))
         if variant.outcome == "interrupted":
-            options.tell(say.interrupted(run, out))
+            options.tell(messages.interrupted(run, out))
             raise KeyboardInterrupt(variant.error)  # the command line tells by it which signal it was
     if not any(each.measured for each in run.variants):
         raise NothingCapturedError(run.script, run.variants[0].error or run.variants[0].outcome)

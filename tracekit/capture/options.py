@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracekit.capture import say
+from tracekit.capture import messages
 
 
 @dataclass(frozen=True)
@@ -24,4 +24,4 @@ class Options:
     arguments: Sequence[str] = ()  # of a script that is no recipe
     step_every: int = 1  # optimizer steps that make a step of a script
     out: str | Path = "run.json"
-    tell: Callable[[str], None] = say.on_stderr
+    tell: Callable[[str], None] = messages.on_stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture import process, say
+from tracekit.capture import messages, process
 from tracekit.capture.job import Answer, Job, Stage
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
@@ -44,7 +44,7 @@ def _perform_all(plan: Plan, prepared: Prepared, place: Path, options: Options, 
     for stages in _SCRIPTS_GROUPS if prepared.script else _GROUPS:
         with process.scratch() as scratch:
             for stage in stages:
-                options.tell(say.doing(plan.name, stage))
+                options.tell(messages.doing(plan.name, stage))
                 job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
                 answers[stage] = _perform(job, scratch, place, options)
                 if answers[stage].outcome != "ok":
@@ -81,7 +81,7 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     answer = process.perform(job, scratch, log, options.timeout)
     if log.stat().st_size == 0:
         log.unlink()
-    for line in say.quoted(answer.traceback):
+    for line in messages.quoted(answer.traceback):
         options.tell(line)
     return answer
 

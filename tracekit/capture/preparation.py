@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tracekit import run as runs
-from tracekit.capture import environment, process, say
+from tracekit.capture import environment, messages, process
+from tracekit.capture.child.script import is_script
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.options import Options
 from tracekit.capture.params import parse_all
-from tracekit.capture.script import is_script
 from tracekit.capture.variants import Plan, plan
 from tracekit.errors import (
     BadParameterError,
@@ -101,7 +101,7 @@ def _script_params(options: Options) -> dict[str, Any]:
 
 
 def _inspect(options: Options, script: bool) -> Answer:
-    options.tell(say.doing(Path(options.recipe).stem, "inspect"))
+    options.tell(messages.doing(Path(options.recipe).stem, "inspect"))
     job = Job(
         stage="inspect", recipe=str(options.recipe), params=dict(options.params), seed=options.seed, script=script
     )
@@ -110,7 +110,7 @@ def _inspect(options: Options, script: bool) -> Answer:
     for note in answer.notes:
         options.tell(f"  {note}")
     if answer.outcome != "ok":
-        for line in say.quoted(answer.traceback):
+        for line in messages.quoted(answer.traceback):
             options.tell(line)
         raise RecipeFailedError(options.recipe, answer.error or answer.outcome)
     if not answer.has_setup and not script:

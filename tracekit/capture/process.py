@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from tracekit.capture import interruption
+from tracekit import interruption
 from tracekit.capture.job import Answer, Job
 
 _PREFIX = "tracekit-pass-"
@@ -56,7 +56,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
 
 def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "tracekit.capture.worker", str(folder)],
+        [sys.executable, "-P", "-m", "tracekit.capture.child.worker", str(folder)],
         env=_environment(folder),
         stdin=subprocess.DEVNULL,
         stdout=output,

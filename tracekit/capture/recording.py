@@ -8,17 +8,18 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit import run as runs
-from tracekit.capture import environment, pace, say
-from tracekit.capture.boundary import StepEnds
-from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture import environment, messages
+from tracekit.capture.child import timing
+from tracekit.capture.child.step_boundary import StepEnds
+from tracekit.capture.child.traces import record_all
+from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.harness import make_folder, run_file
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.passes import relative, slug
 from tracekit.capture.preparation import own_version
-from tracekit.capture.traces import record_all
 from tracekit.errors import NoTorchError, TracekitError
-from tracekit.plain import plain
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
+from tracekit.sanitize import sanitize
 
 _NOTE = "recorded in a running process: not measured without the profiler, nor its losses compared"
 
@@ -46,7 +47,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
         outcome, error = "interrupted", "Ctrl-C"
         raise
     except BaseException as raised:
-        outcome, error = "failed", plain(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
+        outcome, error = "failed", sanitize(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
         raise
     finally:
         if recording.found is None:  # it never began: another profiler is running
@@ -54,8 +55,8 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
         else:
             made = _variant(variant, recording.found, place, outcome, error)
             aside = runs.write(replace(run, planned=[*run.planned, variant], variants=[*run.variants, made]), out)
-            for line in [*([say.moved_aside(aside)] if aside else []), *say.written(out)]:
-                say.on_stderr(line)
+            for line in [*([messages.moved_aside(aside)] if aside else []), *messages.written(out)]:
+                messages.on_stderr(line)
 
 
 class _Recording:
@@ -80,7 +81,7 @@ class _Recording:
             self._stepped()  # all of it is one
         self._compiler.__exit__()
         try:
-            self._pass.throw(pace.EndedError)
+            self._pass.throw(timing.EndedError)
         except StopIteration as end:
             self.found = end.value
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tracekit.plain import plain
+from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, size
 
 _BY_UNIT: dict[str, Callable[[float], str]] = {
@@ -22,7 +22,7 @@ def unit(field: pa.Field) -> str:
 
 def heading(field: pa.Field) -> str:
     """The column's name without its unit, which every value carries."""
-    return plain(field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " "))
+    return sanitize(field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " "))
 
 
 def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str:
@@ -36,7 +36,7 @@ def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str
         if by_unit is not None:
             return by_unit(value)
         return str(value) if field.name in _IDENTITIES else count(value)
-    return plain(str(value), width)
+    return sanitize(str(value), width)
 
 
 # Whole numbers that name a thing: they are not grouped by thousands.

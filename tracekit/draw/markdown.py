@@ -8,8 +8,8 @@ from tracekit.draw.cells import cell, heading, is_number, readable
 from tracekit.draw.wording import note_lines, run_lines, title_of, uncertainty, variant_lines
 from tracekit.engine.buckets import BUCKETS
 from tracekit.headline import headline
-from tracekit.plain import plain
 from tracekit.report import Grid, Report, grid
+from tracekit.sanitize import sanitize
 from tracekit.units import percent, thousandths
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
@@ -25,7 +25,7 @@ def render(found: Report, rows: int | None = 10) -> str:
 
 def escape(text: str) -> str:
     """Text that Markdown and HTML show as it stands."""
-    return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(plain(text), quote=False)))
+    return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(sanitize(text), quote=False)))
 
 
 def _lines(found: Report, rows: int | None) -> Iterator[str]:

@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from tracekit.trace.convert import Seen
+from tracekit.trace.reading.convert import Seen
 from tracekit.units import count, size
 
 _PATIENCE = 1.0  # seconds without a word

@@ -12,8 +12,8 @@ from tracekit.draw.cells import cell, heading, is_number, readable
 from tracekit.draw.wording import note_lines, run_lines, title_of, uncertainty, variant_lines
 from tracekit.engine.buckets import BUCKETS
 from tracekit.headline import headline
-from tracekit.plain import plain
 from tracekit.report import Grid, Report, grid
+from tracekit.sanitize import sanitize
 from tracekit.units import percent, thousandths
 
 
@@ -25,10 +25,10 @@ def show(found: Report, console: Console, rows: int | None = 5) -> None:
 
 def _parts(found: Report, rows: int | None, width: int) -> Iterator[RenderableType]:
     for sentence in headline(found):
-        yield Text(plain(sentence), style="bold")
+        yield Text(sanitize(sentence), style="bold")
     for line in ("; ".join(run_lines(found)), *variant_lines(found)):
         if line:
-            yield Text(plain(line), style="dim")
+            yield Text(sanitize(line), style="dim")
     if found.facts:
         yield Text()
         yield _facts(found)
@@ -42,12 +42,12 @@ def _parts(found: Report, rows: int | None, width: int) -> Iterator[RenderableTy
         yield Text("\nWhat to know", style="bold")
         for line in notes:
             kind, _, text = line.partition(": ")
-            yield Text.assemble("• ", (kind, "yellow"), ": ", plain(text))
+            yield Text.assemble("• ", (kind, "yellow"), ": ", sanitize(text))
     title = ""
     for profile, answer in found.answers:
         if answer.title != title:
             title = answer.title
-            yield Text(f"\n{plain(title)}", style="bold")
+            yield Text(f"\n{sanitize(title)}", style="bold")
         yield _answer(profile.name, answer, rows)
 
 
@@ -55,9 +55,9 @@ def _facts(found: Report) -> Table:
     table = Table(title="The run", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
     for profile in found.profiles:
-        table.add_column(Text(plain(profile.name, 28)), justify="right")
+        table.add_column(Text(sanitize(profile.name, 28)), justify="right")
     for fact in found.facts:
-        table.add_row(fact.label, *(Text(plain(fact.values.get(profile.name, "–"))) for profile in found.profiles))
+        table.add_row(fact.label, *(Text(sanitize(fact.values.get(profile.name, "–"))) for profile in found.profiles))
     return table
 
 
@@ -78,7 +78,9 @@ def _grid(found: Report, numbers: Grid, width: int) -> Iterator[Table]:
     for at in range(0, len(names), room):
         yield _buckets(title, numbers, names[at : at + room], [], shares)
     for name in others:
-        yield _buckets(f"{plain(name)} against {plain(found.baseline.name)} ({numbers.unit})", numbers, [], [name])
+        yield _buckets(
+            f"{sanitize(name)} against {sanitize(found.baseline.name)} ({numbers.unit})", numbers, [], [name]
+        )
 
 
 _LABEL_WIDTH, _NUMBER_WIDTH, _VARIANT_WIDTH, _DELTA_WIDTH = 22, 12, 24, 42
@@ -88,7 +90,7 @@ def _buckets(title: str, numbers: Grid, names: list[str], others: list[str], sha
     table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     table.add_column("bucket", no_wrap=True)
     for name in names:
-        table.add_column(Text(plain(name, 28)), justify="right", overflow="ellipsis")
+        table.add_column(Text(sanitize(name, 28)), justify="right", overflow="ellipsis")
         if shares:
             table.add_column("", justify="right", no_wrap=True, style="dim")
     for _ in others:
@@ -115,7 +117,7 @@ def _buckets(title: str, numbers: Grid, names: list[str], others: list[str], sha
 
 
 def _answer(name: str, answer: Answer, rows: int | None) -> RenderableType:
-    sentence = Text.assemble((plain(name), "cyan"), ": ", plain(answer.sentence))
+    sentence = Text.assemble((sanitize(name), "cyan"), ": ", sanitize(answer.sentence))
     if not answer.table.num_rows or rows == 0:
         return sentence
     fields = readable(answer.table)

@@ -1,7 +1,7 @@
 """The words that text and Markdown share."""
 
-from tracekit.facts import described
 from tracekit.report import Grid, Report
+from tracekit.run_facts import described
 from tracekit.units import thousandths
 
 _TITLES = {

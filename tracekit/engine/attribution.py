@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import CODES, HOST, KEYS, WALL
 from tracekit.engine.host import HostView, host_view
 from tracekit.engine.wall import WallView, wall_view
-from tracekit.intervals import Bools, Ints, Steps, Union, below, distinct, runs
+from tracekit.intervals import Bools, Ints, StepFunction, Union, below, distinct, runs
 from tracekit.trace import Trace
 from tracekit.trace.roles import OTHER_DEVICE
 from tracekit.trace.schema import LABEL, column
@@ -193,7 +193,7 @@ def _compiling(trace: Trace) -> Bools:
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)
 
 
-def _totals(states: Steps | None, keys: tuple[str, ...], lows: Ints, highs: Ints) -> Ints:
+def _totals(states: StepFunction | None, keys: tuple[str, ...], lows: Ints, highs: Ints) -> Ints:
     """The time in each bucket inside each `[low, high)`: what it comes to before `high`, less what before `low`."""
     if states is None or not len(states.values) or not len(lows):
         return np.zeros((len(lows), len(keys)), np.int64)
@@ -210,7 +210,7 @@ def _totals(states: Steps | None, keys: tuple[str, ...], lows: Ints, highs: Ints
     return totals
 
 
-def _segments(view: str, states: Steps, events: Steps) -> pa.Table:
+def _segments(view: str, states: StepFunction, events: StepFunction) -> pa.Table:
     at: Ints = events.at(states.edges[:-1]) if events.edges is not states.edges else np.asarray(events.values, np.int64)
     bounds = runs(states.values.astype(np.int64) * (1 << 40) + at)
     starts = states.edges[bounds]

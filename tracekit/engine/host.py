@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
 from tracekit.engine.states import ENGINE, PYTHON, ThreadStates, at_work, operating, thread_states
-from tracekit.intervals import Bools, Ints, Steps, Union, below, cuts, runs
+from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts, runs
 from tracekit.trace.roles import MODULE_LOAD, OVERHEAD
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ _DELAYED = [CODES[key] for key in ("dispatch", "kernel_launch", "alloc")]  # wha
 class HostView:
     """Over the analysed window: the state of the host, and the row of the event that gave it (−1: none)."""
 
-    states: Steps
-    events: Steps
+    states: StepFunction
+    events: StepFunction
 
 
 def host_view(trace: "Trace") -> HostView:
@@ -44,7 +44,7 @@ def host_view(trace: "Trace") -> HostView:
     points = edges[:-1]
     state, event = _spoken_for(trace, main, helpers, points)
     resolved = _delayed(state, points, *overhead)
-    return HostView(Steps(edges, resolved, PYTHON), Steps(edges, event))
+    return HostView(StepFunction(edges, resolved, PYTHON), StepFunction(edges, event))
 
 
 def _spoken_for(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES
-from tracekit.intervals import Bools, Ints, Rows, Steps, Union, distinct, topmost
+from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, distinct, topmost
 from tracekit.trace import roles as r
 from tracekit.trace.enclosing import nested
 
@@ -22,8 +22,8 @@ ENGINE = len(CODES)  # the autograd engine at work or waiting: resolved into ano
 class ThreadStates:
     """One thread over its own time: a state for every stretch, and the row of the event that gave it (−1: none)."""
 
-    states: Steps
-    events: Steps
+    states: StepFunction
+    events: StepFunction
 
 
 def operating(trace: "Trace") -> int:
@@ -52,7 +52,7 @@ def thread_states(trace: "Trace", track: int) -> ThreadStates:
     event = np.full(len(points), -1, np.int32)
     event[which >= 0] = inner[which[which >= 0]]
     states = _resolve(trace, event, {name: union.covers(points) for name, union in around.items()})
-    return ThreadStates(Steps(edges, states, PYTHON), Steps(edges, event, -1))
+    return ThreadStates(StepFunction(edges, states, PYTHON), StepFunction(edges, event, -1))
 
 
 def at_work(trace: "Trace", track: int) -> Union:

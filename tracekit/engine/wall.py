@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
 from tracekit.engine.host import HostView
-from tracekit.intervals import Bools, Ints, Steps, Union, below, cuts
+from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts
 from tracekit.trace.roles import KERNEL
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ _NEVER = np.iinfo(np.int64).max // 2
 class WallView:
     """Over the analysed window: the bucket, and the row of the event to blame for it (−1: none, or the GPU's own)."""
 
-    states: Steps
-    events: Steps
+    states: StepFunction
+    events: StepFunction
     refill: Bools  # sync stall after the sync itself: the bubble while the host refills the queue
 
 
@@ -48,7 +48,7 @@ def wall_view(trace: "Trace", host: HostView) -> WallView:
     if not trace.roles.gpu.any():
         state = np.where(host.states.values == _SYNC, _STALL, host.states.values).astype(np.int8)
         nothing = np.zeros(len(state), bool)
-        return WallView(Steps(host.states.edges, state), host.events, nothing)
+        return WallView(StepFunction(host.states.edges, state), host.events, nothing)
     low, high = trace.steps.window
     layers = _gpu_layers(trace)
     gaps = _gaps(trace, host, low, high)
@@ -69,7 +69,7 @@ def wall_view(trace: "Trace", host: HostView) -> WallView:
         state[union.covers(points)] = code
     free = np.flatnonzero(state < 0)
     state[free], event[free], refill[free] = _idle(points[free], gaps, host)
-    return WallView(Steps(edges, state), Steps(edges, event), refill)
+    return WallView(StepFunction(edges, state), StepFunction(edges, event), refill)
 
 
 def _gpu_layers(trace: "Trace") -> list[tuple[int, Union]]:

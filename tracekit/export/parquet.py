@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tracekit.atomic import filling, reason
 from tracekit.errors import OutputError
-from tracekit.export.place import filling, reason
 
 SCHEMA_PAGE = "SCHEMA.md"
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.trace import cache, kineto
-from tracekit.trace.convert import Watch
 from tracekit.trace.model import Trace
-from tracekit.trace.place import local
-from tracekit.trace.workspace import workspace
+from tracekit.trace.reading import kineto
+from tracekit.trace.reading.convert import Watch
+from tracekit.trace.reading.inputs import local
+from tracekit.trace.storing import cache
+from tracekit.trace.storing.workspace import workspace
 
 OFF = "TRACEKIT_NO_CACHE"
 _MOST = 4  # workers: each decompresses all of the file

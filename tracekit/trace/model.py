@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.intervals import Ints
-from tracekit.trace.cache import Entry
 from tracekit.trace.columns import codes, labels, values
-from tracekit.trace.convert import Watch
 from tracekit.trace.health import Health, examine
 from tracekit.trace.links import Links, link
-from tracekit.trace.loss import first_loss
+from tracekit.trace.reading.convert import Watch
 from tracekit.trace.roles import PYTHON, Roles, assign
 from tracekit.trace.steps import StepTable, find_steps
+from tracekit.trace.storing.cache import Entry
 from tracekit.trace.threads import Threads, find_threads
+from tracekit.trace.truncation import first_loss
 
 
 @dataclass(frozen=True)

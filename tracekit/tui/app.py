@@ -10,8 +10,8 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer, LoadingIndicator, Static, TabbedContent
 
 from tracekit.errors import TracekitError
-from tracekit.plain import plain
-from tracekit.trace.convert import Seen
+from tracekit.sanitize import sanitize
+from tracekit.trace.reading.convert import Seen
 from tracekit.tui.background import Loaded, in_background
 from tracekit.tui.help import HelpScreen
 from tracekit.tui.keys import KEYS, NEED_A_VIEW
@@ -53,7 +53,7 @@ class TracekitApp(App[None]):
     @property
     def opened(self) -> str:
         """What the user named, and what it turned out to be."""
-        named = "  ".join(plain(path.name) for path in self._paths)
+        named = "  ".join(sanitize(path.name) for path in self._paths)
         return f"{named}  {self.view.about}" if self.view is not None else named
 
     def compose(self) -> ComposeResult:
@@ -91,7 +91,9 @@ class TracekitApp(App[None]):
         self._loading = False
         if isinstance(message.error, TracekitError):
             self.failure = message.error
-            await self._replace(Static(f"{plain(str(message.error))}\n\nPress q to leave.", id="failure", markup=False))
+            await self._replace(
+                Static(f"{sanitize(str(message.error))}\n\nPress q to leave.", id="failure", markup=False)
+            )
         elif message.error is not None:
             raise message.error
         if message.view is not None:
@@ -118,7 +120,7 @@ class TracekitApp(App[None]):
         if self.view is not None:
             state = f"{self.clock} time"
             if len(self.view.variants) > 1:
-                state += f", against {plain(self.view.overview.baseline, 24)}"
+                state += f", against {sanitize(self.view.overview.baseline, 24)}"
             self.query_one("#opened", Static).update(self.opened)
             self.query_one("#state", Static).update(state)
             for room in self.query(Room):

@@ -5,9 +5,9 @@ from string import ascii_lowercase, ascii_uppercase
 
 from tracekit.draw.wording import title_of, uncertainty
 from tracekit.engine.buckets import BUCKETS
-from tracekit.plain import plain
 from tracekit.profile import Profile
 from tracekit.report import Grid, Report, grid
+from tracekit.sanitize import sanitize
 from tracekit.units import percent, thousandths
 
 _MARKS = ascii_lowercase + ascii_uppercase
@@ -107,4 +107,4 @@ def _change(numbers: Grid, key: str, name: str) -> Change:
 
 
 def _why(profile: Profile, clock: str) -> str:
-    return plain(profile.cost.cannot_answer.get(clock, "no step of it can be answered"))
+    return sanitize(profile.cost.cannot_answer.get(clock, "no step of it can be answered"))

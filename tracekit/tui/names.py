@@ -1,19 +1,19 @@
 """Long names in little room, still told apart."""
 
-from tracekit.plain import plain
+from tracekit.sanitize import sanitize
 
 _LEFT = 4
 
 
 def short(names: list[str], width: int) -> list[str]:
     """The names in at most `width` cells each; where one is too long, what all have in common goes first."""
-    shown = [plain(name) for name in names]
+    shown = [sanitize(name) for name in names]
     excess = max(map(len, shown), default=0) - width
     if len(shown) > 1 and excess > 0:
         head = _spared(_common(shown), excess)
         tail = _spared(_common([name[head:][::-1] for name in shown]), excess - head + 1)
         shown = [f"{'…' * bool(head)}{name[head : len(name) - tail]}{'…' * bool(tail)}" for name in shown]
-    return [plain(name, width) for name in shown]
+    return [sanitize(name, width) for name in shown]
 
 
 def _common(names: list[str]) -> int:

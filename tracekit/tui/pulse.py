@@ -6,8 +6,8 @@ import numpy as np
 
 from tracekit.engine import Attribution
 from tracekit.intervals import Bools, Ints
-from tracekit.plain import plain
 from tracekit.report import Report
+from tracekit.sanitize import sanitize
 from tracekit.units import count, duration
 
 COMPILES, UNKNOWN = "C", "?"
@@ -55,7 +55,7 @@ def _pulse(name: str, cost: Attribution, clock: str) -> Pulse:
         durations, known = cost.wall_ns, cost.wall_known
     else:
         durations, known = cost.host_ns, cost.host_known
-    return Pulse(plain(name), durations, cost.steady, known, _legend(cost, durations, known))
+    return Pulse(sanitize(name), durations, cost.steady, known, _legend(cost, durations, known))
 
 
 def _legend(cost: Attribution, durations: Ints, known: Bools) -> str:

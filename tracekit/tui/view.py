@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tracekit.draw.wording import note_lines, run_lines, variant_lines
 from tracekit.headline import headline
-from tracekit.plain import plain
 from tracekit.profile import open_subject
 from tracekit.report import Report, report
-from tracekit.trace.convert import Watch
-from tracekit.tui.asked import Asked, asked
+from tracekit.sanitize import sanitize
+from tracekit.trace.reading.convert import Watch
+from tracekit.tui.answers_view import Asked, asked
 from tracekit.tui.breakdown import Breakdown, breakdown
 from tracekit.tui.pulse import Pulse, pulses
 
@@ -61,7 +61,7 @@ class View:
     def about(self) -> str:
         """What ran, and on what, where a run says so."""
         run = self.found.subject.run
-        return plain(f"{run.recipe} on {run.device}") if run is not None else ""
+        return sanitize(f"{run.recipe} on {run.device}") if run is not None else ""
 
     def next_baseline(self) -> str:
         """The variant after the present baseline, round and round."""
@@ -86,8 +86,8 @@ def view(found: Report) -> View:
 def overview(found: Report) -> Overview:
     """The overview of a report."""
     return Overview(
-        baseline=plain(found.baseline.name),
-        sentences=[plain(sentence) for sentence in headline(found)],
+        baseline=sanitize(found.baseline.name),
+        sentences=[sanitize(sentence) for sentence in headline(found)],
         breakdowns={clock: breakdown(found, clock) for clock in CLOCKS},
         pulses={clock: pulses(found, clock) for clock in CLOCKS},
         notes=[_fact(line) for line in note_lines(found)],
@@ -96,5 +96,5 @@ def overview(found: Report) -> Overview:
 
 
 def _fact(line: str) -> Fact:
-    label, colon, text = plain(line).partition(": ")
+    label, colon, text = sanitize(line).partition(": ")
     return Fact(label, text) if colon else Fact("", label)

@@ -5,8 +5,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from tracekit.plain import plain
-from tracekit.tui.asked import Asked, Column, Reply
+from tracekit.sanitize import sanitize
+from tracekit.tui.answers_view import Asked, Column, Reply
 from tracekit.tui.rooms.room import Room, text
 from tracekit.tui.rows import Page, Rows
 from tracekit.tui.view import View
@@ -56,7 +56,7 @@ class AnalysisRoom(Room):
         for table, reply in self._tables():
             if table is event.data_table and table.has_focus:
                 cut = reply.uncut(event.cursor_row, reply.widths(self._room))
-                lines = [Text.assemble((title, "bold"), f" {plain(value, 2 * self._room)}") for title, value in cut]
+                lines = [Text.assemble((title, "bold"), f" {sanitize(value, 2 * self._room)}") for title, value in cut]
                 self.query_one(".uncut", Static).update(Text("\n").join(lines))
 
     def explained(self) -> list[tuple[str, str]]:
@@ -83,4 +83,4 @@ def _fill(table: Rows, reply: Reply, room: int) -> None:
 
 
 def _cell(value: str, column: Column, width: int) -> Text:
-    return Text(plain(value, width), justify="right" if column.number else "left")
+    return Text(sanitize(value, width), justify="right" if column.number else "left")

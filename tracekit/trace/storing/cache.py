@@ -44,10 +44,10 @@ def home() -> Path:
 def version(*packages: str) -> str:
     """A name for the code of these folders of tracekit: what it made is good for as long as it stays the same."""
     told = hashlib.sha256(str(FORMAT).encode())
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     for package in packages:
         folder = root / package
-        for file in sorted(folder.glob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]:
+        for file in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]:
             told.update(file.read_bytes() if file.exists() else b"")
     return told.hexdigest()[:16]
 
@@ -154,7 +154,7 @@ def entries() -> list[Entry]:
 
 def clear() -> int:
     """Remove all entries; how many there were."""
-    from tracekit.trace.workspace import sweep
+    from tracekit.trace.storing.workspace import sweep
 
     count = len(entries())
     with suppress(OSError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from tracekit.errors import NoTraceInsideError, SourceUnavailableError, UnreadableFileError
-from tracekit.trace.workspace import workspace
+from tracekit.trace.storing.workspace import workspace
 
 STDIN = "-"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}", re.IGNORECASE)  # Path makes one slash of two

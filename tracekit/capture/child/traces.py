@@ -10,13 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tracekit.capture import pace
-from tracekit.capture.compile_log import CompileRecorder
-from tracekit.capture.effective import effective
+from tracekit.capture.child import timing
+from tracekit.capture.child.exporting import export
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.effective_mode import effective
+from tracekit.capture.compiler.ledger import StepMark, ledger
 from tracekit.capture.environment import versions
-from tracekit.capture.exporting import export
 from tracekit.capture.job import Answer, Job
-from tracekit.capture.ledger import StepMark, ledger
 from tracekit.run import Profiled, Traces
 
 
@@ -36,18 +36,18 @@ _ENDLESS = 1 << 40
 DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
 
 
-def profile(job: Job, recorder: CompileRecorder) -> pace.Steps[Answer]:
+def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     """Three traces of one training: from its first step, once nothing compiles any more, and with stacks."""
     taken = _Taking(job)
-    with contextlib.suppress(pace.EndedError):
+    with contextlib.suppress(timing.EndedError):
         yield from taken.all(recorder)
     return taken.answer(recorder)
 
 
-def record_all(job: Job, recorder: CompileRecorder) -> pace.Steps[Answer]:
+def record_all(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     """One trace, of all the steps there are."""
     taken = _Taking(job)
-    with contextlib.suppress(pace.EndedError):
+    with contextlib.suppress(timing.EndedError):
         yield from taken.trace(Window("steady", _ENDLESS, 0, {}))
     return taken.answer(recorder)
 
@@ -55,7 +55,7 @@ def record_all(job: Job, recorder: CompileRecorder) -> pace.Steps[Answer]:
 def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, Window | None]:
     """The cold window, most warm-up steps, the steady and the detail window: no more than there are steps for."""
     if available is None:
-        return COLD, pace.MOST_WARMUP_STEPS, Window("steady", steps, 2, {}), DETAIL
+        return COLD, timing.MOST_WARMUP_STEPS, Window("steady", steps, 2, {}), DETAIL
     cold = COLD if available >= 8 else None
     detail = DETAIL if available >= 16 else None
     left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
@@ -74,13 +74,13 @@ class _Taking:
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None
 
-    def all(self, recorder: CompileRecorder) -> pace.Steps[None]:
+    def all(self, recorder: CompileRecorder) -> timing.Steps[None]:
         """Every window, with the warm-up between the first two."""
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
         if cold:
             yield from self.trace(cold)
         self.during = "warmup"
-        for _ in pace.settle(recorder, self.job.warmup - COLD.steps, warmup):
+        for _ in timing.settle(recorder, self.job.warmup - COLD.steps, warmup):
             yield from self.step()
         yield from self.trace(steady)
         if detail:
@@ -96,12 +96,12 @@ class _Taking:
             effective=effective(self.job, happened),
         )
 
-    def step(self) -> pace.Steps[None]:
+    def step(self) -> timing.Steps[None]:
         """Train one step."""
         self.marks.append(StepMark(time.time_ns(), len(self.marks), self.during))
         yield
 
-    def trace(self, window: Window) -> pace.Steps[None]:
+    def trace(self, window: Window) -> timing.Steps[None]:
         """Record that window."""
         name = f"{window.name}.json.gz"
         first = len(self.marks) + window.warmup
@@ -110,7 +110,7 @@ class _Taking:
         profiler.step_num = len(self.marks)  # the N of ProfilerStep#N counts the training's steps
         self.during = window.name
         facts = _facts(self.job, window)
-        pace.synchronize(self.job.device)
+        timing.synchronize(self.job.device)
         profiler.start()
         stamps: list[int] = []
         try:
@@ -121,11 +121,11 @@ class _Taking:
                         profiler.add_metadata_json(key, value)
                 yield from self.step()
                 if at in (first - 1, last):
-                    pace.synchronize(self.job.device)
+                    timing.synchronize(self.job.device)
                 if at >= first:
                     stamps.append(time.perf_counter_ns())
                 profiler.step()
-        except pace.EndedError:  # what the script trained so far is worth having
+        except timing.EndedError:  # what the script trained so far is worth having
             self._keep(window, name, profiler, stamps)
             raise
         self._keep(window, name, profiler, stamps)
@@ -179,4 +179,4 @@ def _facts(job: Job, window: Window) -> dict[str, str]:
 def _step_ns(stamps: list[int], device: str) -> int:
     if device.startswith("cuda"):  # the host runs ahead: only first and last are true, for they waited
         return round((stamps[-1] - stamps[0]) / (len(stamps) - 1))
-    return pace.median_ns([end - start for start, end in pairwise(stamps)])
+    return timing.median_ns([end - start for start, end in pairwise(stamps)])

@@ -3,38 +3,38 @@
 import gc
 import sys
 
-from tracekit.capture import pace
-from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.child import timing
+from tracekit.capture.child.recipe import Feed
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Answer, Job
-from tracekit.capture.ledger import total_ns
-from tracekit.capture.recipe import Feed
 from tracekit.run import Measured, Memory
 
 FIRST_STEPS = 3
 
 
-def measure(job: Job, recorder: CompileRecorder) -> pace.Steps[Answer]:
+def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     """The first steps one by one, warm-up, then steps timed without a wait between them."""
     first = []
     for _ in range(FIRST_STEPS):
-        first.append((yield from pace.time_one(job.device)))
-    warmup = FIRST_STEPS + (yield from pace.settle(recorder, job.warmup - FIRST_STEPS))
+        first.append((yield from timing.time_one(job.device)))
+    warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS))
     gc.collect()  # what compiling left behind would be collected inside a timed step
     _forget_peaks(job.device)
     settled = len(recorder.compiled)
-    times = yield from pace.time_many(job.device, job.steps)
+    times = yield from timing.time_many(job.device, job.steps)
     memory = peaks(job.device)
     compiled = [*recorder.compiled]
     measured = Measured(
-        step_ns=pace.median_ns(times),
+        step_ns=timing.median_ns(times),
         step_all_ns=times,
-        spread_ns=pace.spread_ns(times),
+        spread_ns=timing.spread_ns(times),
         first_steps_ns=first,
         warmup_steps=warmup,
         compile_ns=total_ns(compiled),
         compiles=len(compiled),
         compiles_timed=len(compiled) - settled,
-        clock=pace.clock(job.device),
+        clock=timing.clock(job.device),
     )
     return Answer(measured=measured, memory=memory)
 
@@ -43,8 +43,8 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
     """Median ns of the recipe's inference, where it has one."""
     if feed.infer is None:
         return None
-    pace.drive(pace.settle(recorder, FIRST_STEPS), feed.infer)
-    return pace.median_ns(pace.drive(pace.time_many(job.device), feed.infer))
+    timing.drive(timing.settle(recorder, FIRST_STEPS), feed.infer)
+    return timing.median_ns(timing.drive(timing.time_many(job.device), feed.infer))
 
 
 def _forget_peaks(device: str) -> None:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from tracekit.trace.source import Source
+from tracekit.trace.reading.source import Source
 
 CHUNK_BYTES = 2 << 20  # what is decoded from it stays in the processor's cache: 16 MiB take 1.4 times as long
 EVENT_BYTES = 64 << 20  # a longer event is skipped, and counted as lost

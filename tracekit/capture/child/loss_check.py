@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
+from tracekit.capture.child.recipe import Feed
 from tracekit.capture.job import Answer, Job
-from tracekit.capture.recipe import Feed
 
 STEPS = 20
 

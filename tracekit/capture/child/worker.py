@@ -12,19 +12,19 @@ from pathlib import Path
 
 import msgspec
 
-from tracekit.capture import pace, recipe, script
-from tracekit.capture.check import check, draw_as_eager
-from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.child import recipe, script, timing
+from tracekit.capture.child.loss_check import check, draw_as_eager
+from tracekit.capture.child.measure import infer_ns, measure
+from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.traces import profile
+from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.environment import backends, devices, gather
 from tracekit.capture.job import Answer, Job
-from tracekit.capture.measure import infer_ns, measure
 from tracekit.capture.params import parse_all
-from tracekit.capture.recipe import Feed
-from tracekit.capture.traces import profile
 from tracekit.errors import TracekitError
-from tracekit.plain import plain
+from tracekit.sanitize import sanitize
 
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parents[1])
 _PR_SET_PDEATHSIG = 1
 _ERROR_WIDTH = 300
 
@@ -77,7 +77,7 @@ def _measure(job: Job, notes: list[str]) -> Answer:
         if job.script:
             return script.run(job, measure(job, recorder), recorder)
         feed = _feed(job, notes)
-        answer = pace.drive(measure(job, recorder), feed)
+        answer = timing.drive(measure(job, recorder), feed)
         assert answer.measured is not None
         infer = infer_ns(feed, job, recorder)
         return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))
@@ -87,7 +87,7 @@ def _profile(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
             return script.run(job, profile(job, recorder), recorder)
-        return pace.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
+        return timing.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
 
 
 def _check(job: Job, notes: list[str]) -> Answer:
@@ -113,11 +113,11 @@ def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
 
 def _one_line(error: BaseException) -> str:
     if isinstance(error, TracekitError):
-        return plain(str(error))
+        return sanitize(str(error))
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # "backend='inductor' raised:" – the next line says what happened.
     told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
-    return plain(f"{type(error).__name__}: {told}", _ERROR_WIDTH)
+    return sanitize(f"{type(error).__name__}: {told}", _ERROR_WIDTH)
 
 
 def _recipes_traceback(error: BaseException) -> str:

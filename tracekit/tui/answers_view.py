@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer
 from tracekit.draw.cells import cell, heading, is_number, readable
-from tracekit.plain import plain
 from tracekit.report import Report
+from tracekit.sanitize import sanitize
 
 ROWS = 500  # what a person may scroll through; exports have them all
 _MOST, _LEAST = 60, 18  # cells of text in a table; what is cut is told in full for the row under the cursor
@@ -74,7 +74,7 @@ def asked(found: Report) -> list[Asked]:
     for profile, answer in found.answers:
         by_name.setdefault(answer.analysis, []).append((profile.name, answer))
     return [
-        Asked(plain(name), plain(given[0][1].title), [_reply(variant, answer) for variant, answer in given])
+        Asked(sanitize(name), sanitize(given[0][1].title), [_reply(variant, answer) for variant, answer in given])
         for name, given in by_name.items()
     ]
 
@@ -83,9 +83,9 @@ def _reply(variant: str, answer: Answer) -> Reply:
     fields = readable(answer.table)
     shown = answer.table.slice(0, ROWS).to_pylist()
     return Reply(
-        plain(variant),
-        plain(answer.sentence),
-        [Column(heading(field), is_number(field), plain(_meaning(field))) for field in fields],
+        sanitize(variant),
+        sanitize(answer.sentence),
+        [Column(heading(field), is_number(field), sanitize(_meaning(field))) for field in fields],
         [[cell(row[field.name], field, None) for field in fields] for row in shown],
         answer.table.num_rows,
     )

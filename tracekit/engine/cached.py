@@ -9,9 +9,9 @@ import pyarrow as pa
 from tracekit.engine.attribution import Attribution, attribute
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.trace import Health, Trace
-from tracekit.trace.cache import version
 from tracekit.trace.columns import values
 from tracekit.trace.steps import StepTable
+from tracekit.trace.storing.cache import version
 
 _TIMES = ("issued", "returned", "until", "begin", "done")
 _FLAGS = ("host_known", "wall_known", "steady")

@@ -11,7 +11,7 @@ _UNSEEN = re.compile(
 )
 
 
-def plain(text: str, width: int | None = None) -> str:
+def sanitize(text: str, width: int | None = None) -> str:
     """`text` with all that obeys or hides spelled out (`\\x1b`), cut in the middle to `width` characters."""
     shown = text
     if not text.isprintable() or _UNSEEN.search(text):  # nearly no text is

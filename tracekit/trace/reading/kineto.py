@@ -13,7 +13,7 @@ import pyarrow as pa
 from tracekit.errors import EmptyTraceError, NotATraceError
 from tracekit.intervals import Ints
 from tracekit.trace.columns import values
-from tracekit.trace.convert import Converted, Watch, convert
+from tracekit.trace.reading.convert import Converted, Watch, convert
 from tracekit.trace.schema import EVENTS, TRACKS, category
 
 _ROWS = 1 << 18  # of one batch on disk: 22 MB

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from tracekit.analyses import Analysis, Answer
 from tracekit.profile import Profile
-from tracekit.trace.cache import version
+from tracekit.trace.storing.cache import version
 
-_CODE = ("analyses", "engine", "trace", "compare", "intervals", "plain", "profile", "run", "units")
+_CODE = ("analyses", "engine", "trace", "compare", "intervals", "sanitize", "profile", "run", "units")
 
 
 def recall(profile: Profile, asked: Analysis) -> Answer | None:

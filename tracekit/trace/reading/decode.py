@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.intervals import Ints
-from tracekit.trace import exact
 from tracekit.trace.columns import valid, values
+from tracekit.trace.reading import exact
 from tracekit.trace.schema import CODED, category
 
 Scalar = int | float | str | None
@@ -104,7 +104,7 @@ class Decoder:
         return self._columns(events, lengths, tail), rest
 
     def _mended(self, text: bytes) -> tuple[list[Event], list[bytes]]:
-        from tracekit.trace.mend import read_apart
+        from tracekit.trace.reading.mend import read_apart
 
         read = read_apart(text)
         self.lost += read.lost

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.compiler.compile_log import CompileRecorder
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]

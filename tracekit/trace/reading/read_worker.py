@@ -1,6 +1,6 @@
 """A second process: decompresses all of a file and converts every n-th chunk of it. Talks to nobody.
 
-    python -m tracekit.trace.helper FILE OUT FIRST EVERY PARENT
+    python -m tracekit.trace.reading.read_worker FILE OUT FIRST EVERY PARENT
 
 writes the batches to OUT.arrow and then, since nothing is left to do, their meaning to OUT.json.
 """
@@ -15,10 +15,10 @@ from pathlib import Path
 def main(file: str, out: str, first: str, every: str, parent: str) -> int:
     """Convert chunks FIRST, FIRST + EVERY, …; ends when its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from tracekit.trace.chunks import Chunks
-    from tracekit.trace.decode import Decoder
-    from tracekit.trace.shelf import Part, Shelf
-    from tracekit.trace.source import Source
+    from tracekit.trace.reading.batch_store import Part, Shelf
+    from tracekit.trace.reading.chunks import Chunks
+    from tracekit.trace.reading.decode import Decoder
+    from tracekit.trace.reading.source import Source
 
     gc.disable()
     shelf, decoder = Shelf(Path(f"{out}.arrow"), few=0), Decoder()

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture import pace, recipe
-from tracekit.capture.boundary import StepEnds
-from tracekit.capture.compile_log import CompileRecorder
+from tracekit.capture.child import recipe, timing
+from tracekit.capture.child.measure import FIRST_STEPS, peaks
+from tracekit.capture.child.script_variant import Twin
+from tracekit.capture.child.step_boundary import StepEnds
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Answer, Job
-from tracekit.capture.ledger import total_ns
-from tracekit.capture.measure import FIRST_STEPS, peaks
-from tracekit.capture.twin import Twin
 from tracekit.run import Measured
 
 _DRIVERS = ("lightning", "pytorch_lightning")
@@ -32,7 +32,7 @@ def is_script(path: str | Path) -> bool:
     return not any(_defines_setup(statement) for statement in body)
 
 
-def run(job: Job, steps: pace.Steps[Answer], recorder: CompileRecorder) -> Answer:
+def run(job: Job, steps: timing.Steps[Answer], recorder: CompileRecorder) -> Answer:
     """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it."""
     if job.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the script chooses its device: leave it this one
@@ -59,7 +59,7 @@ class _EnoughError(BaseException):
 class _Running:
     """The script under way: when each of its steps ended, and what had compiled by then."""
 
-    def __init__(self, job: Job, steps: pace.Steps[Answer], recorder: CompileRecorder) -> None:
+    def __init__(self, job: Job, steps: timing.Steps[Answer], recorder: CompileRecorder) -> None:
         self._job, self._steps, self._recorder = job, steps, recorder
         self._found: Answer | None = None
         self._stamps: list[tuple[int, int]] = []
@@ -96,10 +96,10 @@ class _Running:
                 error="no optimizer stepped, so there is no step to measure. Does it train, with these arguments?",
             )
         try:
-            self._steps.throw(pace.EndedError)
+            self._steps.throw(timing.EndedError)
         except StopIteration as end:
             self._found = end.value
-        except pace.EndedError:
+        except timing.EndedError:
             self._found = self._measured()
         assert self._found is not None
         return self._noted(replace(self._found, ended=taken))
@@ -134,9 +134,9 @@ class _Running:
         first = [ns for ns, _ in every[:FIRST_STEPS]]
         timed = [ns for ns, compiled in every[FIRST_STEPS:] if not compiled] or [every[-1][0]]
         measured = Measured(
-            step_ns=pace.median_ns(timed),
+            step_ns=timing.median_ns(timed),
             step_all_ns=timed,
-            spread_ns=pace.spread_ns(timed),
+            spread_ns=timing.spread_ns(timed),
             first_steps_ns=first,
             warmup_steps=len(every) - len(timed),
             compile_ns=total_ns([*self._recorder.compiled]),
@@ -159,7 +159,7 @@ class _Running:
 
     def _is_short(self, found: Answer) -> bool:
         if found.measured is not None:
-            return found.measured.steps < pace.LEAST_TIMED_STEPS
+            return found.measured.steps < timing.LEAST_TIMED_STEPS
         return found.profiled is None or found.profiled.steps < self._job.steps
 
 

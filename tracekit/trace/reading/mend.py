@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tracekit.trace.chunks import SEPARATOR
-from tracekit.trace.decode import NO_TIME, Args, Event, Length, Scalar
+from tracekit.trace.reading.chunks import SEPARATOR
+from tracekit.trace.reading.decode import NO_TIME, Args, Event, Length, Scalar
 
 _EVENT = msgspec.json.Decoder(Event)
 _LENGTH = msgspec.json.Decoder(Length)

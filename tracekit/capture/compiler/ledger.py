@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tracekit.capture.compile_log import CompileRecorder, LimitHit, Note, Span
+from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, Note, Span
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
 _ID = re.compile(r"(\d+)/(\d+)$")
@@ -15,7 +15,7 @@ _PLACE = re.compile(r"user code at (.+):(\d+)$", re.M)
 _REASON = re.compile(r"^(?:Graph Break )?Reason: (.*)", re.M | re.S)
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.M)
 _CALLS_MODULE = re.compile(r"in _(wrapped_)?call_impl$", re.M)
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parents[1])
 _SMALL = 0.01  # phases below this share of the compilation are summed up as "other"
 
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tracekit.capture.job import Stage
-from tracekit.plain import plain
 from tracekit.run import Run, Variant, divergence
+from tracekit.sanitize import sanitize
 from tracekit.units import duration
 
 _TOLERANCE = 1e-4  # of the loss: other orders of summation stay well below it
@@ -22,7 +22,7 @@ _DOING: dict[Stage, str] = {
 def on_stderr(line: str) -> None:
     """One line, harmless to the terminal, whoever chose the names in it. stdout is for data."""
     with suppress(OSError):  # nobody listens any more: the capture goes on all the same
-        print(plain(line), file=sys.stderr, flush=True)
+        print(sanitize(line), file=sys.stderr, flush=True)
 
 
 def beginning(run: Run) -> str:

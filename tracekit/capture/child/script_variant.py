@@ -4,8 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tracekit.capture.boundary import StepEnds
-from tracekit.capture.recipe import compile_arguments
+from tracekit.capture.child.recipe import compile_arguments
+from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.run import Requested
 
 

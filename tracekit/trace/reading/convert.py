@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tracekit.trace.chunks import Chunks, NoEventsError
-from tracekit.trace.decode import Decoder
-from tracekit.trace.shelf import FEW, Part, Shelf
-from tracekit.trace.source import Source
+from tracekit.trace.reading.batch_store import FEW, Part, Shelf
+from tracekit.trace.reading.chunks import Chunks, NoEventsError
+from tracekit.trace.reading.decode import Decoder
+from tracekit.trace.reading.source import Source
 
 WORTH_BYTES = 256 << 20  # bytes of JSON still to come for which starting another process pays
 _KEPT = 16 << 20  # bytes of what follows the events that are kept
@@ -176,7 +176,13 @@ class _Helpers:
         paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
         return subprocess.Popen(
             [
-                *(sys.executable, "-m", "tracekit.trace.helper", str(self._path.absolute()), f"{self._folder}/{place}"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "tracekit.trace.reading.read_worker",
+                    str(self._path.absolute()),
+                    f"{self._folder}/{place}",
+                ),
                 *(str((self._first or 0) + place), str(self._every), str(os.getpid())),
             ],
             env={**os.environ, "PYTHONPATH": paths},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.trace.decode import Decoder
+from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.schema import CODED
 
 FEW = 32  # batches kept in memory: 64 MiB of trace

@@ -1,0 +1,1 @@
+"""What runs in the child process: one pass of one variant."""

@@ -1,0 +1,1 @@
+"""Bytes of any Kineto file, streamed into batches of Arrow columns."""

@@ -1,0 +1,1 @@
+"""What was read once, on disk, and the folders in which unfinished work lies."""

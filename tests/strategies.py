@@ -38,6 +38,7 @@ OPERATORS = [
     "entire_frame_compile",
     "compile_inner (dynamo_timed)",
     "CachingAutotuner.benchmark_all_configs",
+    "CachingAutotuner.coordinate_descent_tuning",
     "nccl:all_reduce",
 ]
 ANNOTATIONS = [
@@ -47,6 +48,8 @@ ANNOTATIONS = [
     "backward._backward_impl (dynamo_timed)",
     "entire_backward_compile",
     "CUDAGraphNode.record",
+    "CUDAGraphTreeManager.record_function",
+    "CUDAGraphTreeManager.record_function (2)",  # is none
     "## Call CompiledFxGraph def ##",
     "TorchDynamo Cache Lookup",
     "autograd::engine::evaluate_function: annotated",
@@ -56,6 +59,11 @@ FRAMES = [
     "torch/nn/modules/module.py(1): _call_impl",
     "<built-in method run_backward of torch._C._EngineBase object at 0x7f>",
     "/tmp/torchinductor_me/ab/cabc.py(30): call",
+    "/tmp/pass/inductor/7r/c7r2lb574illqeptjflwv2zdklurlcr3z.py(107): call",
+    "w7/cw7vj52l34hrj32sjriah5qg.py(2): call",
+    "w8/cw8vj52l34hrj32sjriah5qg.py(2): call",  # these are not as Inductor names its files
+    "w7/cw6vj52l34hrj32sjriah5qg.py(2): call",
+    "ab/cabc.py(30): call",
     "<built-in method mm of type object at 0x7f>",
     "TorchDynamo Cache Lookup",
     "dynamo",
@@ -116,6 +124,13 @@ KERNELS = [
     "rcclKernel",
     "oneccl_reduce",
     "my_nccl",
+    "mscclpp_kernel",
+    "void deep_ep::intranode::dispatch<8>",
+    "NVSHMEM_barrier",
+    "void vllm::cross_device_reduce_2stage<half>",
+    "multimem_all_gather",
+    "deep::internode",  # holds it
+    "multimem_all",
     "Memcpy",
 ]
 OVERHEAD = [

@@ -222,6 +222,38 @@ KNOWN = [
         device="cpu",
     ),
     Known(
+        "§4.7 generated code is known by how its file is named, wherever the cache folder is",
+        [
+            step(0, 0, 100),
+            frame("/tmp/pass/inductor/7r/c7r2lb574illqeptjflwv2zdklurlcr3zvfyon4l7m6ip5jpjdgq.py(107): call", 10, 20),
+            frame("w7/cw7vj52l34hrj32sjriah5qg.py(2): call", 30, 40),
+            frame("w7/cw6vj52l34hrj32sjriah5qg.py(2): call", 50, 60),  # of another folder
+            frame("w7/cw7vj52l34hrj32.py(2): call", 70, 80),  # too short
+        ],
+        [(0, 0, 100_000, 0, 100_000, True)],
+        [{"cpu_compute": 20_000, "python": 80_000}],
+        [{"cpu_compute": 20_000, "python": 80_000}],
+        device="cpu",
+    ),
+    Known(
+        "§2 tuning by descent and recording a function are compiling",
+        [
+            step(0, 0, 10),
+            step(1, 10, 20),
+            step(2, 20, 30),
+            op("CachingAutotuner.coordinate_descent_tuning", 2, 6),
+            note("CUDAGraphTreeManager.record_function", 12, 16),
+        ],
+        [
+            (0, 0, 10_000, 0, 10_000, False),
+            (1, 10_000, 20_000, 10_000, 20_000, False),
+            (2, 20_000, 30_000, 20_000, 30_000, True),
+        ],
+        [{"compile": 4_000, "python": 6_000}, {"compile": 4_000, "python": 6_000}, {"python": 10_000}],
+        [{"compile": 4_000, "python": 6_000}, {"compile": 4_000, "python": 6_000}, {"python": 10_000}],
+        device="cpu",
+    ),
+    Known(
         "§5 the autograd thread while the main thread waits for it",
         [
             step(0, 0, 100),
@@ -280,6 +312,28 @@ KNOWN = [
         [(0, 0, 40_000, 0, 40_000, True)],
         [{"kernel_launch": 2_000, "gpu_compute": 8_000, "gpu_comm": 10_000, "gpu_copy": 10_000} | {"python": 10_000}],
         [{"kernel_launch": 2_000, "python": 38_000}],
+    ),
+    Known(
+        "§2 communication beyond NCCL, in any case",
+        [
+            step(0, 0, 100),
+            launch(0, 1, 1),
+            *(
+                kernel(k, k + 10, 1, name)
+                for k, name in (
+                    (1, "mscclpp_allreduce"),
+                    (11, "void deep_ep::internode::combine<4>"),
+                    (21, "NVSHMEM_barrier_all"),
+                    (31, "multimem_all_reduce_kernel"),
+                    (41, "two_shot_all_reduce_kernel"),
+                    (51, "void vllm::cross_device_reduce_2stage<half>"),
+                    (61, "my_mscclpp"),
+                )
+            ),
+        ],
+        [(0, 0, 100_000, 0, 100_000, True)],
+        [{"kernel_launch": 1_000, "gpu_comm": 60_000, "gpu_compute": 10_000, "python": 29_000}],
+        [{"kernel_launch": 1_000, "python": 99_000}],
     ),
     Known(
         "§6.1 submission latency, and 30 µs later a gap",

@@ -9,6 +9,8 @@ from pathlib import Path
 from tracekit import run as runs
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.trace import Trace
+from tracekit.trace.roles import INDUCTOR_FRAME, PYTHON
 
 SAMPLE = Path(__file__).parent.parent / "sample_traces" / "run.json"
 
@@ -69,3 +71,13 @@ def test_it_opens_without_torch():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout)["run"]["recipe"] == "gcn_cora"
+
+
+def test_generated_code_is_known_wherever_its_cache_folder_was():
+    run = runs.read(SAMPLE)
+    generated = 0
+    for variant in run.variants:
+        trace = Trace.load(run.trace_path(SAMPLE, variant, "detail"))
+        generated += int(((trace.roles.kind == PYTHON) & trace.roles.named(INDUCTOR_FRAME)).sum())
+        assert all("torchinductor" not in name for name in trace.names)
+    assert generated == 45

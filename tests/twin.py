@@ -76,9 +76,18 @@ COMPILE_NAMES = {
     "entire_frame_compile",
     "entire_backward_compile",
     "CachingAutotuner.benchmark_all_configs",
+    "CachingAutotuner.coordinate_descent_tuning",
     "CUDAGraphNode.record",
+    "CUDAGraphTreeManager.record_function",
     "cudagraphify.get_container",
 }
+COMMUNICATION_STARTS = ("nccl", "rccl", "oneccl", "mscclpp")
+COMMUNICATION_HOLDS = (
+    *("ep::internode", "ep::intranode", "nvshmem"),
+    *("multimem_all_reduce", "multimem_all_gather", "multimem_reduce_scatter"),
+    *("one_shot_all_reduce", "two_shot_all_reduce", "cross_device_reduce", "quickreduce"),
+)
+BASE32 = set("abcdefghijklmnopqrstuvwxyz234567")  # what Inductor names its files with
 LOADS_CODE = {"Lazy Function Loading", "Runtime Triggered Module Loading"}
 EVALUATE = "autograd::engine::evaluate_function"
 
@@ -207,7 +216,7 @@ def classify(raw: dict[str, Any]) -> Event | None:
         event.kind = "gpu"
         if cat != "kernel":
             event.bucket = "gpu_copy"
-        elif name.lower().startswith(("nccl", "rccl", "oneccl")):
+        elif communicates(name.lower()):
             event.bucket = "gpu_comm"
         else:
             event.bucket = "gpu_compute"
@@ -234,9 +243,24 @@ def classify(raw: dict[str, Any]) -> Event | None:
         event.compile = name in COMPILE_NAMES or name.endswith(" (dynamo_timed)")
     event.dataload = event.kind == "annotation" and name.startswith("enumerate(DataLoader)")
     event.compiled_code = name.startswith(("## Call CompiledFxGraph", "CompiledFunction")) or (
-        event.kind == "python" and "torchinductor" in name
+        event.kind == "python" and ("torchinductor" in name or is_generated(name))
     )
     return event
+
+
+def communicates(kernel: str) -> bool:
+    """Whether a kernel talks to other GPUs, as its name in lower case has it (§2)."""
+    return kernel.startswith(COMMUNICATION_STARTS) or any(part in kernel for part in COMMUNICATION_HOLDS)
+
+
+def is_generated(frame: str) -> bool:
+    """Whether a frame's file is named as Inductor names what it generates (§4.7)."""
+    for end in (found.start() for found in re.finditer(r"\.py\(", frame)):
+        folders = re.split(r"[/\\]", frame[:end])
+        folder, stem = folders[-2:] if len(folders) > 1 else ("", "")
+        if len(folder) == 2 and stem[:3] == f"c{folder}" and len(stem) >= 23 and set(stem) <= BASE32:
+            return True
+    return False
 
 
 # ------------------------------------------------------------------------------------------- §3 threads

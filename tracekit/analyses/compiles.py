@@ -41,7 +41,9 @@ _SPECIAL: dict[str, Kind] = {
     "entire_backward_compile": "backward",
     "backward._backward_impl (dynamo_timed)": "backward",
     "CachingAutotuner.benchmark_all_configs": "autotune",
+    "CachingAutotuner.coordinate_descent_tuning": "autotune",
     "CUDAGraphNode.record": "cudagraph",
+    "CUDAGraphTreeManager.record_function": "cudagraph",
     "cudagraphify.get_container": "cudagraph",
 }
 

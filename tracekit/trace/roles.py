@@ -58,16 +58,27 @@ ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).
 STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no steps, and fits no column
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
 COMPILE = re.compile(
-    r"dynamo|entire_frame_compile|entire_backward_compile|CachingAutotuner\.benchmark_all_configs"
-    r"|CUDAGraphNode\.record|cudagraphify\.get_container|.* \(dynamo_timed\)",
+    r"dynamo|entire_frame_compile|entire_backward_compile"
+    r"|CachingAutotuner\.(?:benchmark_all_configs|coordinate_descent_tuning)"
+    r"|CUDAGraphNode\.record|CUDAGraphTreeManager\.record_function|cudagraphify\.get_container"
+    r"|.* \(dynamo_timed\)",
     re.DOTALL,
 )
 GUARDS = re.compile(r"TorchDynamo Cache Lookup")
 COMPILED_CODE = re.compile(r"(?:## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
-INDUCTOR_FRAME = re.compile(r".*torchinductor.*", re.DOTALL)
+# Generated code lies in a folder named by two characters of its own name, wherever the cache folder is.
+INDUCTOR_FRAME = re.compile(
+    r".*torchinductor.*|(?:.*[/\\])?(?P<two>[a-z2-7]{2})[/\\]c(?P=two)[a-z2-7]{20,}\.py\(.*", re.DOTALL
+)
 BACKWARD_FRAME = re.compile(r"<built-in method run_backward.*", re.DOTALL)
 BACKWARD_NODE = re.compile(r"autograd::engine::evaluate_function.*", re.DOTALL)
-COMMUNICATION = re.compile(r"(?:nccl|rccl|oneccl).*", re.DOTALL | re.IGNORECASE)
+COMMUNICATION = re.compile(
+    r"(?:nccl|rccl|oneccl|mscclpp).*"
+    r"|.*(?:ep::internode|ep::intranode"  # DeepEP
+    r"|nvshmem|multimem_all_reduce|multimem_all_gather|multimem_reduce_scatter"
+    r"|one_shot_all_reduce|two_shot_all_reduce|cross_device_reduce|quickreduce).*",
+    re.DOTALL | re.IGNORECASE,
+)
 MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loading")
 
 

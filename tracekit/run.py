@@ -30,6 +30,7 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
     frame: int | None = None
     attempt: int | None = None
     kind: Literal["first", "recompile", "backward", "cudagraph", "autotune"]
+    span: str = ""  # what the compiler calls it: of a "cudagraph" whether it recorded one, or prepared to
     reason: str | None = None  # every cache entry's first failing guard, as Dynamo words it
     guard: str | None = None  # the failing guard alone
     code: str | None = None  # "file.py:12 forward": the user's function

@@ -82,8 +82,8 @@ _OPERATORS = (
 _NAMES = (
     (
         "communication",
-        r"^(void )?(nccl|rccl|oneccl|mscclpp)|ep::(internode|intranode)|nvshmem|multimem_(all_|reduce_)|(one|two)_shot_all_reduce"
-        r"|cross_device_reduce|quickreduce|allreduce_fusion",
+        r"^(void )?(nccl|rccl|oneccl|mscclpp)|ep::(internode|intranode)|nvshmem|multimem_(all_|reduce_)"
+        r"|(one|two)_shot_all_reduce|cross_device_reduce|quickreduce|allreduce_fusion",
     ),
     ("copy", r"^[Mm]em(cpy|set)\b|^__amd_rocclr_(copy|fill)"),
     (
@@ -111,8 +111,9 @@ _NAMES = (
     ),
     (
         "matmul",
-        r"(?<!fb)gemm|gemv|^Cijk_|nvjet|cublasLt|splitKreduce|wgmma|matmul|xmma|^bmm_|^(void )?dot_kernel|^(void )?reduce_1Block_kernel"
-        r"|(^|_)mm_kernel|wvSplitK|epilogue::impl::globalKernel|cutlass::(Kernel|device_kernel)|trmm|syrk|trsm|[mM]arlin|fused_moe",
+        r"(?<!fb)gemm|gemv|^Cijk_|nvjet|cublasLt|splitKreduce|wgmma|matmul|xmma|^bmm_|^(void )?dot_kernel"
+        r"|^(void )?reduce_1Block_kernel|(^|_)mm_kernel|wvSplitK|epilogue::impl::globalKernel"
+        r"|cutlass::(Kernel|device_kernel)|trmm|syrk|trsm|[mM]arlin|fused_moe",
     ),
     ("scatter/gather", r"segment_(csr|coo)|gather_(csr|coo)"),
     ("sparse", r"spmm|spmv|spgemm|sddmm|cusparse|csrmm|csrmv|csr2|csr_|_csr|coo_|coalesce|rocsparse"),
@@ -156,7 +157,7 @@ UNKNOWN = "other"
 
 @lru_cache(maxsize=1 << 16)
 def kernel_class(name: str, operator: str | None = None) -> str:
-    """The kind of work: by the operator that launched the kernel, else by the kernel's name; `other` if neither tells."""
+    """The kind of work: by the operator that launched the kernel, else by its name; `other` if neither tells."""
     if operator is not None:
         label = next((label for label, pattern in _BY_OPERATOR if pattern.fullmatch(operator)), None)
         if label is not None:

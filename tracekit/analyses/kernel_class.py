@@ -82,8 +82,8 @@ _OPERATORS = (
 _NAMES = (
     (
         "communication",
-        r"^(void )?(nccl|rccl|oneccl|mscclpp)|ep::(internode|intranode)|nvshmem|multimem_(all_|reduce_)|(one|two)_shot_all_reduce"
-        r"|cross_device_reduce|quickreduce|allreduce_fusion",
+        r"^(void )?(nccl|rccl|oneccl|mscclpp)|ep::(internode|intranode)|nvshmem|multimem_(all_|reduce_)"
+        r"|(one|two)_shot_all_reduce|cross_device_reduce|quickreduce|allreduce_fusion",
     ),
     ("copy", r"^[Mm]em(cpy|set)\b|^__amd_rocclr_(copy|fill)"),
     (
@@ -102,7 +102,8 @@ _NAMES = (
     (
         "convolution",
         r"(^|[^a-z])[Cc]onv(?!ert)|[a-z]Conv(?!ert)|convol|[sh]cudnn|winograd|dgrad|wgrad|fprop|igemm_(fwd|bwd|wrw)|bwd_(weight|data)|im2col"
-        r"|col2im|implicit_gemm|gcgemm|cask_cudnn|[nN](chw|hwc)(To|2)[nN](chw|hwc)|scalePackedTensor|depthwise|^SubTensorOpWith|^batched_transpose_",
+        r"|col2im|implicit_gemm"
+        r"|gcgemm|cask_cudnn|[nN](chw|hwc)(To|2)[nN](chw|hwc)|scalePackedTensor|depthwise|^SubTensorOpWith|^batched_transpose_",
     ),
     (
         "normalisation",
@@ -111,7 +112,8 @@ _NAMES = (
     ),
     (
         "matmul",
-        r"(?<!fb)gemm|gemv|^Cijk_|nvjet|cublasLt|splitKreduce|wgmma|matmul|xmma|^bmm_|^(void )?dot_kernel|^(void )?reduce_1Block_kernel"
+        r"(?<!fb)gemm|gemv|^Cijk_|nvjet|cublasLt|splitKreduce|wgmma|matmul|xmma"
+        r"|^bmm_|^(void )?dot_kernel|^(void )?reduce_1Block_kernel"
         r"|(^|_)mm_kernel|wvSplitK|epilogue::impl::globalKernel|cutlass::(Kernel|device_kernel)|trmm|syrk|trsm|[mM]arlin|fused_moe",
     ),
     ("scatter/gather", r"segment_(csr|coo)|gather_(csr|coo)"),
@@ -156,7 +158,7 @@ UNKNOWN = "other"
 
 @lru_cache(maxsize=1 << 16)
 def kernel_class(name: str, operator: str | None = None) -> str:
-    """The kind of work: by the operator that launched the kernel, else by the kernel's name; `other` if neither tells."""
+    """The kind of work, by the launching operator or else by the kernel's name; `other` where neither tells."""
     if operator is not None:
         label = next((label for label, pattern in _BY_OPERATOR if pattern.fullmatch(operator)), None)
         if label is not None:

@@ -102,7 +102,8 @@ _NAMES = (
     (
         "convolution",
         r"(^|[^a-z])[Cc]onv(?!ert)|[a-z]Conv(?!ert)|convol|[sh]cudnn|winograd|dgrad|wgrad|fprop|igemm_(fwd|bwd|wrw)|bwd_(weight|data)|im2col"
-        r"|col2im|implicit_gemm|gcgemm|cask_cudnn|[nN](chw|hwc)(To|2)[nN](chw|hwc)|scalePackedTensor|depthwise|^SubTensorOpWith|^batched_transpose_",
+        r"|col2im|implicit_gemm"
+        r"|gcgemm|cask_cudnn|[nN](chw|hwc)(To|2)[nN](chw|hwc)|scalePackedTensor|depthwise|^SubTensorOpWith|^batched_transpose_",
     ),
     (
         "normalisation",
@@ -111,9 +112,9 @@ _NAMES = (
     ),
     (
         "matmul",
-        r"(?<!fb)gemm|gemv|^Cijk_|nvjet|cublasLt|splitKreduce|wgmma|matmul|xmma|^bmm_|^(void )?dot_kernel"
-        r"|^(void )?reduce_1Block_kernel|(^|_)mm_kernel|wvSplitK|epilogue::impl::globalKernel"
-        r"|cutlass::(Kernel|device_kernel)|trmm|syrk|trsm|[mM]arlin|fused_moe",
+        r"(?<!fb)gemm|gemv|^Cijk_|nvjet|cublasLt|splitKreduce|wgmma|matmul|xmma"
+        r"|^bmm_|^(void )?dot_kernel|^(void )?reduce_1Block_kernel"
+        r"|(^|_)mm_kernel|wvSplitK|epilogue::impl::globalKernel|cutlass::(Kernel|device_kernel)|trmm|syrk|trsm|[mM]arlin|fused_moe",
     ),
     ("scatter/gather", r"segment_(csr|coo)|gather_(csr|coo)"),
     ("sparse", r"spmm|spmv|spgemm|sddmm|cusparse|csrmm|csrmv|csr2|csr_|_csr|coo_|coalesce|rocsparse"),
@@ -157,7 +158,7 @@ UNKNOWN = "other"
 
 @lru_cache(maxsize=1 << 16)
 def kernel_class(name: str, operator: str | None = None) -> str:
-    """The kind of work: by the operator that launched the kernel, else by its name; `other` if neither tells."""
+    """The kind of work, by the launching operator or else by the kernel's name; `other` where neither tells."""
     if operator is not None:
         label = next((label for label, pattern in _BY_OPERATOR if pattern.fullmatch(operator)), None)
         if label is not None:

@@ -11,7 +11,7 @@ from small import event, kernel, launch, op, step, training, write
 from tracekit.analyses import Answer, analysis, answers, unregister
 from tracekit.analyses.compiles import kind_of
 from tracekit.analyses.fallbacks import answer as fallbacks
-from tracekit.analyses.kernels import kernel_class
+from tracekit.analyses.kernel_class import kernel_class
 from tracekit.draw import text
 from tracekit.draw.json import render
 from tracekit.export import parquet
@@ -144,7 +144,7 @@ def test_kinds():
     assert kind_of("dynamo", "!ca/3/1") == "recompile"
     assert kind_of("entire_backward_compile", "0/1") == "backward"
     assert [kernel_class(name) for name in ("ncclDevKernel", "triton_poi_fused", "Memcpy HtoD", "odd")] == [
-        *("communication", "triton", "copy", "other"),
+        *("communication", "elementwise", "copy", "other"),
     ]
 
 

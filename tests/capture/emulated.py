@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -69,7 +70,7 @@ def main(path):
     from tracekit.capture.child.worker import perform
     from tracekit.capture.job import Job
 
-    job = msgspec.json.decode(open(path, "rb").read(), type=Job)
+    job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
     with gpu():
         answer = perform(job)
     print(json.dumps({"answer": msgspec.to_builtins(answer), "calls": CALLS}))

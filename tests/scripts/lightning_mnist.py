@@ -53,6 +53,7 @@ def main():
     trainer = L.Trainer(
         max_epochs=args.epochs,
         accelerator="cpu",
+        callbacks=[Report()],
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,

@@ -31,7 +31,9 @@ class Sampler(BaseSampler):
             node = torch.cat([node, frontier[~torch.isin(frontier, node)]])
         edge, local = torch.cat(edges), torch.full((self.num_nodes,), -1)
         local[node] = torch.arange(node.numel())
-        return SamplerOutput(node, local[self.row[edge]], local[self.col[edge]], edge, None)
+        made = SamplerOutput(node, local[self.row[edge]], local[self.col[edge]], edge, None)
+        made.metadata = (index.input_id, index.time)
+        return made
 
     def sample_from_edges(self, *_):
         raise NotImplementedError

@@ -32,7 +32,7 @@ class Net(nn.Module):
 model = Net()
 if args.compile:
     model = torch.compile(model, backend=args.backend)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 begin = 0
 if args.checkpoint.exists():
     state = torch.load(args.checkpoint)

@@ -6,31 +6,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # What adds up: on a GPU atomics change the order from run to run; another kernel changes it anywhere.
-_SUMS = frozenset(
-    [
-        "sum",
-        "mean",
-        "mm",
-        "addmm",
-        "bmm",
-        "baddbmm",
-        "scatter_add",
-        "scatter_add_",
-        "scatter_reduce",
-        "scatter_reduce_",
-        "index_add",
-        "index_add_",
-        "index_put",
-        "index_put_",
-        "_index_put_impl_",
-        "embedding_dense_backward",
-        "index_select_backward",
-    ]
-)
+_SUMS = {"sum", "mean", "mm", "addmm", "bmm", "baddbmm", "embedding_dense_backward", "index_select_backward"}
+_SCATTERS = {"scatter_add", "scatter_reduce", "index_add", "index_put", "_index_put_impl"}
 _HALF = (torch.bfloat16, torch.float16)
 
 
-class RoundedDifferently(TorchDispatchMode):
+class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
     """While entered, every sum is off by about half an ulp, drawn anew; in half precision every result is.
 
     In half precision, since a fused kernel rounds once where one after the other rounds every time. The training's
@@ -60,7 +41,7 @@ class RoundedDifferently(TorchDispatchMode):
 def _rounds(func: Any, made: torch.Tensor) -> bool:
     if not made.is_floating_point() or made.layout != torch.strided or made.device.type == "meta":
         return False
-    if func.overloadpacket.__name__ in _SUMS:
+    if func.overloadpacket.__name__.removesuffix("_") in _SUMS | _SCATTERS:
         return True
     # What shares memory with an argument was rounded when that was made.
     return made.dtype in _HALF and all(each.alias_info is None for each in func._schema.returns)

@@ -31,6 +31,7 @@ class Trace:
     lost: int = 0  # events that could not be read
     mended: int = 0  # events read although their JSON is broken
     cut_short: str | None = None  # why the file ends before its events do
+    in_order: bool = True  # whether a file that was cut held its events in order of time, as the table always does
     damage: str | None = None  # what is wrong with the archive it is packed in
     header_lost: bool = False  # the keys before the events were too long to keep
     entry: Entry | None = None  # where the cache keeps it and what is worked out from it

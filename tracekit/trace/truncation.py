@@ -27,8 +27,8 @@ def first_loss(trace: "Trace") -> int | None:
     if not trace.cut_short or not len(trace.ts_ns):
         return None
     starts = trace.ts_ns
-    if not np.all(starts[1:] >= starts[:-1]):
-        return int(starts.min())
+    if not trace.in_order:
+        return int(starts[0])
     gpu = np.flatnonzero(trace.roles.gpu)
     host = np.flatnonzero(trace.roles.kind == OPERATOR)
     mixed = len(gpu) and len(host) and host[-1] > gpu[0]

@@ -21,7 +21,7 @@ ARGS = {
 COLUMNS = ("ts_ns", "dur_ns", "cat", "name", "pid", "tid", *ARGS)
 
 
-def sanitize(path: Path) -> list[tuple[Any, ...]]:
+def plain(path: Path) -> list[tuple[Any, ...]]:
     """Every duration event, in the order of the file, as a tuple of COLUMNS."""
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import answers
-from tracekit.engine.attribution import SEGMENTS
+from tracekit.engine.segments import SEGMENTS
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.profile import Profile
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column

@@ -77,14 +77,15 @@ class ColumnFile:
         """The table, mapped."""
         self._file.close()
         labelled = [field.name for field in self._schema if pa.types.is_dictionary(field.type)]
-        beside = pa.table({name: [each] for name, each in zip(labelled, dictionaries, strict=True)})
+        lists = [pa.ListArray.from_arrays(pa.array([0, len(each)], pa.int32()), each) for each in dictionaries]
+        beside = pa.table(dict(zip(labelled, lists, strict=True)))
         with pa.ipc.new_file(str(labels_of(self._path)), beside.schema) as writer:
             writer.write_table(beside)
         return mapped(self._path, self._schema, self._rows)
 
     def _put(self, at: int, values: NDArray[Any]) -> None:
         rest = memoryview(np.ascontiguousarray(values).view(np.uint8).data)
-        while len(rest):
+        while rest:
             done = os.pwrite(self._file.fileno(), rest, at)
             rest, at = rest[done:], at + done
 

@@ -573,6 +573,8 @@ def test_blocks_of_real_trace(name: str, size: int) -> None:
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize("name", [name for name in trace_names() if trace_path(name).stat().st_size < 30_000] or ["any"])
+@pytest.mark.parametrize(
+    "name", [name for name in trace_names() if trace_path(name).stat().st_size < 30_000] or ["any"]
+)
 def test_one_event_a_block(name: str) -> None:
     assert_same_moments(trace_path(name), 1)

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import answers
-from tracekit.engine.segments import SEGMENTS
 from tracekit.engine.buckets import HOST, WALL
+from tracekit.engine.segments import SEGMENTS
 from tracekit.profile import Profile
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column
 
@@ -42,10 +42,10 @@ def _of(profile: Profile) -> Iterator[tuple[str, pa.Table]]:
     yield "attribution", _attribution(profile)
     yield "segments", profile.cost.segments.cast(SEGMENTS)
     for answer in answers(profile):
-        if answer.rows is None or answer.rows is answer.table:
+        if answer.rows is None:
             yield answer.analysis, answer.table
         else:
-            yield answer.analysis, answer.rows
+            yield answer.analysis, answer.rows.table()
             yield f"{answer.analysis}_summary", answer.table
 
 

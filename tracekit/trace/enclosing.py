@@ -2,13 +2,16 @@
 
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracekit.intervals import Ints, Rows, topmost
+from tracekit.trace.links import looked_up
 from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME
 from tracekit.trace.rows import Blocks, Wanted
+from tracekit.trace.storing.scratch import scratch
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -85,9 +88,30 @@ def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
     return found
 
 
-def operators(trace: "Trace", rows: Ints | Rows) -> Ints:
-    """The operator that made each call, −1 for none."""
-    return enclosing(trace, rows, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation)
+@dataclass(frozen=True)
+class Operators:
+    """Of every runtime call of the process the operator that made it."""
+
+    calls: Rows  # in ascending order
+    makers: Rows  # −1 for none
+
+    def of(self, rows: Ints | Rows) -> Ints:
+        """The operator of each of some calls; −1 for none."""
+        return looked_up(self.calls, self.makers, rows)
+
+
+def find_operators(trace: "Trace") -> Operators:
+    """Go through the trace once, and note around each call the innermost operator."""
+    most = trace.census.count(lambda roles: roles.runtime)
+    calls, makers = scratch(most, np.int32), scratch(most, np.int32)
+    filled = 0
+    for block in Blocks(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting):
+        part = trace.rows(slice(block.first, block.next))
+        asked = part.rows(part.roles.runtime & part.process)
+        end = filled + len(asked)
+        calls[filled:end], makers[filled:end] = asked, _around(trace, asked, block.rows)
+        filled = end
+    return Operators(calls[:filled], makers[:filled])
 
 
 def user_frames(trace: "Trace", rows: Ints) -> Ints:

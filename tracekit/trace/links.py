@@ -40,7 +40,7 @@ class Links:
 
     def launch(self, rows: Ints | Rows) -> Ints:
         """Of each GPU activity the call that submitted it, −1 where none is known."""
-        return _looked_up(self.activities, self.launches, rows)
+        return looked_up(self.activities, self.launches, rows)
 
     def is_blocking(self, rows: Ints | Rows) -> Bools:
         """Which calls are copies that blocked."""
@@ -49,7 +49,7 @@ class Links:
     def submitted(self, rows: Ints | Rows) -> tuple[Ints, Ints]:
         """Of each call the first-starting activity that it submitted, −1 for none, and how many they are."""
         calls, first, counts = self._by_call
-        return _looked_up(calls, first, rows), np.maximum(_looked_up(calls, counts, rows), 0)
+        return looked_up(calls, first, rows), np.maximum(looked_up(calls, counts, rows), 0)
 
     @cached_property
     def _by_call(self) -> tuple[Rows, Rows, Rows]:
@@ -145,7 +145,8 @@ def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_id
     return blocking
 
 
-def _looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:
+def looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:
+    """The value of each key, −1 where there is none; keys are in ascending order."""
     place = _place(keys, rows)
     return np.where(place >= 0, values[place], -1) if len(keys) else np.full(len(rows), -1, np.int64)
 

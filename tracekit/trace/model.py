@@ -11,6 +11,7 @@ import pyarrow as pa
 from tracekit.intervals import Ints, Rows
 from tracekit.trace.census import Census, take_census
 from tracekit.trace.columns import codes, held, labels, small, values
+from tracekit.trace.enclosing import Operators, find_operators
 from tracekit.trace.health import Health, examine
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import Watch
@@ -88,6 +89,12 @@ class Trace:
         return codes(self.events["name"])
 
     @cached_property
+    def name_texts(self) -> pa.Array:
+        """The same as Arrow has them."""
+        names = self.events["name"]
+        return names.chunk(0).dictionary if names.num_chunks else pa.array([], pa.string())
+
+    @cached_property
     def names(self) -> list[str]:
         """The distinct names."""
         return labels(self.events["name"])
@@ -124,6 +131,11 @@ class Trace:
     def links(self) -> Links:
         """Which runtime call submitted which GPU activity, inside which operator."""
         return link(self)
+
+    @cached_property
+    def operators(self) -> Operators:
+        """Which operator made which runtime call."""
+        return find_operators(self)
 
     @cached_property
     def steps(self) -> StepTable:

@@ -66,6 +66,14 @@ class Events:
         """Whether they are host events of the main thread's process."""
         return self.roles.host & self.trace.threads.process[self.track]
 
+    def among(self, rows: Ints) -> Bools:
+        """Which of them are these rows, which are in ascending order; of a slice."""
+        assert isinstance(self.which, slice)
+        found = np.zeros(self.which.stop - self.which.start, bool)
+        first, last = np.searchsorted(rows, (self.which.start, self.which.stop))
+        found[rows[first:last] - self.which.start] = True
+        return found
+
     def rows(self, mask: Bools) -> Ints:
         """The rows of those that are chosen."""
         chosen = np.flatnonzero(mask)

@@ -57,7 +57,7 @@ class Attribution:
     def stretches(self, size: int = SIZE) -> Iterator[Stretch]:
         """Both views, moment by moment, one stretch of the analysed window after the other: it is gone through anew."""
         if "host" not in self.cannot_answer:
-            yield from sweep(self.trace, "wall" not in self.cannot_answer, size)
+            yield from sweep(self.trace, with_wall="wall" not in self.cannot_answer, blame=True, size=size)
 
     @cached_property
     def segments(self) -> pa.Table:
@@ -107,7 +107,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
     wall = Totals(WALL, steps.begin, steps.done)
     stalls = Stalls(steps.begin, steps.done)
     if not no_host:
-        for stretch in sweep(trace, not no_wall, size):
+        for stretch in sweep(trace, with_wall=not no_wall, blame=False, size=size):
             host.add(stretch.host.states)
             if stretch.wall is not None:
                 wall.add(stretch.wall.states)

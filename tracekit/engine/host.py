@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import CODES, among
 from tracekit.engine.states import ENGINE, PYTHON, HostRules, ThreadStates, thread_states
 from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts, runs
-from tracekit.trace.roles import MODULE_LOAD, OVERHEAD
+from tracekit.trace.roles import MODULE_LOAD
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -47,7 +47,10 @@ class Threads:
 def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> Threads:
     """What the driving threads do in `[low, high)`, cut at `more` as well."""
     track = trace.track[rows]
-    main, *helpers = (thread_states(trace, rules, rows[track == own], low, high) for own in trace.threads.driving)
+    main, *helpers = (
+        thread_states(trace, rules, rows[track == own], (low, high), main=own == trace.threads.main)
+        for own in trace.threads.driving
+    )
     edges = cuts(
         main.states.edges,
         *(edges for helper in helpers for edges in (helper.states.edges, helper.work.edges)),
@@ -102,10 +105,8 @@ def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Boo
     return np.cumsum(change[:-1], dtype=np.int8).astype(bool)[1:-1]
 
 
-def overhead(trace: "Trace", rows: Ints, low: int, high: int) -> tuple[Union, Union]:
+def overhead(trace: "Trace", tool: Ints, low: int, high: int) -> tuple[Union, Union]:
     """The profiler's own work, and of that what is CUDA loading code. It stands on a row of its own."""
-    roles = trace.rows(rows).roles
-    tool = rows[roles.kind == OVERHEAD]
     loading = tool[trace.rows(tool).roles.named(MODULE_LOAD)]
     every, code = (Union.of(trace.ts_ns[each], trace.rows(each).end_ns).clip(low, high) for each in (tool, loading))
     return every, code

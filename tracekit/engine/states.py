@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
-from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, distinct, topmost
+from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, distinct, runs, topmost
 from tracekit.trace import roles as r
 from tracekit.trace.enclosing import nested
 
@@ -41,9 +41,10 @@ class HostRules:
     bits: NDArray[np.uint8]
     compute: int  # the bucket of operators and compiled code: the CPU computes there only if no GPU does
     names: int
+    blame: bool  # whether the event behind every moment is asked for, and not only that of syncs
 
     @staticmethod
-    def of(trace: "Trace") -> "HostRules":
+    def of(trace: "Trace", blame: bool) -> "HostRules":
         """The rules as this trace's categories and names have them: each line overrides those before it."""
         names, cats = max(len(trace.names), 1), len(trace.labels.kinds)
         label = np.arange(names * cats if len(trace.names) else 0)
@@ -63,7 +64,7 @@ class HostRules:
         bits[roles.annotation & roles.named(r.DATALOAD)] |= DATALOAD
         bits[roles.named(r.COMPILED_CODE) | ((roles.kind == r.PYTHON) & roles.named(r.INDUCTOR_FRAME))] |= COMPILED
         bits[(roles.kind != r.PYTHON) & (~roles.annotation | roles.compile_span)] |= WORK
-        return HostRules(state, bits, compute, names)
+        return HostRules(state, bits, compute, names, blame)
 
     def label(self, trace: "Trace", rows: Ints) -> Ints:
         """The number of each row's category and name."""
@@ -71,8 +72,12 @@ class HostRules:
         return found
 
 
-def thread_states(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int) -> ThreadStates:
-    """The states of one thread over `[low, high)`, given the rows that cover any of it, in order of their starts."""
+def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[int, int], *, main: bool) -> ThreadStates:
+    """The states of one thread in a window, given the rows that cover any of it, in order of their starts.
+
+    When it works is worked out for helpers alone.
+    """
+    low, high = window
     label = rules.label(trace, rows)
     bits = rules.bits[label]
     annotations = (bits & ANNOTATION) != 0
@@ -94,10 +99,12 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: 
     state = np.full(len(points), PYTHON, np.int8)
     state[known] = given[which[known]]
     _surround(state, known, rules, {bit: union.covers(points) for bit, union in around.items() if len(union.starts)})
-    work = rows[(bits & WORK) != 0]
-    return ThreadStates(
-        StepFunction(edges, state, PYTHON), StepFunction(edges, event, -1), _union(trace, work, low, high)
-    )
+    if not rules.blame:
+        event[state != SYNC] = -1
+        first = runs(state.astype(np.int64) << 32 | (event + 1))
+        edges, state, event = edges[first] if len(edges) else edges, state[first[:-1]], event[first[:-1]]
+    work = Union.of(starts[:0], ends[:0]) if main else _union(trace, rows[(bits & WORK) != 0], low, high)
+    return ThreadStates(StepFunction(edges, state, PYTHON), StepFunction(edges, event, -1), work)
 
 
 def _surround(state: NDArray[np.int8], known: Bools, rules: HostRules, around: dict[int, Bools]) -> None:

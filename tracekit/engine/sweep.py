@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.engine.host import HostView, Threads, driving, first_to_last, host_view, overhead
 from tracekit.engine.states import HostRules
 from tracekit.engine.wall import Gaps, WallView, activity, find_gaps, wall_view, without_gpu
 from tracekit.intervals import Bools, Ints, Union
-from tracekit.trace.roles import OVERHEAD, SET
+from tracekit.trace.roles import OVERHEAD, PYTHON, RUNTIME, SET
 from tracekit.trace.rows import Block, Blocks, Events
 
 if TYPE_CHECKING:
@@ -33,16 +34,16 @@ class Stretch:
     wall: WallView | None
 
 
-def sweep(trace: "Trace", with_wall: bool, size: int = SIZE) -> Iterator[Stretch]:
-    """The analysed window from its start to its end."""
-    return _Sweep(trace, with_wall, size).stretches()
+def sweep(trace: "Trace", *, with_wall: bool, blame: bool, size: int = SIZE) -> Iterator[Stretch]:
+    """The analysed window from its start to its end. Without `blame`, no event is named but syncs: that is faster."""
+    return _Sweep(trace, HostRules.of(trace, blame), with_wall, size).stretches()
 
 
 class _Sweep:
-    def __init__(self, trace: "Trace", with_wall: bool, size: int) -> None:
+    def __init__(self, trace: "Trace", rules: HostRules, with_wall: bool, size: int) -> None:
         self._trace, self._with_wall = trace, with_wall
         self._window = trace.steps.window
-        self._rules = HostRules.of(trace)
+        self._rules = rules
         self._gpu = trace.device == "gpu"
         self._driving = np.zeros(len(trace.tracks), bool)
         self._driving[list(trace.threads.driving)] = True
@@ -69,20 +70,23 @@ class _Sweep:
         return wanted
 
     def _stretch(self, block: Block, low: int, high: int) -> Stretch:
-        host = self._host(block, low, high)
+        kind = self._kinds(block)
+        host = self._host(block, kind, low, high)
         if not self._with_wall:
             return Stretch(host, None)
-        return Stretch(host, self._wall(block, host, low, high) if self._gpu else without_gpu(host))
+        if not self._gpu:
+            return Stretch(host, without_gpu(host))
+        return Stretch(host, self._wall(block.rows[kind <= SET], host, (low, high), block.next))
+
+    def _kinds(self, block: Block) -> NDArray[np.int8]:
+        return self._trace.labels.kinds[self._trace.category_codes[block.rows]]
 
     # ------------------------------------------------------------------ host
 
-    def _threads(self, block: Block, low: int, high: int, *more: Ints) -> Threads:
-        roles = self._trace.rows(block.rows).roles
-        return driving(self._trace, self._rules, block.rows[roles.host], low, high, *more)
-
-    def _host(self, block: Block, low: int, high: int) -> HostView:
-        tools = overhead(self._trace, block.rows, low, high)
-        threads = self._threads(block, low, high, *(union.edges for union in tools))
+    def _host(self, block: Block, kind: NDArray[np.int8], low: int, high: int) -> HostView:
+        tools = overhead(self._trace, block.rows[kind == OVERHEAD], low, high)
+        rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
+        threads = driving(self._trace, self._rules, rows, low, high, *(union.edges for union in tools))
         helped = self._helped_at_end(threads)
         after = helped and not threads.working[-1] and self._helper_comes_back(block, high)
         between = first_to_last(threads.idle, threads.working, self._helped, after)
@@ -106,7 +110,9 @@ class _Sweep:
     def _look_ahead(self, block: Block | None) -> tuple[int, bool]:
         end = self._window[1]
         while block is not None and block.high < end and (block := self._blocks.after(block)) is not None:
-            threads = self._threads(block, block.low, min(block.high, end))
+            kind = self._kinds(block)
+            rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
+            threads = driving(self._trace, self._rules, rows, block.low, min(block.high, end))
             busy, works = threads.first(~threads.idle), threads.first(threads.working & threads.idle)
             if works is not None and (busy is None or works < busy):
                 return works, True
@@ -116,12 +122,10 @@ class _Sweep:
 
     # ------------------------------------------------------------------ wall
 
-    def _wall(self, block: Block, host: HostView, low: int, high: int) -> WallView:
-        trace = self._trace
-        roles = trace.rows(block.rows).roles
-        rows = block.rows[roles.gpu]
-        gpu = activity(trace, rows, low, high)
-        gaps = self._gaps(gpu.busy.gaps(low, high), rows, host, high, block.next)
+    def _wall(self, rows: Ints, host: HostView, window: tuple[int, int], following: int) -> WallView:
+        low, high = window
+        gpu = activity(self._trace, rows, low, high)
+        gaps = self._gaps(gpu.busy.gaps(low, high), rows, host, high, following)
         self._gap = gaps.last() if len(gaps.start) and gaps.end[-1] > high else None
         return wall_view(gpu, gaps, host, low, high)
 

@@ -60,7 +60,16 @@ def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
     found = _Syncs(profile)
     summary = found.summary()
-    return Answer("syncs", "Syncs", _sentence(profile, summary), summary, EventRows(ROWS, found.rows))
+    sentence = _sentence(profile, summary) + _aside(profile.trace)
+    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, found.rows))
+
+
+def _aside(trace: Trace) -> str:
+    """What lies in the bucket of syncs, and is none of the training's."""
+    if not len(own := _of_the_capture(trace, _waiting(trace))):
+        return ""
+    waited = duration(int(trace.dur_ns[own].sum()))
+    return f" The capture's own wait at its last step's end ({waited}) is left out."
 
 
 class _Syncs:
@@ -69,7 +78,7 @@ class _Syncs:
     def __init__(self, profile: Profile) -> None:
         self._profile, self._trace = profile, profile.trace
         self._without_gpu = _no_gpu(self._trace)
-        self._calls = _readers(self._trace) if self._without_gpu else _waiting(self._trace)
+        self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
         self._frames = user_frames(self._trace, self._calls)
         self._stalls = _stalls(profile, self._calls)
         self._unknown = "wall" in profile.cost.cannot_answer or self._trace.device != "gpu"
@@ -145,6 +154,18 @@ def _waiting(trace: Trace) -> Ints:
     """The sync calls of the process."""
     found = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
     return np.concatenate([rows[is_sync(trace, rows)] for rows in found] or [np.zeros(0, np.int64)])
+
+
+def _of_the_training(trace: Trace) -> Ints:
+    calls = _waiting(trace)
+    return np.setdiff1d(calls, _of_the_capture(trace, calls), assume_unique=True)
+
+
+def _of_the_capture(trace: Trace, calls: Ints) -> Ints:
+    """Syncs that the capture itself made, so that its last step ends when its work is done."""
+    if not trace.census.any(lambda roles: roles.own_wait):
+        return calls[:0]
+    return calls[enclosing(trace, calls, lambda part: part.roles.own_wait) >= 0]
 
 
 def _readers(trace: Trace) -> Ints:

@@ -537,7 +537,7 @@ def assert_same_moments(path: Path, size: int) -> None:
         for row, following in pairwise(rows):
             assert row["start_ns"] + row["dur_ns"] == following["start_ns"]
             assert (row["bucket"], row["event"]) != (following["bucket"], following["event"])
-    low, high = trace.steps.window
+    low, _ = trace.steps.window
     if "wall" not in whole.cannot_answer and len(trace.steps) == 1 and low == int(trace.steps.begin[0]):
         spent = dict.fromkeys(twin.WALL, 0)
         for part in whole.segments_of("wall"):

@@ -6,13 +6,13 @@ import faulthandler
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from tracekit.capture.child import recipe, script, timing
+from tracekit.capture.child.failure import one_line, users_traceback
 from tracekit.capture.child.loss_check import check, draw_as_eager
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
@@ -22,11 +22,8 @@ from tracekit.capture.environment import backends, devices, gather
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
-from tracekit.sanitize import sanitize
 
-_OURS = str(Path(__file__).parents[1])
 _PR_SET_PDEATHSIG = 1
-_ERROR_WIDTH = 300
 
 
 def main(folder: str) -> None:
@@ -46,7 +43,7 @@ def perform(job: Job) -> Answer:
     try:
         answer = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
-        answer = Answer(outcome="failed", error=_one_line(error), traceback=_recipes_traceback(error))
+        answer = Answer(outcome="failed", error=one_line(error), traceback=users_traceback(error))
     return msgspec.structs.replace(answer, notes=notes)
 
 
@@ -75,7 +72,7 @@ def _inspect(job: Job, notes: list[str]) -> Answer:
 def _measure(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, measure(job, recorder), recorder)
+            return script.run(job, lambda: measure(job, recorder), recorder)
         feed = _feed(job, notes)
         answer = timing.drive(measure(job, recorder), feed)
         assert answer.measured is not None
@@ -86,7 +83,7 @@ def _measure(job: Job, notes: list[str]) -> Answer:
 def _profile(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, profile(job, recorder), recorder)
+            return script.run(job, lambda: profile(job, recorder), recorder)
         return timing.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
 
 
@@ -111,33 +108,9 @@ def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
     return feed
 
 
-def _one_line(error: BaseException) -> str:
-    if isinstance(error, TracekitError):
-        return sanitize(str(error))
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # "backend='inductor' raised:" – the next line says what happened.
-    told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
-    return sanitize(f"{type(error).__name__}: {told}", _ERROR_WIDTH)
-
-
-def _recipes_traceback(error: BaseException) -> str:
-    if isinstance(error, TracekitError):
-        return ""  # its sentence says all
-    told = traceback.TracebackException.from_exception(error)
-    frames = [frame for frame in told.stack if not frame.filename.startswith((_OURS, "<frozen"))]
-    told.stack = traceback.StackSummary.from_list(frames)
-    return "".join(told.format())
-
-
 def _die_with(parent: int) -> None:
     """A parent killed outright cannot stop us: ask the kernel to (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit("the capture that started this pass is gone")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
-    sys.stdout.flush()
-    os._exit(0)  # threads and workers that the recipe left running would keep us waiting

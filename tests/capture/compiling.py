@@ -113,7 +113,7 @@ USUAL = (
 
 def main(folder: Path, *names: str) -> None:
     """A line for each form."""
-    import torch._dynamo.backends.debugging  # noqa: F401 - what every fork would import for itself
+    import torch._dynamo.backends.debugging
     import torch._inductor
 
     torch.set_num_threads(1)

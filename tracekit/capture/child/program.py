@@ -43,7 +43,7 @@ def mark_line(path: str, line: int) -> None:
             return load(loader, fullname)
         return compile(marked(Path(file).read_bytes(), path, line), file, "exec", dont_inherit=True)
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
 
 
 def marked(source: bytes, path: str, line: int) -> ast.Module:

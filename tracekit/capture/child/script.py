@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracekit import step_marks
 from tracekit.capture.child import program, recipe, timing
 from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
-from tracekit.capture.child.failure import one_line, users_traceback
+from tracekit.capture.child.failure import failure
 from tracekit.capture.child.measure import FIRST_STEPS, peaks
 from tracekit.capture.child.micro_batches import MicroBatches
 from tracekit.capture.child.replaced import out_of_dynamos_sight
@@ -45,19 +45,19 @@ def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRe
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the script chooses its device: leave it this one
     recipe.seed_all(job.seed)
     running = _Running(job, begin, recorder)
-    failure: Answer | None = None
+    failed: Answer | None = None
     try:
         _run_program(job)
     except _EnoughError:
         pass
     except SystemExit as end:
         if error := running.left_by(end):
-            failure = Answer(outcome="failed", error=error)
+            failed = Answer(outcome="error", error=error)
     except Exception as error:
-        failure = Answer(outcome="failed", error=one_line(error), traceback=users_traceback(error))
+        failed = failure(error)
     finally:
         running.leave()
-    return running.answer(failure)
+    return running.answer(failed)
 
 
 def _run_program(job: Job) -> None:
@@ -113,16 +113,16 @@ class _Running:
         hint = ". Its own arguments go after --" if code == _USAGE and not self._job.arguments else ""
         return f"the script ended itself (exit code {code}) {when}{hint}"
 
-    def answer(self, failure: Answer | None) -> Answer:
+    def answer(self, failed: Answer | None) -> Answer:
         """What the pass found, or what can be said where the script came to its end before it did."""
         if self._found is not None:  # what it raised when it was stopped is not its failure
             return self._noted(self._found)
         if self._taken < 1:
-            return failure or Answer(outcome="failed", error=self._why_no_steps(), no_steps=True)
+            return failed or Answer(outcome="error", error=self._why_no_steps(), no_steps=True)
         found = self._noted(replace(self._end_early(), ended=self._taken))
-        if failure is None:
+        if failed is None:
             return found
-        return replace(found, outcome="failed", error=failure.error, traceback=failure.traceback)
+        return replace(found, outcome=failed.outcome, error=failed.error, traceback=failed.traceback)
 
     @property
     def _taken(self) -> int:

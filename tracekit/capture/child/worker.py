@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from tracekit.capture.child import recipe, script, timing
-from tracekit.capture.child.failure import one_line, users_traceback
+from tracekit.capture.child.failure import failure
 from tracekit.capture.child.loss_check import check, draw_as_eager
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
@@ -43,7 +43,7 @@ def perform(job: Job) -> Answer:
     try:
         answer = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
-        answer = Answer(outcome="failed", error=one_line(error), traceback=users_traceback(error))
+        answer = failure(error)
     return msgspec.structs.replace(answer, notes=notes)
 
 

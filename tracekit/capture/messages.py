@@ -36,6 +36,11 @@ def beginning(run: Run) -> str:
     return f"{run.recipe} on {run.device}: {', '.join(run.planned)}"
 
 
+def on_the_cpu(why: str) -> str:
+    """Why `--device auto` chose it."""
+    return f"No GPU: {why}. Training on the CPU."
+
+
 def doing(name: str, stage: Stage) -> str:
     """`compiled: taking traces …`."""
     return f"{name}: {_DOING[stage]} …"

@@ -41,6 +41,11 @@ class Comparison:
     wall: Difference | None
     host: Difference | None
 
+    @property
+    def views(self) -> dict[str, Difference | None]:
+        """Both, by name."""
+        return {"wall": self.wall, "host": self.host}
+
 
 def compare(profile: Profile, baseline: Profile) -> Comparison:
     """The mean over the counted steps of `profile` less that of `baseline`, bucket by bucket."""

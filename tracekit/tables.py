@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from tracekit.analyses import answers
 from tracekit.engine.attribution import SEGMENTS
-from tracekit.engine.buckets import HOST, WALL
 from tracekit.profile import Profile
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column
 
@@ -32,7 +31,7 @@ def tables(profiles: list[Profile]) -> dict[str, pa.Table]:
     parts: dict[str, list[pa.Table]] = {}
     for profile in profiles:
         for name, part in _of(profile):
-            parts.setdefault(name, []).append(_named(part, profile.name))
+            parts.setdefault(name, []).append(named(part, profile.name))
     return {name: pa.concat_tables(found).unify_dictionaries() for name, found in parts.items()}
 
 
@@ -49,7 +48,8 @@ def _of(profile: Profile) -> Iterator[tuple[str, pa.Table]]:
             yield f"{answer.analysis}_summary", answer.table
 
 
-def _named(part: pa.Table, variant: str) -> pa.Table:
+def named(part: pa.Table, variant: str) -> pa.Table:
+    """The table with the name of its variant before each row."""
     names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(part), np.int32)), [variant])
     return part.add_column(0, VARIANT, names)
 
@@ -58,20 +58,17 @@ def _attribution(profile: Profile) -> pa.Table:
     """Long form: one row per step, view and bucket."""
     cost, numbers = profile.cost, profile.trace.steps.number
     views = []
-    for view, keys, totals, known in (
-        ("wall", WALL, cost.wall, cost.wall_known),
-        ("host", HOST, cost.host, cost.host_known),
-    ):
-        width, length = len(keys), len(numbers) * len(keys)
+    for view in cost.views.values():
+        width, length = len(view.keys), len(numbers) * len(view.keys)
         views.append(
             pa.Table.from_arrays(
                 [
                     pa.array(np.repeat(np.array(numbers, np.int64), width)),
-                    pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), [view]),
+                    pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), [view.name]),
                     pa.DictionaryArray.from_arrays(
-                        pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(keys)
+                        pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(view.keys)
                     ),
-                    pa.array(totals.ravel(), mask=np.repeat(~known, width)),
+                    pa.array(view.totals.ravel(), mask=np.repeat(~view.known, width)),
                     pa.array(np.repeat(cost.steady, width)),
                 ],
                 schema=ATTRIBUTION,

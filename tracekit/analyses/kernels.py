@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, per_step, table
+from tracekit.analyses import Answer, Status, analysis, per_step, share_of_step, table
 from tracekit.analyses.kernel_class import kernel_class
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
@@ -15,7 +15,7 @@ from tracekit.units import count, duration, exact, percent
 
 SUMMARY = pa.schema(
     [
-        column("name", LABEL, "name as written"),
+        column("name", LABEL, "name as written", role="kernel"),
         column("class", LABEL, "what kind of work, told by the name: a guess"),
         column("per_step", pa.float64(), "how often, per counted step; null where none of it is tied to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
@@ -27,8 +27,8 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step that launched it; null for none"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step that launched it; null for none", role="identity"),
         column("name", LABEL, "name as written"),
         column("kind", LABEL, "kernel, memcpy or memset"),
         column("class", LABEL, "what kind of work, told by the name: a guess"),
@@ -37,9 +37,9 @@ ROWS = pa.schema(
         column("device", LABEL, "device it ran on"),
         column("stream", LABEL, "stream it ran on"),
         column("bytes", pa.int64(), "bytes moved", "B"),
-        column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown"),
+        column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown", role="plumbing"),
         column("latency_ns", pa.int64(), "from that call's start to the start on the GPU", "ns"),
-        column("operator", LABEL, "operator that made the call"),
+        column("operator", LABEL, "operator that made the call", role="name"),
     ]
 )
 _KIND = {KERNEL: "kernel", COPY: "memcpy", SET: "memset"}
@@ -50,7 +50,16 @@ def answer(profile: Profile) -> Answer:
     """One row per name; behind it one per activity."""
     rows, step = _rows(profile)
     summary = _summary(profile, rows, step)
-    return Answer("kernels", "Kernels and copies", _sentence(profile, summary), summary, rows)
+    status: Status = "answered" if len(rows) else "unanswered" if profile.trace.roles.launch.any() else "absent"
+    return Answer(
+        "kernels",
+        "Kernels and copies",
+        _sentence(profile, summary),
+        summary,
+        rows,
+        worth=share_of_step(profile, "gpu_compute", "gpu_comm", "gpu_copy"),
+        status=status,
+    )
 
 
 def _rows(profile: Profile) -> tuple[pa.Table, Ints]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, per_step, table
+from tracekit.analyses import Answer, Status, analysis, per_step, share_of_step, table
 from tracekit.engine.buckets import CODES
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
@@ -19,9 +19,9 @@ from tracekit.units import count, duration
 
 SUMMARY = pa.schema(
     [
-        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "your line, where the trace has Python stacks"),
+        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "your line, where the trace has Python stacks", role="place"),
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
@@ -30,11 +30,11 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
-        column("call", LABEL, "runtime call, without version suffix"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "the innermost Python frame of your own code; null without stacks"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+        column("call", LABEL, "runtime call, without version suffix", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "the innermost Python frame of your own code; null without stacks", role="place"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "host time inside the call", "ns"),
         column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
@@ -56,7 +56,12 @@ def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
     rows, step = _rows(profile)
     summary = _summary(profile, rows, step)
-    return Answer("syncs", "Syncs", _sentence(profile, summary), summary, rows)
+    without_gpu = profile.trace.device == "cpu" and not profile.trace.roles.runtime.any()
+    status: Status = (
+        "unanswered" if calls_untold(profile.trace) else "absent" if without_gpu and not len(rows) else "answered"
+    )
+    worth = share_of_step(profile, "sync_stall")
+    return Answer("syncs", "Syncs", _sentence(profile, summary), summary, rows, worth=worth, status=status)
 
 
 def _rows(profile: Profile) -> tuple[pa.Table, Ints]:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, HOST, KEYS, WALL
 from tracekit.engine.host import HostView, host_view
+from tracekit.engine.views import StepView
 from tracekit.engine.wall import WallView, wall_view
 from tracekit.intervals import Bools, Ints, StepFunction, Union, below, distinct, runs
 from tracekit.trace import Trace
@@ -77,27 +77,13 @@ class Attribution:
         ]
         return pa.concat_tables(parts or [SEGMENTS.empty_table()]).unify_dictionaries().combine_chunks()
 
-    def document(self) -> dict[str, Any]:
-        """What the machine-readable report says of the steps of one variant."""
-        steps = self.trace.steps
-        return {
-            "device": self.trace.device,
-            "health": [{"code": entry.code, "message": entry.message} for entry in self.trace.health],
-            "cannot_answer": dict(self.cannot_answer),
-            "steps": [
-                {
-                    "step": steps.number[k],
-                    "start_ns": int(steps.begin[k]),
-                    "wall_ns": int(self.wall_ns[k]),
-                    "host_start_ns": int(steps.issued[k]),
-                    "host_ns": int(self.host_ns[k]),
-                    "steady": bool(self.steady[k]),
-                    "wall": _named(WALL, self.wall[k]) if self.wall_known[k] else None,
-                    "host": _named(HOST, self.host[k]) if self.host_known[k] else None,
-                }
-                for k in range(len(steps))
-            ],
-        }
+    @property
+    def views(self) -> dict[str, StepView]:
+        """Both views, alike in shape."""
+        steps, why = self.trace.steps, self.cannot_answer.get
+        wall = StepView("wall", WALL, self.wall, self.wall_known, steps.begin, self.wall_ns, why("wall"))
+        host = StepView("host", HOST, self.host, self.host_known, steps.issued, self.host_ns, why("host"))
+        return {"wall": wall, "host": host}
 
 
 def attribute(trace: Trace) -> Attribution:
@@ -227,7 +213,3 @@ def _segments(view: str, states: StepFunction, events: StepFunction) -> pa.Table
         ],
         schema=SEGMENTS,
     )
-
-
-def _named(keys: tuple[str, ...], values: Ints) -> dict[str, int]:
-    return dict(zip(keys, values.tolist(), strict=True))

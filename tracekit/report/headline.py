@@ -3,7 +3,7 @@
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Profile
-from tracekit.report import Report
+from tracekit.report.model import Report
 from tracekit.run_facts import cold_cost_ns, pace_is_noise, pay_back_steps
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
@@ -13,14 +13,15 @@ _WORTH = 0.05  # of all that changed
 
 
 def headline(found: Report) -> list[str]:
-    """One sentence about the baseline alone, or one about each other variant against it."""
-    if not found.comparisons:
-        return [_alone(found.baseline)]
-    by_name = {profile.name: profile for profile in found.profiles}
-    return [
-        _against(by_name[entry.variant], found.baseline, entry.wall) + _cold(by_name[entry.variant], found.baseline)
-        for entry in found.comparisons
-    ]
+    """One sentence about each variant against its baseline; about a baseline where nothing is set against it."""
+    return [sentence for base, group in found.groups for sentence in _of_group(found, base, group)]
+
+
+def _of_group(found: Report, base: Profile, group: list[Profile]) -> list[str]:
+    entries = [(profile, entry) for profile in group if (entry := found.comparison(profile.name)) is not None]
+    if not entries:
+        return [_alone(base)]
+    return [_against(profile, base, entry.wall) + _cold(profile, base) for profile, entry in entries]
 
 
 def _alone(profile: Profile) -> str:

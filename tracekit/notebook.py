@@ -36,7 +36,7 @@ class Tables(Mapping[str, pa.Table]):
 
     @cached_property
     def _tables(self) -> dict[str, pa.Table]:
-        return every_table(self.report)
+        return {name: stream.table() for name, stream in every_table(self.report).items()}
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._tables:

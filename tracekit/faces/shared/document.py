@@ -18,7 +18,7 @@ from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Tab
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.section import Section
 from tracekit.run import Run
-from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps
+from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps, tolerance_of
 
 SCHEMA = "tracekit.report/1"
 
@@ -159,6 +159,8 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
         "loss_difference": off if off != float("inf") else None,
+        "loss_tolerance": tolerance_of(profile, baseline),
+        "loss_drift": variant.loss_drift,
         "losses": list(variant.losses),
         "metrics": dict(variant.metrics),
     }

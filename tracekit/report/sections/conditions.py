@@ -27,7 +27,9 @@ _NAMED = ("recipe", "data", "parameters", "captured", "torch")  # what one line 
 def conditions(report: Report) -> Contents | None:
     """A line for each run, and everything as a table, with the trace of each variant."""
     of_runs = {name: described(run) for name, run in report.subject.runs.items()}
-    rows = [{"run": name, "condition": key, "value": value} for name, found in of_runs.items() for key, value in found]
+    rows: list[dict[str, str | None]] = [
+        {"run": name, "condition": label, "value": value} for name, found in of_runs.items() for label, value in found
+    ]
     rows += [
         {"variant": each.name, "run": each.run_name or None, "condition": "trace", "value": spelled(each.trace.path)}
         for each in report.profiles

@@ -17,6 +17,7 @@ from tracekit.capture.child.loss_check import check, draw_as_eager
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.traces import profile
+from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.environment import backends, devices, gather
 from tracekit.capture.job import Answer, Job
@@ -40,6 +41,8 @@ def main(folder: str) -> None:
 def perform(job: Job) -> Answer:
     """Do the pass; whatever the recipe raises becomes the answer."""
     notes: list[str] = []
+    if job.stage in ("profile", "check"):  # they share what is compiled
+        provenance.ask()
     try:
         answer = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:

@@ -64,8 +64,8 @@ class _Gathering:
         fields = event.extra_fields
         caller = fields.caller
         if self._owner_of(caller.file_name) == USER:
-            key = (self._full(caller.file_name), caller.function_name)
-            at = self._callers.setdefault(key, len(self._callers))
+            function = (self._full(caller.file_name), caller.function_name)
+            at = self._callers.setdefault(function, len(self._callers))
             self._calls.append((event.start_time_ns, at, caller.line_number))
         callee = getattr(fields, "callsite", None)
         if callee is not None and fields.module is None:

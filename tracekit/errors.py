@@ -164,6 +164,26 @@ class NoScriptError(TracekitError):
         )
 
 
+class NoSuchLineError(TracekitError):
+    """A line to end steps at where no statement begins."""
+
+    def __init__(self, path: object, line: int) -> None:
+        super().__init__(
+            f"{_named(path)}:{line}: no statement begins there. Name the line of one that runs once in every step, "
+            "as in --step-at train.py:12"
+        )
+
+
+class NoStepsError(TracekitError):
+    """A script in which nothing tells where a step ends."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{_named(path)}: {why}, so there is no step to measure. Does it train, with these arguments? "
+            "Name the line at which a step ends, --step-at FILE:LINE, or call tracekit.step() there."
+        )
+
+
 class RecipeFailedError(TracekitError):
     """The recipe raised before anything was captured."""
 

@@ -77,7 +77,7 @@ def _inspect(job: Job, notes: list[str]) -> Answer:
 def _measure(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, measure(job, recorder), recorder)
+            return script.run(job, lambda: measure(job, recorder), recorder)
         feed = _feed(job, notes)
         answer = timing.drive(measure(job, recorder), feed)
         assert answer.measured is not None
@@ -88,7 +88,7 @@ def _measure(job: Job, notes: list[str]) -> Answer:
 def _profile(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, profile(job, recorder), recorder)
+            return script.run(job, lambda: profile(job, recorder), recorder)
         return timing.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
 
 
@@ -127,9 +127,3 @@ def _die_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit("the capture that started this pass is gone")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
-    sys.stdout.flush()
-    os._exit(0)  # threads and workers that the recipe left running would keep us waiting

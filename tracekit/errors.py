@@ -231,6 +231,16 @@ class NoSuchDeviceError(TracekitError):
         super().__init__(f"{device}: PyTorch sees no such device here. There are: {', '.join(known)}")
 
 
+class UnsupportedDeviceError(TracekitError):
+    """A device that PyTorch trains on, and that cannot be measured."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(
+            f"{device}: a capture measures CPUs and GPUs of NVIDIA and AMD alone. Capture with --device cpu; "
+            "what torch.profiler recorded elsewhere is still read: tracekit report trace.json"
+        )
+
+
 class NothingCapturedError(TracekitError):
     """Every variant failed, so there is no run to write."""
 

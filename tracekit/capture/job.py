@@ -43,6 +43,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     variants: dict[str, dict[str, Any]] = {}
     environment: dict[str, Any] = {}
     devices: list[str] = []
+    accelerator: str | None = None  # what PyTorch would train on, measurable or not
+    why_no_gpu: str | None = None
     backends: list[str] = []  # that torch.compile knows
     has_setup: bool = False
     ended: int | None = None  # the script came to its end after so many steps
@@ -59,4 +61,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     effective: Effective = Effective()
     # check
     losses: list[float | None] = []
+    loss_drift: float | None = None
     metrics: dict[str, float | None] = {}

@@ -224,7 +224,7 @@ def test_a_script_may_leave_its_folder(tmp_path):
     assert eager.traces.steady.startswith("run-")
     # Of its four steps three are the first: the pace rests on one, which has no spread.
     assert eager.measured.steps == 1
-    assert "a step;" in done.stderr
+    assert "a step, which is 1 step of Adam;" in done.stderr
     assert "rests on one step only" in next(
         warnings(SimpleNamespace(variant=eager), SimpleNamespace(name="eager", variant=eager))
     )

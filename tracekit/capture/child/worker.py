@@ -46,7 +46,7 @@ def perform(job: Job) -> Answer:
     try:
         answer = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
-        answer = Answer(outcome="failed", error=_one_line(error), traceback=_recipes_traceback(error))
+        answer = _failed(error)
     return msgspec.structs.replace(answer, notes=notes)
 
 
@@ -95,11 +95,22 @@ def _check(job: Job, notes: list[str]) -> Answer:
     return check(_feed(job, notes))
 
 
+def _audit(job: Job, notes: list[str]) -> Answer:
+    from tracekit.capture.audit.child import audit
+
+    return audit(job, notes, _failed)
+
+
+def _failed(error: BaseException) -> Answer:
+    return Answer(outcome="failed", error=_one_line(error), traceback=_recipes_traceback(error))
+
+
 _PASSES: dict[str, Callable[[Job, list[str]], Answer]] = {
     "inspect": _inspect,
     "measure": _measure,
     "profile": _profile,
     "check": _check,
+    "audit": _audit,
 }
 
 

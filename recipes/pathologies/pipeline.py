@@ -130,7 +130,8 @@ def generate(rows, at):
     Customers and articles go round in circles one apart in length: sizes that have been once do not come again.
     """
     draw = torch.Generator().manual_seed(at)
-    customers, articles = (rows - rows // 8 + 7919 * at % circle for circle in (rows // 4, rows // 4 + 1))
+    customers = rows - rows // 8 + 7919 * at % (rows // 4)
+    articles = rows // 2 + 7919 * at % (rows // 4 + 1)
     counts = 2 + torch.randint(6, (customers,), generator=draw)
     who = torch.arange(customers).repeat_interleave(counts)
     what = (articles * torch.rand(len(who), generator=draw) ** 2).long()

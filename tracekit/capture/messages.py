@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tracekit.capture.job import Stage
-from tracekit.run import Run, Variant, divergence
+from tracekit.run import Outcome, Run, Variant, divergence
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
 
@@ -16,6 +16,13 @@ _DOING: dict[Stage, str] = {
     "measure": "measuring, unprofiled",
     "profile": "taking traces",
     "check": "checking its losses",
+}
+_OUTCOMES: dict[Outcome, str] = {
+    "oom": "out of memory",
+    "timeout": "timed out",
+    "crash": "crashed",
+    "error": "failed",
+    "skipped": "left out",
 }
 
 
@@ -38,7 +45,7 @@ def doing(name: str, stage: Stage) -> str:
 def ending(variant: Variant, run: Run) -> str:
     """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses as eager`."""
     if variant.outcome != "ok":
-        return f"{variant.name}: {variant.outcome} ({variant.error})"
+        return f"{variant.name}: {_OUTCOMES.get(variant.outcome, variant.outcome)} ({variant.error})"
     said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *variant.effective.notes]
     return f"{variant.name}: {'; '.join(part for part in said if part)}"
 

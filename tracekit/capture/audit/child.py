@@ -18,24 +18,24 @@ from tracekit.capture.audit.replacing import Replacing
 from tracekit.capture.audit.rows import Audit
 from tracekit.capture.audit.watch import Watch
 from tracekit.capture.child import recipe, script, timing
+from tracekit.capture.child.failure import failure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.params import parse_all
 from tracekit.capture.variants import plan
+from tracekit.errors import NotARecipeError
 from tracekit.run import Requested
 
-Failed = Callable[[BaseException], Answer]
 
-
-def audit(job: Job, notes: list[str], failed: Failed) -> Answer:
+def audit(job: Job, notes: list[str]) -> Answer:
     """The steps, and what was seen; where the training fails, what was seen until then."""
     with emulated() as emulation:
         losses: list[float] = []
         try:
             answer = _of_script(job, emulation) if job.script else _of_recipe(job, emulation, notes, losses)
         except (Exception, SystemExit) as error:
-            answer = failed(error)
+            answer = failure(error)
         emulation.watch.silent += 1
         return replace(answer, audit=_found(emulation, losses))
 
@@ -89,7 +89,7 @@ def _of_script(job: Job, emulation: Emulation) -> Answer:
 def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> Answer:
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
-        raise recipe.NotARecipeError(job.recipe, "it has no setup(ctx)")
+        raise NotARecipeError(job.recipe, "it has no setup(ctx)")
     context = _context(module, job, emulation, notes)
     if hasattr(module, "prepare"):
         module.prepare(context)

@@ -20,7 +20,7 @@ def replace(replacing: Replacing, emulation: Emulation) -> None:
     """Let tensors pretend."""
     moving = Moving(emulation)
     devices = emulation.devices
-    methods = {
+    methods: dict[str, Callable[..., Any]] = {
         "to": moving.to,
         "cuda": moving.cuda,
         "cpu": moving.cpu,

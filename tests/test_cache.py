@@ -125,7 +125,9 @@ def test_the_content_is_the_key(home: Path, big: Path, tmp_path: Path) -> None:
     assert len(cache.entries()) == 2
 
 
-@pytest.mark.parametrize("name", ["events.arrow", "tracks.arrow", "entry.json", "attribution", "answer-steps"])
+@pytest.mark.parametrize(
+    "name", ["events.columns", "events.labels.arrow", "tracks.arrow", "entry.json", "attribution", "answer-steps"]
+)
 @pytest.mark.parametrize("harm", ["cut", "flip", "empty", "gone", "foreign"])
 def test_a_damaged_entry_is_made_again(home: Path, big: Path, name: str, harm: str) -> None:
     truth = document(big)

@@ -43,7 +43,7 @@ def test_idle_to_the_nanosecond_and_steps_that_last_until_their_work_is_done():
 
 def test_a_host_operator_that_launches_is_no_kernel():
     found = opened("hta_triton_example")
-    kernels = answer(found, "kernels").rows
+    kernels = answer(found, "kernels").rows.table()
     assert sum(kernels["dur_ns"].to_pylist()) == 1_760
     variant = found.document()["variants"][0]
     assert "wall" in variant["cannot_answer"]
@@ -88,7 +88,7 @@ def test_compilation_is_first_or_again():
 
 
 def test_graph_replays_carry_many_kernels():
-    rows = answer(opened("leimao_cudagraph_manual_rtx5080"), "launches").rows.to_pylist()
+    rows = answer(opened("leimao_cudagraph_manual_rtx5080"), "launches").rows.table().to_pylist()
     assert max(row["activities"] for row in rows if row["graph"]) == 36
 
 

@@ -11,7 +11,7 @@ from tracekit.engine.buckets import HOST, WALL
 from tracekit.errors import UnknownVariantError
 from tracekit.intervals import Bools
 from tracekit.profile import Profile, Subject
-from tracekit.run_facts import Fact, cold_cost_ns, facts, loss_difference, pay_back_steps, warnings
+from tracekit.run_facts import Fact, cold_cost_ns, facts, loss_difference, pay_back_steps, tolerance_of, warnings
 
 SCHEMA = "tracekit.report/1"
 
@@ -171,6 +171,8 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
         "loss_difference": off if off != float("inf") else None,
+        "loss_tolerance": tolerance_of(profile, baseline),
+        "loss_drift": variant.loss_drift,
         "losses": list(variant.losses),
         "metrics": dict(variant.metrics),
     }

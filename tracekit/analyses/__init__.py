@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tracekit.intervals import Ints
+from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
 
 
@@ -30,7 +28,7 @@ class Answer:
     title: str
     sentence: str
     table: pa.Table
-    rows: pa.Table | None = None
+    rows: EventRows | None = None
 
 
 Ask = Callable[[Profile], Answer]
@@ -105,34 +103,3 @@ def _as(values: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
-
-
-def per_step(
-    profile: Profile, rows: pa.Table, step: Ints, *, by: list[str], sums: list[str], lists: tuple[str, ...] = ()
-) -> pa.Table:
-    """Rows grouped by `by`; the group that takes most in a counted step comes first. `step` is each row's place among
-    the steps, −1 for none (two steps may bear one number).
-
-    Columns: `by`; `count` and each of `sums` over the whole trace; `per_step` how many, and `<name>_per_step` how
-    much, in a counted step (null where every value of the group is); `<name>_list` all values of each of `lists`.
-    """
-    steps = float(max(int(profile.counted.sum()), 1))
-    inside = pa.array(np.append(profile.counted, False)[step])
-    columns = {name: rows[name].cast(pa.string()) for name in by}
-    columns |= {name: rows[name] for name in (*sums, *lists)}
-    columns["inside"] = inside.cast(pa.int64())
-    for name in sums:
-        none = pc.if_else(pc.is_null(rows[name]), None, pa.scalar(0, pa.int64()))
-        columns[f"{name}_inside"] = pc.if_else(inside, rows[name], none)
-    wanted: list[Any] = [([], "count_all"), ("inside", "sum")]
-    wanted += [(name, "sum") for name in sums] + [(f"{name}_inside", "sum") for name in sums]
-    grouped = pa.table(columns).group_by(by, use_threads=False).aggregate(wanted + [(name, "list") for name in lists])
-    found = {name: grouped[name] for name in by} | {"count": grouped["count_all"]}
-    found["per_step"] = pc.divide(grouped["inside_sum"].cast(pa.float64()), steps)
-    for name in sums:
-        found[name] = grouped[f"{name}_sum"]
-        found[f"{name}_per_step"] = pc.divide(grouped[f"{name}_inside_sum"].cast(pa.float64()), steps)
-    found |= {f"{name}_list": grouped[f"{name}_list"] for name in lists}
-    order = [f"{name}_per_step" for name in sums] + sums + ["count"]
-    keys = [(name, "descending") for name in order] + [(name, "ascending") for name in by]
-    return pa.table(found).sort_by(keys)

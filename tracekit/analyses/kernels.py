@@ -1,14 +1,18 @@
 """Which kernels and copies does the GPU spend its time in, and how idle is it?"""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, per_step, table
+from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses.event_rows import EventRows, numbered, text
+from tracekit.analyses.grouping import Grouping
 from tracekit.analyses.kernel_class import kernel_class
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.trace.enclosing import labels, operators
+from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration, exact, percent
@@ -42,55 +46,69 @@ ROWS = pa.schema(
         column("operator", LABEL, "operator that made the call"),
     ]
 )
-_KIND = {KERNEL: "kernel", COPY: "memcpy", SET: "memset"}
+_KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for kind in range(SET + 1)])
 
 
 @analysis("kernels", rank=20)
 def answer(profile: Profile) -> Answer:
     """One row per name; behind it one per activity."""
-    rows, step = _rows(profile)
-    summary = _summary(profile, rows, step)
+    summary = _summary(profile)
+    rows = EventRows(ROWS, lambda: _rows(profile))
     return Answer("kernels", "Kernels and copies", _sentence(profile, summary), summary, rows)
 
 
-def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
-    """One row per event, and the place of its step among the steps, −1 for none."""
+def _activities(trace: Trace) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """GPU activities in order of their starts, some at a time; their calls, and the places of the steps of these."""
+    for part in trace.parts():
+        gpu = part.rows(part.roles.gpu)
+        if len(gpu):
+            launch = trace.links.launch(gpu)
+            yield gpu, launch, np.where(launch >= 0, trace.steps.of(trace.ts_ns[launch]), -1)
+
+
+def _rows(profile: Profile) -> Iterator[pa.Table]:
+    """One row per event."""
     trace = profile.trace
-    gpu = np.flatnonzero(trace.roles.gpu)
-    gpu = gpu[np.lexsort((gpu, trace.ts_ns[gpu]))]
-    launch = trace.links.launch[gpu]
-    linked = launch >= 0
-    step = np.where(linked, trace.steps.of(trace.ts_ns[launch]), -1)
-    numbers = np.array([*trace.steps.number, -1], np.int64)
-    distinct, place = np.unique(launch, return_inverse=True)
-    operator = np.array([*labels(trace, operators(trace, distinct)), None], object)[place]
-    classes = np.array([kernel_class(name) for name in trace.names], object)
-    events = trace.events.take(gpu)
-    tracks = trace.tracks.take(events["track"])
-    rows = table(
-        ROWS,
+    classes = pa.array([kernel_class(name) for name in trace.names], pa.string())
+    for gpu, launch, step in _activities(trace):
+        events, linked = trace.events.take(gpu), launch >= 0
+        tracks = trace.tracks.take(events["track"])
+        yield table(
+            ROWS,
+            {
+                "event": gpu,
+                "step": numbered(trace, step),
+                "name": text(trace, gpu),
+                "kind": _KINDS.take(pa.array(trace.rows(gpu).roles.kind)),
+                "class": classes.take(pa.array(trace.name_codes[gpu])),
+                "start_ns": trace.ts_ns[gpu],
+                "dur_ns": trace.dur_ns[gpu],
+                "device": tracks["pid"],
+                "stream": tracks["tid"],
+                "bytes": events["bytes"],
+                "launch": pa.array(launch, mask=~linked),
+                "latency_ns": pa.array(trace.ts_ns[gpu] - trace.ts_ns[launch], mask=~linked),
+                "operator": text(trace, trace.operators.of(launch)),
+            },
+        )
+
+
+def _grouped(profile: Profile) -> pa.Table:
+    trace = profile.trace
+    groups = Grouping(profile, ["dur_ns", "tied"])
+    for gpu, launch, step in _activities(trace):
+        groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
+    names = {code: trace.names[code] for code in groups.keys.tolist()}
+    return groups.table(
         {
-            "event": gpu,
-            "step": pa.array(numbers[step], mask=step < 0),
-            "name": events["name"].combine_chunks().cast(pa.string()),
-            "kind": [_KIND[kind] for kind in trace.roles.kind[gpu].tolist()],
-            "class": classes[trace.name_codes[gpu]] if len(gpu) else [],
-            "start_ns": trace.ts_ns[gpu],
-            "dur_ns": trace.end_ns[gpu] - trace.ts_ns[gpu],
-            "device": tracks["pid"].combine_chunks(),
-            "stream": tracks["tid"].combine_chunks(),
-            "bytes": events["bytes"].combine_chunks(),
-            "launch": pa.array(launch, mask=~linked),
-            "latency_ns": pa.array(trace.ts_ns[gpu] - trace.ts_ns[launch], mask=~linked),
-            "operator": pa.array(operator, pa.string(), mask=~linked),
-        },
+            "name": lambda codes: pa.array([names[code] for code in codes.tolist()], pa.string()),
+            "class": lambda codes: pa.array([kernel_class(names[code]) for code in codes.tolist()], pa.string()),
+        }
     )
-    return rows, step
 
 
-def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
-    rows = rows.append_column("tied", pc.is_valid(rows["launch"]).cast(pa.int64()))
-    grouped = per_step(profile, rows, step, by=["name", "class"], sums=["dur_ns", "tied"])
+def _summary(profile: Profile) -> pa.Table:
+    grouped = _grouped(profile)
     tied = pc.greater(grouped["tied"], 0)  # of what nothing launched in the trace, nobody knows the step
     return table(
         SUMMARY,
@@ -101,7 +119,7 @@ def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
             "step_ns": pc.if_else(tied, grouped["dur_ns_per_step"], None),
             "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), grouped["count"].cast(pa.float64())),
             "share": pc.divide(
-                grouped["dur_ns"].cast(pa.float64()), float(max(pc.sum(rows["dur_ns"]).as_py() or 0, 1))
+                grouped["dur_ns"].cast(pa.float64()), float(max(pc.sum(grouped["dur_ns"]).as_py() or 0, 1))
             ),
             "count": grouped["count"],
             "total_ns": grouped["dur_ns"],
@@ -111,20 +129,17 @@ def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
     trace = profile.trace
-    gpu = trace.roles.gpu
-    if not gpu.any():
+    if trace.device != "gpu":
         return (
             "The trace holds no GPU activity although work was launched: was the GPU side recorded?"
-            if trace.roles.launch.any()
+            if trace.census.any(lambda roles: roles.launch)
             else "The trace holds no GPU activity."
         )
-    busy = Union.of(trace.ts_ns[gpu], trace.end_ns[gpu])
-    span = int(trace.end_ns[gpu].max() - trace.ts_ns[gpu].min())
+    span, idle = _idle(trace)
     first = summary.slice(0, 1).to_pylist()[0]
     known = summary["per_step"].null_count < len(summary)
-    number = f"{count(pc.sum(summary['per_step']).as_py())} kernels and copies a step" if known else _of_no_step(gpu)
+    number = f"{count(pc.sum(summary['per_step']).as_py())} kernels and copies a step" if known else _of_no_step(trace)
     most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
-    idle = span - busy.total()
     return (
         f"{number} of {count(len(summary))} names; from the first to the last the GPU is idle {exact(idle)} of "
         f"{duration(span)} ({percent(idle / span if span else 0)}). The most time goes to {first['name']}: {most}, "
@@ -132,7 +147,21 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     )
 
 
-def _of_no_step(gpu: Bools) -> str:
-    return (
-        f"{count(int(gpu.sum()))} kernels and copies, of which steps cannot be answered (none has a launch call here),"
-    )
+def _idle(trace: Trace) -> tuple[int, int]:
+    """From the first activity to the last: how long that is, and for how much of it the GPU is idle."""
+    first, reach, busy = None, 0, 0
+    for part in trace.parts():
+        gpu = part.roles.gpu
+        starts, ends = part.ts_ns[gpu], part.end_ns[gpu]
+        if not len(starts):
+            continue
+        first = int(starts[0]) if first is None else first
+        reached = np.maximum.accumulate(np.concatenate(([max(reach, first)], ends)))
+        busy += int(np.maximum(ends - np.maximum(starts, reached[:-1]), 0).sum())
+        reach = int(reached[-1])
+    return reach - (first or 0), reach - (first or 0) - busy
+
+
+def _of_no_step(trace: Trace) -> str:
+    number = count(trace.census.count(lambda roles: roles.gpu))
+    return f"{number} kernels and copies, of which steps cannot be answered (none has a launch call here),"

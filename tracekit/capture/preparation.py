@@ -25,6 +25,7 @@ from tracekit.errors import (
     NoTorchError,
     NotPythonError,
     RecipeFailedError,
+    UnsupportedDeviceError,
 )
 from tracekit.run import Run
 
@@ -49,7 +50,7 @@ def prepare(options: Options) -> Prepared:
     params = {**answer.params, **overrides}
     plans = plan(options.variants, params, answer.variants, options.backend)
     _check_backends(options.backend, plans, answer.backends)
-    device = _choose_device(options.device, answer.devices)
+    device = _choose_device(options, answer)
     _check_compiler(plans, device)
     run = Run(
         created=runs.now(),
@@ -118,11 +119,15 @@ def _inspect(options: Options, script: bool) -> Answer:
     return answer
 
 
-def _choose_device(wanted: str, there: list[str]) -> str:
+def _choose_device(options: Options, answer: Answer) -> str:
+    wanted, there = options.device, answer.devices
     if wanted == "auto":
+        if answer.why_no_gpu:
+            options.tell(messages.on_the_cpu(answer.why_no_gpu))
         return there[0]
     if wanted not in there:
-        raise NoSuchDeviceError(wanted, there)
+        other = answer.accelerator not in (None, "cuda") and wanted.partition(":")[0] == answer.accelerator
+        raise UnsupportedDeviceError(wanted) if other else NoSuchDeviceError(wanted, there)
     return wanted
 
 

@@ -25,10 +25,10 @@ class Export:
         from tracekit.draw.progress import Progress
         from tracekit.export import parquet
         from tracekit.profile import open_subject
-        from tracekit.tables import tables
+        from tracekit.tables import streams
 
         with Progress() as progress:
             subject = open_subject(options.inputs, progress)
-        for path in parquet.write(tables(subject.profiles), options.output):
+        for path in parquet.write(streams(subject.profiles), options.output):
             tell(f"Wrote {sanitize(str(path))}")
         return 0

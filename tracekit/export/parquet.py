@@ -1,5 +1,6 @@
 """One Parquet file per table, and a page that says what each column means."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,11 +8,13 @@ import pyarrow.parquet as pq
 
 from tracekit.atomic import filling, reason
 from tracekit.errors import OutputError
+from tracekit.tables import Stream
 
+_ROWS = 1 << 17  # of a row group
 SCHEMA_PAGE = "SCHEMA.md"
 
 
-def write(tables: dict[str, pa.Table], folder: Path) -> list[Path]:
+def write(tables: Mapping[str, pa.Table | Stream], folder: Path) -> list[Path]:
     """Write `NAME.parquet` for each table and `SCHEMA.md`, all or none; returns the paths. Existing files give way."""
     names = {name: f"{name}.parquet" for name in tables}
     written = [folder / file for file in (*names.values(), SCHEMA_PAGE)]
@@ -21,14 +24,31 @@ def write(tables: dict[str, pa.Table], folder: Path) -> list[Path]:
                 raise OutputError(path, "a folder of that name stands there")
         with filling(folder) as part:
             for name, table in tables.items():
-                pq.write_table(table, part / names[name], compression="zstd", compression_level=1)
+                _write(table, part / names[name])
             (part / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")
     except OSError as error:
         raise OutputError(folder, reason(error)) from None
     return written
 
 
-def describe(tables: dict[str, pa.Table]) -> str:
+def _write(table: pa.Table | Stream, path: Path) -> None:
+    """Row group by row group: what is written is no longer in memory."""
+    with pq.ParquetWriter(path, table.schema, compression="zstd", compression_level=1) as writer:
+        waiting: list[pa.Table] = []
+        for piece in table.pieces() if isinstance(table, Stream) else [table]:
+            waiting.append(piece)
+            if sum(map(len, waiting)) >= _ROWS:
+                writer.write_table(_together(waiting), _ROWS)
+                waiting = []
+        if waiting:
+            writer.write_table(_together(waiting), _ROWS)
+
+
+def _together(pieces: list[pa.Table]) -> pa.Table:
+    return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces).unify_dictionaries()
+
+
+def describe(tables: Mapping[str, pa.Table | Stream]) -> str:
     """The columns of every table, as Markdown."""
     lines = ["# Tables", "", "Times are integer nanoseconds; `start_ns` and `ts_ns` are on the trace's own clock.", ""]
     for name, table in tables.items():

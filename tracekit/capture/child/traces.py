@@ -126,6 +126,9 @@ class _Taking:
                 if at >= first:
                     stamps.append(time.perf_counter_ns())
                 profiler.step()
+        except GeneratorExit:  # these were no steps, and those that are will be traced anew
+            profiler.stop()
+            raise
         except timing.EndedError:  # what the script trained so far is worth having
             self._keep(window, name, profiler, stamps)
             raise

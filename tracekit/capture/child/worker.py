@@ -3,25 +3,28 @@
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from tracekit.capture.child import recipe, script, timing
-from tracekit.capture.child.failure import failure
-from tracekit.capture.child.loss_check import check, draw_as_eager
+from tracekit.capture.child.failure import failure, one_line
+from tracekit.capture.child.loss_check import check, draw_as_eager, drift
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.traces import profile
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.environment import backends, devices, gather
+from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
+from tracekit.run import Effective
 
 _PR_SET_PDEATHSIG = 1
 
@@ -50,7 +53,7 @@ def perform(job: Job) -> Answer:
 def _inspect(job: Job, notes: list[str]) -> Answer:
     """What the recipe declares; its data is fetched here, once, where nothing is timed. A script is not run."""
     if job.script:
-        return Answer(environment=gather(), devices=devices(), backends=backends(), has_setup=False)
+        return Answer(has_setup=False, **_machine())
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
         return Answer()
@@ -62,17 +65,26 @@ def _inspect(job: Job, notes: list[str]) -> Answer:
     return Answer(
         params=declared,
         variants=dict(getattr(module, "VARIANTS", {})),
-        environment=gather(),
-        devices=devices(),
-        backends=backends(),
         has_setup=True,
+        **_machine(),
     )
+
+
+def _machine() -> dict[str, Any]:
+    """What the parent, which never imports torch, has to know of it."""
+    return {
+        "environment": gather(),
+        "devices": devices(),
+        "accelerator": accelerator(),
+        "why_no_gpu": why_no_gpu(),
+        "backends": backends(),
+    }
 
 
 def _measure(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, measure(job, recorder), recorder)
+            return script.run(job, lambda: measure(job, recorder), recorder)
         feed = _feed(job, notes)
         answer = timing.drive(measure(job, recorder), feed)
         assert answer.measured is not None
@@ -83,13 +95,21 @@ def _measure(job: Job, notes: list[str]) -> Answer:
 def _profile(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, profile(job, recorder), recorder)
+            return script.run(job, lambda: profile(job, recorder), recorder)
         return timing.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
 
 
 def _check(job: Job, notes: list[str]) -> Answer:
     draw_as_eager(job)
-    return check(_feed(job, notes))
+    found = check(_feed(job, notes))
+    if job.requested.compile or not found.losses:
+        return found
+    gc.collect()  # the second training needs the memory of the first
+    try:
+        return msgspec.structs.replace(found, loss_drift=drift(_feed(job, []), found.losses))
+    except Exception as error:  # its losses are known, and comparable as those of any other
+        note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
+        return msgspec.structs.replace(found, effective=Effective(notes=[note]))
 
 
 def _audit(job: Job, notes: list[str]) -> Answer:
@@ -121,9 +141,3 @@ def _die_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit("the capture that started this pass is gone")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
-    sys.stdout.flush()
-    os._exit(0)  # threads and workers that the recipe left running would keep us waiting

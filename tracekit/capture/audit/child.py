@@ -69,12 +69,15 @@ def _in_threads(emulation: Emulation, run: Callable[..., None]) -> Callable[...,
 
 def _steps(watch: Watch, steps: int) -> timing.Steps[Answer]:
     """The first step makes what the others find there: it is taken, and not counted."""
-    yield
-    watch.counting = True
+    watch.begin()
     try:
+        yield
+        watch.counting = True
         for _ in range(steps):
             yield
             watch.steps += 1
+    except timing.EndedError:  # the script came to its end before: what it showed stands
+        pass
     finally:
         watch.counting = False
     return Answer()
@@ -83,7 +86,7 @@ def _steps(watch: Watch, steps: int) -> timing.Steps[Answer]:
 def _of_script(job: Job, emulation: Emulation) -> Answer:
     unchanged = replace(job, requested=Requested(compile=False), device="cuda")
     with CompileRecorder() as recorder:
-        return script.run(unchanged, _steps(emulation.watch, job.steps), recorder)
+        return script.run(unchanged, lambda: _steps(emulation.watch, job.steps), recorder)
 
 
 def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> Answer:

@@ -25,6 +25,11 @@ class Watch:
         self._counts: Counter[_Seen] = Counter()
         self._excused: dict[int, _Seen] = {}
 
+    def begin(self) -> None:
+        """Count anew: what was counted so far was none of the steps. What would crash is not forgotten."""
+        self.steps = 0
+        self._counts = Counter({seen: 0 for seen in self._counts if seen.kind == "mixed"})
+
     def see(self, kind: Kind, operator: str, why: str, at: Line | None = None) -> None:
         """One more of these, at the user's line that runs now."""
         if not self.silent:

@@ -4,9 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from tracekit.capture.audit.rows import Audit
 from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
 
-Stage = Literal["inspect", "measure", "profile", "check"]
+Stage = Literal["inspect", "measure", "profile", "check", "audit"]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     variants: dict[str, dict[str, Any]] = {}
     environment: dict[str, Any] = {}
     devices: list[str] = []
+    accelerator: str | None = None  # what PyTorch would train on, measurable or not
+    why_no_gpu: str | None = None
     backends: list[str] = []  # that torch.compile knows
     has_setup: bool = False
     ended: int | None = None  # the script came to its end after so many steps
@@ -61,3 +64,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []
     loss_drift: float | None = None
     metrics: dict[str, float | None] = {}
+    # audit
+    audit: Audit = Audit()

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,7 +21,7 @@ from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.traces import profile
 from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.environment import backends, devices, gather
+from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
@@ -55,7 +56,7 @@ def perform(job: Job) -> Answer:
 def _inspect(job: Job, notes: list[str]) -> Answer:
     """What the recipe declares; its data is fetched here, once, where nothing is timed. A script is not run."""
     if job.script:
-        return Answer(environment=gather(), devices=devices(), backends=backends(), has_setup=False)
+        return Answer(has_setup=False, **_machine())
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
         return Answer()
@@ -67,11 +68,20 @@ def _inspect(job: Job, notes: list[str]) -> Answer:
     return Answer(
         params=declared,
         variants=dict(getattr(module, "VARIANTS", {})),
-        environment=gather(),
-        devices=devices(),
-        backends=backends(),
         has_setup=True,
+        **_machine(),
     )
+
+
+def _machine() -> dict[str, Any]:
+    """What the parent, which never imports torch, has to know of it."""
+    return {
+        "environment": gather(),
+        "devices": devices(),
+        "accelerator": accelerator(),
+        "why_no_gpu": why_no_gpu(),
+        "backends": backends(),
+    }
 
 
 def _measure(job: Job, notes: list[str]) -> Answer:
@@ -105,11 +115,18 @@ def _check(job: Job, notes: list[str]) -> Answer:
         return msgspec.structs.replace(found, effective=Effective(notes=[note]))
 
 
+def _audit(job: Job, notes: list[str]) -> Answer:
+    from tracekit.capture.audit.child import audit
+
+    return audit(job, notes)
+
+
 _PASSES: dict[str, Callable[[Job, list[str]], Answer]] = {
     "inspect": _inspect,
     "measure": _measure,
     "profile": _profile,
     "check": _check,
+    "audit": _audit,
 }
 
 

@@ -21,7 +21,10 @@ def _of_group(found: Report, base: Profile, group: list[Profile]) -> list[str]:
     entries = [(profile, entry) for profile in group if (entry := found.comparison(profile.name)) is not None]
     if not entries:
         return [_alone(base)]
-    return [_against(profile, base, entry.wall) + _cold(profile, base) for profile, entry in entries]
+    return [
+        _never_compiled(profile) or _against(profile, base, entry.wall) + _cold(profile, base) + _gave_up(profile)
+        for profile, entry in entries
+    ]
 
 
 def _alone(profile: Profile) -> str:
@@ -52,6 +55,20 @@ def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
     pace = duration(ours, like=max(ours, theirs))
     return f"{name} takes {pace} a step, {_faster(ours, theirs)} {other}{noise}: {_changes(wall)}."
+
+
+def _never_compiled(profile: Profile) -> str:
+    """What is faster or slower then is not the compiler's doing."""
+    why = profile.variant.effective.ran_eagerly if profile.variant else None
+    return f"{sanitize(profile.name)} ran eagerly: {sanitize(why)}." if why else ""
+
+
+def _gave_up(profile: Profile) -> str:
+    limits = profile.variant.ledger.limits if profile.variant else []
+    names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
+    if not names:
+        return ""
+    return f" The compiler gave up on {', '.join(names[:_NAMED])} at the recompile limit: it runs eagerly since."
 
 
 def _cold(profile: Profile, base: Profile) -> str:

@@ -317,7 +317,9 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
     lines = done.stderr.decode().split("\n")
     assert done.returncode == 1
     assert all(line.isprintable() for line in lines)
-    assert all(line.startswith(("a\\x1b[31m\\x0a\\u202eb", "eager: ", "tracekit: ")) or not line for line in lines)
+    assert all(
+        line.startswith(("a\\x1b[31m\\x0a\\u202eb", "No GPU: ", "eager: ", "tracekit: ")) or not line for line in lines
+    )
 
 
 def test_only_what_came_to_its_end_is_said_to_be_kept():

@@ -25,6 +25,9 @@ EVENTS = pa.schema(
         column("stream", pa.int64(), "GPU stream, as its args say"),
         column("bytes", pa.int64(), "bytes moved by a copy or a memset", "B"),
         column("sequence", pa.int64(), "autograd sequence number: ties a forward to its backward operator"),
+        column(
+            "fwd_thread", pa.int64(), "of a backward operator: the profiler's number of the thread its forward ran on"
+        ),
         column("python_id", pa.int64(), "id of a Python frame"),
         column("python_parent_id", pa.int64(), "id of the frame that called it"),
     ]

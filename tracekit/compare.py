@@ -81,7 +81,7 @@ def _with_total(rows: Ints) -> Ints:
     return np.column_stack((rows, rows.sum(axis=1)))
 
 
-def _resampled(rows: Ints, rng: np.random.Generator) -> NDArray[np.float64]:
+def _resampled(rows: Ints, rng: "np.random.Generator") -> NDArray[np.float64]:
     """Means over steps drawn with replacement: one row per resample (Efron 1979, the percentile bootstrap)."""
     size = len(rows)
     batch = max(1, min(_RESAMPLES, _CELLS // size))

@@ -1,10 +1,10 @@
 """Which kernels and copies does the GPU spend its time in, and how idle is it?"""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import EventRows, numbered, text
@@ -102,36 +102,31 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
         )
 
 
-def _grouped(profile: Profile) -> pa.Table:
+def _grouped(profile: Profile) -> dict[str, Any]:
     trace = profile.trace
     groups = Grouping(profile, ["dur_ns", "tied"])
     for gpu, launch, step in _activities(trace):
         groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
-    names = {code: trace.names[code] for code in groups.keys.tolist()}
-    return groups.table(
-        {
-            "name": lambda codes: pa.array([names[code] for code in codes.tolist()], pa.string()),
-            "class": lambda codes: pa.array([kernel_class(names[code]) for code in codes.tolist()], pa.string()),
-        }
+    return groups.sorted(
+        {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
     )
 
 
 def _summary(profile: Profile) -> pa.Table:
     grouped = _grouped(profile)
-    tied = pc.greater(grouped["tied"], 0)  # of what nothing launched in the trace, nobody knows the step
+    unknown = grouped["tied"] == 0  # of what nothing launched in the trace, nobody knows the step
+    total = grouped["dur_ns"]
     return table(
         SUMMARY,
         {
             "name": grouped["name"],
             "class": grouped["class"],
-            "per_step": pc.if_else(tied, grouped["per_step"], None),
-            "step_ns": pc.if_else(tied, grouped["dur_ns_per_step"], None),
-            "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), grouped["count"].cast(pa.float64())),
-            "share": pc.divide(
-                grouped["dur_ns"].cast(pa.float64()), float(max(pc.sum(grouped["dur_ns"]).as_py() or 0, 1))
-            ),
+            "per_step": pa.array(grouped["per_step"], mask=unknown),
+            "step_ns": pa.array(grouped["dur_ns_per_step"], mask=unknown),
+            "mean_ns": total / grouped["count"],
+            "share": total / float(max(int(total.sum()), 1)),
             "count": grouped["count"],
-            "total_ns": grouped["dur_ns"],
+            "total_ns": total,
         },
     )
 
@@ -147,7 +142,8 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     span, idle = _idle(trace)
     first = summary.slice(0, 1).to_pylist()[0]
     known = summary["per_step"].null_count < len(summary)
-    number = f"{count(pc.sum(summary['per_step']).as_py())} kernels and copies a step" if known else _of_no_step(trace)
+    per_step = float(np.nansum(summary["per_step"].to_numpy()))
+    number = f"{count(per_step)} kernels and copies a step" if known else _of_no_step(trace)
     most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
     return (
         f"{number} of {count(len(summary))} names; from the first to the last the GPU is idle {exact(idle)} of "

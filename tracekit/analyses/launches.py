@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, keys_of, names_of
@@ -98,8 +97,7 @@ def _summary(profile: Profile) -> pa.Table:
         group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
         known = first >= 0
         latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
-    grouped = groups.table(names_of(trace, bare_names), latency_ns=latencies.medians(len(groups.keys)))
-    times = grouped["count"].cast(pa.float64())
+    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(len(groups.keys)))
     return table(
         SUMMARY,
         {
@@ -107,8 +105,8 @@ def _summary(profile: Profile) -> pa.Table:
             "operator": grouped["operator"],
             "per_step": grouped["per_step"],
             "step_ns": grouped["dur_ns_per_step"],
-            "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), times),
-            "activities": pc.divide(grouped["activities"].cast(pa.float64()), times),
+            "mean_ns": grouped["dur_ns"] / grouped["count"],
+            "activities": grouped["activities"] / grouped["count"],
             "latency_ns": grouped["latency_ns"],
             "count": grouped["count"],
         },

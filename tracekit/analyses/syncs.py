@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, keys_of, names_of
@@ -130,20 +129,22 @@ class _Syncs:
             keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
             step = trace.steps.of(trace.ts_ns[calls])
             groups.add(keys * len(codes) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
-        called = {
-            name: (lambda keys, make=make: make(keys // len(codes))) for name, make in names_of(trace, names).items()
-        }
-        where = {"where": lambda keys: pa.array([lines[key % len(codes)] for key in keys.tolist()], pa.string())}
-        grouped = groups.table(called | where)
-        steps = float(max(int(profile.counted.sum()), 1))
-        stall = pc.divide(grouped["counted_ns"].cast(pa.float64()), steps)
+        called = names_of(trace, names)
+        grouped = groups.sorted(
+            {
+                "call": lambda key: called["call"](key // len(codes)),
+                "operator": lambda key: called["operator"](key // len(codes)),
+                "where": lambda key: lines[key % len(codes)],
+            }
+        )
+        stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
         return table(
             SUMMARY,
             {
                 **{name: grouped[name] for name in ("call", "operator", "where")},
                 "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
-                "stall_ns": pa.nulls(len(grouped), pa.float64()) if self._unknown else stall,
+                "stall_ns": [None] * len(stall) if self._unknown else stall,
                 "count": grouped["count"],
             },
         )

@@ -4,9 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from tracekit.capture.audit.rows import Audit
 from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
 
-Stage = Literal["inspect", "measure", "profile", "check"]
+Stage = Literal["inspect", "measure", "profile", "check", "audit"]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,3 +64,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []
     loss_drift: float | None = None
     metrics: dict[str, float | None] = {}
+    # audit
+    audit: Audit = Audit()

@@ -3,7 +3,7 @@
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Profile
-from tracekit.report import Report
+from tracekit.report.model import Report
 from tracekit.run_facts import cold_cost_ns, pace_is_noise, pay_back_steps
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
@@ -13,13 +13,17 @@ _WORTH = 0.05  # of all that changed
 
 
 def headline(found: Report) -> list[str]:
-    """One sentence about the baseline alone, or one about each other variant against it."""
-    if not found.comparisons:
-        return [_alone(found.baseline)]
-    by_name = {profile.name: profile for profile in found.profiles}
+    """One sentence about each variant against its baseline; about a baseline where nothing is set against it."""
+    return [sentence for base, group in found.groups for sentence in _of_group(found, base, group)]
+
+
+def _of_group(found: Report, base: Profile, group: list[Profile]) -> list[str]:
+    entries = [(profile, entry) for profile in group if (entry := found.comparison(profile.name)) is not None]
+    if not entries:
+        return [_alone(base)]
     return [
-        _against(by_name[entry.variant], found.baseline, entry.wall) + _cold(by_name[entry.variant], found.baseline)
-        for entry in found.comparisons
+        _never_compiled(profile) or _against(profile, base, entry.wall) + _cold(profile, base) + _gave_up(profile)
+        for profile, entry in entries
     ]
 
 
@@ -51,6 +55,20 @@ def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
     pace = duration(ours, like=max(ours, theirs))
     return f"{name} takes {pace} a step, {_faster(ours, theirs)} {other}{noise}: {_changes(wall)}."
+
+
+def _never_compiled(profile: Profile) -> str:
+    """What is faster or slower then is not the compiler's doing."""
+    why = profile.variant.effective.ran_eagerly if profile.variant else None
+    return f"{sanitize(profile.name)} ran eagerly: {sanitize(why)}." if why else ""
+
+
+def _gave_up(profile: Profile) -> str:
+    limits = profile.variant.ledger.limits if profile.variant else []
+    names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
+    if not names:
+        return ""
+    return f" The compiler gave up on {', '.join(names[:_NAMED])} at the recompile limit: it runs eagerly since."
 
 
 def _cold(profile: Profile, base: Profile) -> str:

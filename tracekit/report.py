@@ -6,12 +6,23 @@ from functools import cached_property
 from typing import Any
 
 from tracekit.analyses import Answer, summaries
-from tracekit.compare import Comparison, Difference, compare
+from tracekit.compare import COVERS, Comparison, Difference, compare
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.errors import UnknownVariantError
 from tracekit.intervals import Bools
 from tracekit.profile import Profile, Subject
-from tracekit.run_facts import Fact, cold_cost_ns, facts, loss_difference, pay_back_steps, warnings
+from tracekit.run_facts import (
+    Fact,
+    busy,
+    cold_cost_ns,
+    contrast_of,
+    facts,
+    loss_difference,
+    pay_back_steps,
+    pays_back_within_noise,
+    warnings,
+)
+from tracekit.unprofiled import Contrast, passes_document
 
 SCHEMA = "tracekit.report/1"
 
@@ -62,7 +73,10 @@ class Report:
         for problem in self.subject.problems:
             name, _, text = problem.partition(": ")
             yield Note("problem", name, text)
+        was_busy = busy(self.subject.run) if self.subject.run is not None else None
         for profile in self.profiles:
+            if was_busy:
+                yield Note("warning", profile.name, was_busy)
             for warning in warnings(profile, self.baseline):
                 yield Note("warning", profile.name, warning)
             for view, reason in profile.cost.cannot_answer.items():
@@ -96,6 +110,23 @@ class Report:
                 yield Note("comparison", entry.variant, f"its wall time cannot be set against {entry.baseline}'s.")
             elif entry.wall.delta_interval is None:
                 yield Note("comparison", entry.variant, "too few steps to tell a difference from noise.")
+            else:
+                yield Note("comparison", entry.variant, self._what_intervals_cover(entry))
+
+    def _what_intervals_cover(self, entry: Comparison) -> str:
+        found = self._contrast(entry)
+        said = f"the intervals of its buckets cover {COVERS}."
+        if found is None or entry.wall is None:
+            return said
+        if found.noise and not entry.wall.noise():
+            return f"{said} Its unprofiled step time is within noise of {entry.baseline}'s, so these differences may be, too."
+        if (found.ratio > 1) != (entry.wall.delta_ns > 0):
+            return f"{said} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
+        return said
+
+    def _contrast(self, entry: Comparison) -> Contrast | None:
+        by_name = {profile.name: profile for profile in self.profiles}
+        return contrast_of(by_name[entry.variant], self.baseline)
 
     def document(self) -> dict[str, Any]:
         """The machine-readable report."""
@@ -104,7 +135,7 @@ class Report:
             "baseline": self.baseline.name,
             "run": self._run(),
             "variants": [self._variant(profile) for profile in self.profiles],
-            "comparison": [_comparison(entry) for entry in self.comparisons],
+            "comparison": [_comparison(entry, self._contrast(entry)) for entry in self.comparisons],
             "answers": [_answer(profile, answer) for profile, answer in self.answers],
             "findings": [],
         }
@@ -158,7 +189,8 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
     measured, pay_back, off = variant.measured, pay_back_steps(profile, baseline), loss_difference(profile, baseline)
     return {
         "step_ns": float(measured.step_ns),
-        "note": "unprofiled: median of the timed steps",
+        "note": "unprofiled: the median of the timed steps; of several passes, the geometric mean of their medians",
+        **passes_document(measured),
         "spread_ns": float(measured.spread_ns),
         "steps": measured.steps,
         "clock": measured.clock,
@@ -167,6 +199,7 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
         "cold_cost_ns": cold_cost_ns(variant),
         "pay_back_steps": pay_back if pay_back != float("inf") else None,
         "never_pays_back": pay_back == float("inf"),
+        "pay_back_within_noise": pays_back_within_noise(profile, baseline),
         "peak_allocated_bytes": variant.memory.peak_allocated_bytes,
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
@@ -185,7 +218,7 @@ def report(subject: Subject, baseline: str | None = None) -> Report:
     return Report(subject, base, [compare(profile, base) for profile in subject.profiles if profile is not base])
 
 
-def _comparison(entry: Comparison) -> dict[str, Any]:
+def _comparison(entry: Comparison, found: Contrast | None) -> dict[str, Any]:
     wall, host = entry.wall, entry.host
     return {
         "variant": entry.variant,
@@ -198,6 +231,8 @@ def _comparison(entry: Comparison) -> dict[str, Any]:
         "host_delta_ns": host.delta_ns if host is not None else None,
         "host": host.parts if host is not None else None,
         "host_interval": host.intervals if host is not None else None,
+        "interval_covers": COVERS,
+        "unprofiled": found.document() if found is not None else None,
     }
 
 

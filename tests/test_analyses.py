@@ -11,7 +11,7 @@ from small import event, kernel, launch, op, step, training, write
 from tracekit.analyses import Answer, analysis, answers, unregister
 from tracekit.analyses.compiles import kind_of
 from tracekit.analyses.fallbacks import answer as fallbacks
-from tracekit.analyses.kernels import kernel_class
+from tracekit.analyses.kernel_class import kernel_class
 from tracekit.draw import text
 from tracekit.draw.json import render
 from tracekit.export import parquet
@@ -84,6 +84,27 @@ def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
     assert (row["dur_ns"], row["tail_ns"], row["refill_ns"], row["stall_ns"]) == (30_000, 10_000, 20_000, 30_000)
 
 
+def test_the_captures_own_wait_is_no_sync_of_the_trainings_and_its_time_stays_where_it_is(tmp_path):
+    def events(name):
+        return (
+            step(1, 0, 100),
+            launch(5, 10, 1),
+            kernel("a", 12, 60, 1),
+            event("cuda_runtime", "cudaStreamSynchronize", 20, 30),
+            event("user_annotation", name, 40, 95),
+            event("cuda_runtime", "cudaDeviceSynchronize", 42, 90),
+        )
+
+    paths = [write(tmp_path / f"{name}.json", *events(name)) for name in ("tracekit.synchronize", "mine")]
+    found, told = (asked(path, "syncs") for path in paths)
+    marked, unmarked = open_subject(paths).profiles
+    assert told.rows["call"].to_pylist() == ["cudaStreamSynchronize", "cudaDeviceSynchronize"]
+    assert found.rows["call"].to_pylist() == ["cudaStreamSynchronize"]
+    assert found.sentence.endswith("The capture's own wait at its last step's end (48.0 µs) is left out.")
+    assert marked.mean()["wall"] == unmarked.mean()["wall"]
+    assert marked.mean()["wall"]["sync_stall"] == 30_000
+
+
 def test_without_a_gpu_the_operators_that_would_wait(tmp_path):
     path = write(tmp_path / "t.json", step(1, 0, 100), op("aten::item", 5, 9), op("aten::_local_scalar_dense", 6, 8))
     answer = asked(path, "syncs")
@@ -144,7 +165,7 @@ def test_kinds():
     assert kind_of("dynamo", "!ca/3/1") == "recompile"
     assert kind_of("entire_backward_compile", "0/1") == "backward"
     assert [kernel_class(name) for name in ("ncclDevKernel", "triton_poi_fused", "Memcpy HtoD", "odd")] == [
-        *("communication", "triton", "copy", "other"),
+        *("communication", "elementwise", "copy", "other"),
     ]
 
 

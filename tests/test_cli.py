@@ -241,9 +241,9 @@ def test_what_argparse_quotes_is_shown_harmless(capsys):
 
 def test_values_and_inputs_that_do_not_fit(tmp_path, capsys):
     for arguments, said in (
-        (["report", "x", "--rows", "many"], "'many' is no number of rows"),
-        (["capture", "x", "--param", "many"], "'many' is no parameter: give KEY=VALUE"),
-        (["capture", "x", "--steps", "0"], "'0' is no count"),
+        (["report", "x", "--rows", "many"], "'many' is not a number of rows"),
+        (["capture", "x", "--param", "many"], "'many' is not a parameter: give KEY=VALUE"),
+        (["capture", "x", "--steps", "0"], "'0' is not a count"),
     ):
         with pytest.raises(SystemExit):
             main(arguments)
@@ -286,3 +286,24 @@ def test_nothing_lasts(tmp_path, capsys):
     assert "neither wall nor host time can be answered" in capsys.readouterr().out
     assert main(["report", str(path), "--format", "json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["variants"][0]["cannot_answer"]) == {"wall", "host"}
+
+
+def test_pandas_is_refused_except_to_verbs_that_need_it():
+    code = (
+        "import sys, importlib.util as u\n"
+        "from tracekit.cli import program\n"
+        "class Counting:\n"
+        "    'Count.'\n"
+        "    name, arguments = 'counting', staticmethod(lambda parser: None)\n"
+        "    run = staticmethod(lambda options: print(u.find_spec('pandas') is not None) or 0)\n"
+        "class Framing(Counting):\n"
+        "    name, needs_pandas = 'framing', True\n"
+        "    run = staticmethod(lambda options: print(__import__('pandas').__name__) or 0)\n"
+        "program.VERBS = (Counting, Framing)\n"
+        "try:\n"
+        "    sys.argv = ['tracekit', 'counting']; program.entry()\n"
+        "except ModuleNotFoundError: print('refused')\n"
+        "sys.argv = ['tracekit', 'framing']; program.entry()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["refused", "pandas"]

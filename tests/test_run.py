@@ -31,7 +31,7 @@ def test_what_is_written_is_read(tmp_path):
     measured = Measured(step_ns=5, step_all_ns=[4, 5, 6], spread_ns=2, clock="perf_counter")
     compiled = Variant(
         name="compiled",
-        outcome="failed",
+        outcome="crash",
         error="profile: killed",
         requested=Requested(compile=True, mode="max-autotune", options={"epilogue_fusion": True}),
         effective=Effective(mode="default", notes=["a note"]),
@@ -45,6 +45,12 @@ def test_what_is_written_is_read(tmp_path):
     assert run.variant("compiled") == compiled
     assert run.variant("eager") is None
     assert measured.steps == 3
+
+
+def test_what_older_files_call_failed_is_an_error(tmp_path):
+    runs.write(make_run(), tmp_path / "run.json")
+    damage(tmp_path / "run.json", lambda run: run["variants"][0].update(outcome="failed"))
+    assert [each.outcome for each in runs.read(tmp_path / "run.json").variants] == ["error"]
 
 
 def test_the_file_says_what_it_is_in_its_first_line_and_the_pass_by_its_name(tmp_path):

@@ -40,7 +40,8 @@ def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     ours, theirs = profile.mean()["wall_ns"], base.mean()["wall_ns"]
     found = contrast_of(profile, base)
     if found is not None:
-        text = f"{name} takes {duration(_measured(profile))} a step unprofiled, {compared(found, other)}{_rests_on(found)}."
+        pace = f"{name} takes {duration(_measured(profile))} a step unprofiled"
+        text = f"{pace}, {compared(found, other)}{_rests_on(found)}."
         if wall is None:
             return f"{text} Where the difference comes from cannot be answered."
         return (

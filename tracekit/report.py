@@ -119,7 +119,9 @@ class Report:
         if found is None or entry.wall is None:
             return said
         if found.noise and not entry.wall.noise():
-            return f"{said} Its unprofiled step time is within noise of {entry.baseline}'s, so these differences may be, too."
+            return (
+                f"{said} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
+            )
         if (found.ratio > 1) != (entry.wall.delta_ns > 0):
             return f"{said} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
         return said

@@ -12,7 +12,8 @@ import msgspec
 from tracekit.errors import BadRunError, DirectoryGivenError, NoSuchFileError, OutputError, UnreadableFileError
 
 SCHEMA = "tracekit.run/1"
-Outcome = Literal["ok", "failed", "timeout", "interrupted"]
+# `crash`: the process died without a word. `failed` is what older files say: it reads as `error`.
+Outcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted", "failed"]
 Which = Literal["cold", "steady", "detail"]
 # What a file may say; readers divide by a step's time, and take quantiles of the steps.
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
@@ -29,6 +30,7 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
     frame: int | None = None
     attempt: int | None = None
     kind: Literal["first", "recompile", "backward", "cudagraph", "autotune"]
+    span: str = ""  # what the compiler calls it: of a "cudagraph" whether it recorded one, or prepared to
     reason: str | None = None  # every cache entry's first failing guard, as Dynamo words it
     guard: str | None = None  # the failing guard alone
     code: str | None = None  # "file.py:12 forward": the user's function
@@ -179,6 +181,10 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []  # of the check run: seeded, random numbers as in eager; None is not finite
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
     ledger: Ledger = Ledger()
+
+    def __post_init__(self) -> None:
+        if self.outcome == "failed":
+            msgspec.structs.force_setattr(self, "outcome", "error")
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

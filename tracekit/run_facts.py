@@ -100,7 +100,7 @@ def _too_fast(profile: Profile) -> Iterator[str]:
     if inflation is not None and inflation < _LEAST_INFLATION:
         yield (
             f"its traced steps took {ratio(inflation)} the unprofiled step time, and a profiler only ever adds: either "
-            "the traced steps did less, or something else slowed the unprofiled ones. Trust neither before capturing again."
+            "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
         )
 
 

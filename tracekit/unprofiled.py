@@ -8,6 +8,7 @@ side is favoured: the ratio of two quoted step times is the ratio that the inter
 import math
 import statistics
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from tracekit.run import Measured, Pass
@@ -123,7 +124,7 @@ def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:
     pairs = [(each, by_round[each.round]) for each in ours if each.round in by_round]
     took_turns = all(
         max(one.started_ns for one in before) < min(one.started_ns for one in after)
-        for before, after in zip(pairs, pairs[1:], strict=False)
+        for before, after in pairwise(pairs)
     )
     return pairs if took_turns else []
 

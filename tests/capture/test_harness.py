@@ -9,12 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from capturing import COMPILED, perform, read_trace
 from msgspec.structs import replace
+from torch._dynamo.exc import BackendCompilerFailed
 
 from tracekit import interruption
 from tracekit import run as runs
 from tracekit.capture import environment, messages, preparation, process
+from tracekit.capture.child.failure import outcome
 from tracekit.capture.harness import Options, capture, exit_code, run_file
 from tracekit.errors import (
     BadParameterError,
@@ -168,7 +171,7 @@ def test_a_variant_that_fails_does_not_stop_the_others(write_recipe, tmp_path, t
     recipe, out = write_recipe(FAILING), tmp_path / "run.json"
     run = capture(Options(recipe, ["unsound", "sound"], steps=2, warmup=0, out=out, tell=told))
     assert [(variant.outcome, variant.error) for variant in run.variants] == [
-        ("failed", "measure: ValueError: the loss is gone"),
+        ("error", "measure: ValueError: the loss is gone"),
         ("ok", None),
     ]
     assert exit_code(run) == 1
@@ -195,20 +198,31 @@ def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
 
 
 @pytest.mark.parametrize(
-    ("ending", "error"),
+    ("ending", "outcome", "error"),
     [
-        ("os.kill(os.getpid(), 9)", "killed, as when memory runs out"),
-        ("os.abort()", "died of SIGABRT"),
-        ("os._exit(3)", "ended with exit code 3 and no answer"),
-        ("sys.exit('enough')", "SystemExit: enough"),
-        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
-        ("1 +", "SyntaxError: invalid syntax (recipe.py, line 1)"),
+        ("os.kill(os.getpid(), 9)", "crash", "killed, as when memory runs out"),
+        ("os.abort()", "crash", "died of SIGABRT"),
+        ("os._exit(3)", "crash", "ended with exit code 3 and no answer"),
+        ("sys.exit('enough')", "error", "SystemExit: enough"),
+        ("import nowhere", "error", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("1 +", "error", "SyntaxError: invalid syntax (recipe.py, line 1)"),
+        ("bytearray(1 << 62)", "oom", "MemoryError: "),
+        ("import torch; torch.empty(1 << 60)", "oom", "RuntimeError: "),
     ],
 )
-def test_a_pass_that_dies_says_of_what(tmp_path, write_recipe, ending, error):
+def test_a_pass_that_dies_says_of_what(tmp_path, write_recipe, ending, outcome, error):
     line = ending if ending == "1 +" else f"import os, sys; {ending}"
     answer = perform(tmp_path, "inspect", write_recipe(line))
-    assert (answer.outcome, answer.error) == ("failed", error)
+    assert answer.outcome == outcome
+    assert answer.error is not None
+    assert answer.error.startswith(error) if outcome == "oom" else answer.error == error
+
+
+def test_memory_that_ran_out_is_known_through_what_wraps_it():
+    assert outcome(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 16.00 TiB")) == "oom"
+    assert outcome(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")) == "oom"
+    assert outcome(BackendCompilerFailed(print, torch.OutOfMemoryError("no more"), None)) == "oom"
+    assert outcome(ValueError("the memory of this is out of order")) == "error"
 
 
 def test_batches_that_end_are_told(tmp_path, write_recipe):
@@ -368,6 +382,7 @@ def test_capture_imports_neither_torch_nor_anything_heavy():
 
 CAPTURE = """
 import sys
+from tracekit.capture.child.failure import outcome
 from tracekit.capture.harness import Options, capture
 capture(Options(sys.argv[1], sys.argv[3:], steps=1, warmup=0, out=sys.argv[2]))
 """

@@ -92,6 +92,29 @@ def test_backward_autotuning_and_recorded_graphs_are_told_apart(listening):
     assert kinds == ["first", "backward", "autotune", "cudagraph"]
 
 
+def test_spans_of_torch_2_6_and_of_tuning_are_compilations(listening):
+    span(listening.trace, "CUDAGraphTreeManager.record_function", 10, 40, frame_id=0, frame_compile_id=0)
+    span(listening.trace, "CachingAutotuner.coordinate_descent_tuning", 50, 60)
+    assert [(each.kind, each.span) for each in listening.ledger().compiles] == [
+        ("cudagraph", "CUDAGraphTreeManager.record_function"),
+        ("autotune", "CachingAutotuner.coordinate_descent_tuning"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("cudagraphify.get_container", "default"),  # made ready, and then nothing was recorded
+        ("CUDAGraphNode.record", "reduce-overhead"),
+        ("CUDAGraphTreeManager.record_function", "reduce-overhead"),
+    ],
+)
+def test_graphs_are_claimed_only_where_one_was_recorded(listening, name, mode):
+    span(listening.trace, "dynamo", 0, 10, "0/0")
+    span(listening.trace, name, 20, 30, "0/0")
+    assert effective(GRAPHS, listening.ledger()).mode == mode
+
+
 @pytest.mark.parametrize("log", ["cudagraphs", "perf_hints"])
 def test_a_graph_that_is_not_recorded_says_why_and_where(listening, log):
     reason = 'mutated inputs (1 instances). Found from : \n   File "train.py", line 7, in forward\n    x.add_(1)\n'

@@ -102,6 +102,6 @@ for fails in (False, True):
 """
     done, run = recorded(tmp_path, body)
     assert done.stderr.rstrip().endswith("ValueError: no more")
-    assert [(each.outcome, each.error) for each in run.variants] == [("failed", "ValueError: no more")]
+    assert [(each.outcome, each.error) for each in run.variants] == [("error", "ValueError: no more")]
     assert run.variants[0].profiled.steps == 2
     assert len([*Path(tmp_path).glob("run*.json")]) == 2

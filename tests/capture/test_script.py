@@ -174,7 +174,7 @@ if __name__ == "__main__":
 
 def test_one_without_steps_says_so(tmp_path):
     answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), script=True)
-    assert answer.outcome == "failed"
+    assert answer.outcome == "error"
     assert answer.error.startswith("no optimizer stepped")
 
 
@@ -197,7 +197,7 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
         tmp_path, body.replace("; \n", "\n"), head=HEAD.replace("int(sys.argv[1]) if len(sys.argv) > 1 else", "")
     )
     answer = perform(tmp_path, "measure", path, script=True, arguments=arguments)
-    assert answer.outcome == "failed"
+    assert answer.outcome == "error"
     assert f"the script ended itself {error}" in answer.error
     assert printed in answer.traceback
     assert "Traceback" not in answer.traceback
@@ -244,7 +244,7 @@ def test_an_unknown_option_is_pointed_to_its_arguments(tmp_path, capsys):
 def test_what_it_raises_is_told_as_it_would_be_without_us(tmp_path):
     body = PLAIN + "    if _ == 4: raise ValueError('the data is gone')\n"
     answer = perform(tmp_path, "profile", script(tmp_path, body), script=True)
-    assert (answer.outcome, answer.error) == ("failed", "ValueError: the data is gone")
+    assert (answer.outcome, answer.error) == ("error", "ValueError: the data is gone")
     assert answer.traceback.count('File "') == 1
     assert "runpy" not in answer.traceback
 
@@ -258,7 +258,7 @@ def test_one_that_fails_in_a_variant_leaves_the_other(tmp_path):
     )
     assert done.returncode == 1
     assert "compiled: failed (measure: ValueError: compiled)" in done.stderr
-    assert [each.outcome for each in runs.read(out).variants] == ["ok", "failed"]
+    assert [each.outcome for each in runs.read(out).variants] == ["ok", "error"]
 
 
 def test_an_unexpected_end_leaves_whole_steps_only(tmp_path):

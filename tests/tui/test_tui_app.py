@@ -314,7 +314,7 @@ def test_without_a_terminal_the_report_is_named(pair: list[Path], capsys: pytest
 
 
 def test_the_verb_ends_as_the_app_does(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracekit.cli._on_a_terminal", lambda: True)
+    monkeypatch.setattr("tracekit.cli.tui._on_a_terminal", lambda: True)
     asked = []
 
     def run(self: TracekitApp) -> None:

@@ -1,12 +1,11 @@
 """Which kernels and copies does the GPU spend its time in, and how idle is it?"""
 
-import re
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracekit.analyses import Answer, analysis, per_step, table
+from tracekit.analyses.kernel_class import kernel_class
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import labels, operators
@@ -43,28 +42,7 @@ ROWS = pa.schema(
         column("operator", LABEL, "operator that made the call"),
     ]
 )
-_CLASSES = (
-    ("communication", r"(?i)^(nccl|rccl|oneccl)"),
-    ("copy", r"(?i)^(memcpy|memset)"),
-    ("triton", r"^triton_"),
-    ("matmul", r"(?i)gemm|gemv|cutlass|cublas|cijk_|wgmma|_mma|matmul"),
-    ("sparse", r"(?i)spmm|spmv|csr|coo_|sparse"),
-    ("attention", r"(?i)flash|fmha|attention"),
-    ("scatter/gather", r"(?i)scatter|gather|index|embedding"),
-    ("convolution", r"(?i)conv|winograd|implicit_|im2col"),
-    ("normalisation", r"(?i)norm|bn_"),
-    ("optimizer", r"(?i)multi_tensor|adam|sgd|foreach"),
-    ("sort", r"(?i)sort|radix|unique|scan"),
-    ("reduction", r"(?i)reduce|softmax|sum|mean"),
-    ("elementwise", r"(?i)elementwise|vectorized|fill|pointwise|copy|cat"),
-)
-_CLASS = [(name, re.compile(pattern)) for name, pattern in _CLASSES]
 _KIND = {KERNEL: "kernel", COPY: "memcpy", SET: "memset"}
-
-
-def kernel_class(name: str) -> str:
-    """What kind of work a kernel does, as its name has it."""
-    return next((label for label, pattern in _CLASS if pattern.search(name)), "other")
 
 
 @analysis("kernels", rank=20)

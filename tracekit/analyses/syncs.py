@@ -11,7 +11,7 @@ from tracekit.engine.buckets import CODES
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import labels, operators, user_frames
+from tracekit.trace.enclosing import enclosing, labels, operators, user_frames
 from tracekit.trace.health import calls_untold
 from tracekit.trace.roles import bare
 from tracekit.trace.schema import LABEL, column
@@ -56,7 +56,16 @@ def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
     rows, step = _rows(profile)
     summary = _summary(profile, rows, step)
-    return Answer("syncs", "Syncs", _sentence(profile, summary), summary, rows)
+    return Answer("syncs", "Syncs", _sentence(profile, summary) + _aside(profile.trace), summary, rows)
+
+
+def _aside(trace: Trace) -> str:
+    """What lies in the bucket of syncs, and is none of the training's."""
+    own = np.flatnonzero(own_waits(trace))
+    if not len(own):
+        return ""
+    waited = duration(int((trace.end_ns[own] - trace.ts_ns[own]).sum()))
+    return f" The capture's own wait at its last step's end ({waited}) is left out."
 
 
 def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
@@ -64,7 +73,7 @@ def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
     trace = profile.trace
     without_gpu = trace.device == "cpu" and not trace.roles.runtime.any()
     found = trace.roles.named(MARKERS) & ~_compiling(trace) if without_gpu else trace.links.sync
-    calls = np.flatnonzero(found & trace.threads.process)
+    calls = np.flatnonzero(found & trace.threads.process & ~own_waits(trace))
     calls = calls[np.lexsort((calls, trace.ts_ns[calls]))]
     step = trace.steps.of(trace.ts_ns[calls])
     numbers = np.array([*trace.steps.number, -1], np.int64)
@@ -89,10 +98,17 @@ def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
     return rows, step
 
 
+def own_waits(trace: Trace) -> np.ndarray:
+    """Syncs that the capture itself made, so that its last step ends when its work is done."""
+    inside = np.zeros(len(trace.events), bool)
+    if trace.roles.own_wait.any():
+        syncs = np.flatnonzero(trace.links.sync)
+        inside[syncs] = enclosing(trace, syncs, trace.roles.own_wait) >= 0
+    return inside
+
+
 def _compiling(trace: Trace) -> np.ndarray:
     """Events inside a compile span: what the compiler reads back is no sync of the user's."""
-    from tracekit.trace.enclosing import enclosing
-
     inside = np.zeros(len(trace.events), bool)
     marked = np.flatnonzero(trace.roles.named(MARKERS))
     inside[marked] = enclosing(trace, marked, trace.roles.compile_span) >= 0

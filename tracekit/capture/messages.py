@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.capture.job import Stage
-from tracekit.run import Run, Variant, divergence
+from tracekit.run import Outcome, Run, Variant, divergence
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
 from tracekit.unprofiled import compared, contrast
@@ -19,6 +19,13 @@ _DOING: dict[Stage, str] = {
     "measure": "measuring, unprofiled",
     "profile": "taking traces",
     "check": "checking its losses",
+}
+_OUTCOMES: dict[Outcome, str] = {
+    "oom": "out of memory",
+    "timeout": "timed out",
+    "crash": "crashed",
+    "error": "failed",
+    "skipped": "left out",
 }
 
 
@@ -41,7 +48,7 @@ def doing(name: str, stage: Stage) -> str:
 def ending(variant: Variant, run: Run) -> str:
     """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses as eager`."""
     if variant.outcome != "ok":
-        return f"{variant.name}: {variant.outcome} ({variant.error})"
+        return f"{variant.name}: {_OUTCOMES.get(variant.outcome, variant.outcome)} ({variant.error})"
     said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *variant.effective.notes]
     return f"{variant.name}: {'; '.join(part for part in said if part)}"
 
@@ -72,8 +79,9 @@ def paces(run: Run) -> Iterator[str]:
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
     (first, base), *_ = measured
     for name, each in measured:
+        passes = _some(max(1, len(each.counted)), "pass", "passes")
         against = f", {compared(contrast(each, base), first)}" if each is not base else ""
-        yield f"{name}: {duration(each.step_ns)} a step in {_some(max(1, len(each.counted)), 'pass', 'passes')}{against}"
+        yield f"{name}: {duration(each.step_ns)} a step in {passes}{against}"
 
 
 def interrupted(run: Run, out: Path) -> str:

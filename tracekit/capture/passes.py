@@ -34,14 +34,16 @@ def capture_variant(
     answers: Answers = {}
     try:
         place.mkdir()
-        _perform_all(plan, prepared, place, caches, options, answers)
+        _perform_all(plan, prepared, place, caches=caches, options=options, answers=answers)
         outcome, error = _outcome(answers)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
     return _variant(plan, answers, place, outcome, error), _data(answers)
 
 
-def measure_again(number: int, plan: Plan, prepared: Prepared, folder: Path, caches: Path, options: Options) -> Answer:
+def measure_again(
+    number: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options
+) -> Answer:
     """Another unprofiled pass: with what the first one compiled, and shorter."""
     place = folder / slug(plan.name, prepared.run.planned)
     job = replace(_job("measure", plan, prepared, place, options=options, before=None), round=number)
@@ -55,7 +57,9 @@ def slug(name: str, among: Sequence[str]) -> str:
     return short[at] if short.count(short[at]) == 1 else f"{short[at]}-{at}"
 
 
-def _perform_all(plan: Plan, prepared: Prepared, place: Path, caches: Path, options: Options, answers: Answers) -> None:
+def _perform_all(
+    plan: Plan, prepared: Prepared, place: Path, *, caches: Path, options: Options, answers: Answers
+) -> None:
     for stages in _SCRIPTS_GROUPS if prepared.script else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:

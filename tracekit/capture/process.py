@@ -51,7 +51,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
         if found.outcome == "ok" or found.traceback:
             return found
         return msgspec.structs.replace(found, traceback=_tail(log))  # nothing was raised: what it printed says why
-    return Answer(outcome="failed", error=_death(process.returncode), traceback=_tail(log))
+    return Answer(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
 
 
 def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:

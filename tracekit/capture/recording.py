@@ -47,7 +47,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
         outcome, error = "interrupted", "Ctrl-C"
         raise
     except BaseException as raised:
-        outcome, error = "failed", sanitize(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
+        outcome, error = "error", sanitize(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
         raise
     finally:
         if recording.found is None:  # it never began: another profiler is running

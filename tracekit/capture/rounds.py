@@ -66,7 +66,8 @@ class Rounds:
         return plans[::-1] if number % 2 else plans
 
     def _with_another(self, number: int, plan: Plan, run: Run) -> Run:
-        answer = measure_again(number, plan, self.prepared, self.folder, self.caches[plan.name], self.options)
+        caches = self.caches[plan.name]
+        answer = measure_again(number, plan, self.prepared, self.folder, caches=caches, options=self.options)
         variants = [_taken(variant, answer) if variant.name == plan.name else variant for variant in run.variants]
         if answer.measured is None:
             self.lost.add(plan.name)

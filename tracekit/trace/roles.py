@@ -56,6 +56,7 @@ ALLOC = re.compile(
 )
 ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).*", re.DOTALL)
 STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no steps, and fits no column
+OWN_WAIT = re.compile(r"tracekit\.synchronize")  # what `tracekit capture` puts around a wait that is not the training's
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
 COMPILE = re.compile(
     r"dynamo|entire_frame_compile|entire_backward_compile"
@@ -144,6 +145,12 @@ class Roles:
     def step(self) -> Bools:
         """`ProfilerStep#N` annotations."""
         return self.annotation & self.named(STEP)
+
+    @cached_property
+    def own_wait(self) -> Bools:
+        """Around the syncs of whoever took the trace: their time is real, but nobody's code is to blame."""
+        found: Bools = (self.kind == USER) & self.named(OWN_WAIT)
+        return found
 
     @cached_property
     def compile_span(self) -> Bools:

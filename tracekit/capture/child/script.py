@@ -46,7 +46,7 @@ def run(job: Job, steps: timing.Steps[Answer], recorder: CompileRecorder) -> Ans
         pass
     except SystemExit as end:
         if error := running.left_by(end):
-            return Answer(outcome="failed", error=error)
+            return Answer(outcome="error", error=error)
     finally:
         running.leave()
     return running.answer()
@@ -92,7 +92,7 @@ class _Running:
         taken = len(self._stamps) - 1
         if taken < 1:
             return Answer(
-                outcome="failed",
+                outcome="error",
                 error="no optimizer stepped, so there is no step to measure. Does it train, with these arguments?",
             )
         try:

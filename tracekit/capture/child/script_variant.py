@@ -44,8 +44,10 @@ class Twin:
         """The first step is done: what will ever be called was called."""
         import torch
 
-        self._looking = False
-        torch.nn.Module.__call__ = self._call
+        # Once: whoever changes a class makes Python look up anew what a thousand subclasses inherit from it.
+        if self._looking:
+            self._looking = False
+            torch.nn.Module.__call__ = self._call
 
     def _make_outermost(self) -> Callable[..., Any]:
         def outermost(module: Any, *args: Any, **kwargs: Any) -> Any:

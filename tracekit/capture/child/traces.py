@@ -30,6 +30,7 @@ class Window:
     options: dict[str, bool]
 
 
+OWN_WAIT = "tracekit.synchronize"  # readers know a sync inside of it for ours
 _STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 COLD = Window("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
@@ -121,7 +122,7 @@ class _Taking:
                         profiler.add_metadata_json(key, value)
                 yield from self.step()
                 if at in (first - 1, last):
-                    timing.synchronize(self.job.device)
+                    self._wait()
                 if at >= first:
                     stamps.append(time.perf_counter_ns())
                 profiler.step()
@@ -129,6 +130,14 @@ class _Taking:
             self._keep(window, name, profiler, stamps)
             raise
         self._keep(window, name, profiler, stamps)
+
+    def _wait(self) -> None:
+        """So that the step before is done; on a GPU under a name, for the trace would blame the training for it."""
+        import torch
+
+        named = self.job.device != "cpu"
+        with torch.profiler.record_function(OWN_WAIT) if named else contextlib.nullcontext():
+            timing.synchronize(self.job.device)
 
     def _keep(self, window: Window, name: str, profiler: Any, stamps: list[int]) -> None:
         profiler.stop()

@@ -8,14 +8,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+# A CUDA graph came of it: in torch 2.6 the second stands around the first.
+RECORDINGS = frozenset({"CUDAGraphNode.record", "CUDAGraphTreeManager.record_function"})
 # Spans of Dynamo's own log that are one compilation each, wherever they stand outermost.
-ROOTS = {
+ROOTS = RECORDINGS | {
     "dynamo",
     "entire_frame_compile",
     "entire_backward_compile",
-    "CUDAGraphNode.record",
     "cudagraphify.get_container",
     "CachingAutotuner.benchmark_all_configs",
+    "CachingAutotuner.coordinate_descent_tuning",
 }
 # Where it says why it records no CUDA graph: today, and up to torch 2.7. Both pass warnings when they are off.
 _SKIP_LOGS = ("torch._inductor.cudagraph_utils.__cudagraphs", "torch._inductor.cudagraph_utils.__perf_hints")

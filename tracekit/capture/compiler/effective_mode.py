@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+from tracekit.capture.compiler.compile_log import RECORDINGS
 from tracekit.capture.job import Job
 from tracekit.run import Effective, Ledger
 
@@ -21,7 +22,7 @@ def effective(job: Job, happened: Ledger) -> Effective:
         if requested.mode:
             notes.append(f"{requested.backend} knows no modes: {requested.mode} was left out")
         return Effective(mode=str(requested.backend), notes=notes)
-    if mode in _WITHOUT_GRAPHS and not any(entry.kind == "cudagraph" for entry in happened.compiles):
+    if mode in _WITHOUT_GRAPHS and not any(entry.span in RECORDINGS for entry in happened.compiles):
         notes.append(_no_graphs(job.device, happened))
         mode = _WITHOUT_GRAPHS[mode]
     elif happened.skips:

@@ -60,6 +60,7 @@ def _compile(span: Span, recorder: CompileRecorder, marks: Sequence[StepMark]) -
         frame=frame,
         attempt=attempt,
         kind=kind,
+        span=span.name,
         reason="\n".join(map(_cleaned, reasons)) or None,
         guard=_guard(reasons[0]) if reasons else None,
         code=_code(metrics or recorder.metrics.get(f"{frame}/0", {})),

@@ -1,0 +1,80 @@
+"""`python -m tests.capture.emulated JOB.json`: one pass, in a process where torch believes in a GPU that it has not.
+
+Tensors stay where they are: the recipe must not ask for `ctx.device`. What the capture itself calls of `torch.cuda` is
+noted in order, and its answers can be set, so that what a GPU would be told and asked can be tested without one.
+"""
+
+import json
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import msgspec
+
+CALLS: list[str] = []
+
+
+class Event:
+    """A CUDA event on the host's clock."""
+
+    def __init__(self, enable_timing=False):
+        self.timed, self.at_ns = enable_timing, 0
+
+    def record(self, stream=None):
+        CALLS.append("record")
+        self.at_ns = time.perf_counter_ns()
+
+    def elapsed_time(self, other):
+        return (other.at_ns - self.at_ns) / 1e6
+
+
+def noting(name, answer=None):
+    def call(*_, **__):
+        CALLS.append(name)
+        return answer
+
+    return call
+
+
+@contextmanager
+def gpu(**answers):
+    """While entered, `torch.cuda` answers as if there were one; what is given answers for the function of that name."""
+    import torch
+
+    plain = {
+        "synchronize": None,
+        "empty_cache": None,
+        "reset_peak_memory_stats": None,
+        "max_memory_allocated": 1000,
+        "max_memory_reserved": 4000,
+        "memory_allocated": 900,
+        "memory_reserved": 3000,
+        "current_stream": None,
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_name": "Emulated",
+        "get_device_properties": SimpleNamespace(name="Emulated", uuid="0000", major=9, minor=0),
+    }
+    with ExitStack() as stack:
+        for name, answer in {**plain, **answers}.items():
+            stack.enter_context(mock.patch.object(torch.cuda, name, noting(name, answer)))
+        stack.enter_context(mock.patch.object(torch.cuda, "Event", Event))
+        yield CALLS
+
+
+def main(path):
+    from tracekit.capture.child.worker import perform
+    from tracekit.capture.job import Job
+
+    job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
+    with gpu():
+        answer = perform(job)
+    print(json.dumps({"answer": msgspec.to_builtins(answer), "calls": CALLS}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

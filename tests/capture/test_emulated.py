@@ -1,0 +1,60 @@
+"""What the capture does on a GPU, seen on one that torch only believes in."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+from capturing import read_trace
+
+from tracekit.capture.job import Answer, Job
+
+ROOT = Path(__file__).parents[2]
+# Tensors stay on the CPU, whatever the device.
+RECIPE = """
+import torch
+def setup(ctx):
+    weight = torch.zeros(3, requires_grad=True)
+    def step():
+        loss = (weight - 1).square().sum()
+        loss.backward()
+        return loss.detach()
+    return step
+"""
+
+
+def perform(folder, stage, device="cuda", text=RECIPE, **more):
+    recipe = folder / "recipe.py"
+    recipe.write_text(text)
+    job = folder / "job.json"
+    job.write_bytes(
+        msgspec.json.encode(Job(stage=stage, recipe=str(recipe), device=device, folder=str(folder), **more))
+    )
+    asked = [sys.executable, "-m", "tests.capture.emulated", str(job)]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    return SimpleNamespace(answer=msgspec.convert(said["answer"], Answer), calls=said["calls"], log=done.stderr)
+
+
+def spans(path, name):
+    events = read_trace(path).keys["traceEvents"]
+    return [(each["ts"], each["ts"] + each["dur"]) for each in events if each.get("ph") == "X" and each["name"] == name]
+
+
+def test_the_captures_own_wait_stands_in_the_last_step_under_a_name_of_its_own(tmp_path):
+    done = perform(tmp_path, "profile", steps=3, warmup=1)
+    assert done.answer.outcome == "ok", done.answer.traceback
+    for window in ("cold", "steady", "detail"):
+        trace = tmp_path / f"{window}.json.gz"
+        last = max(read_trace(trace).steps)
+        ((begin, end),) = spans(trace, "tracekit.synchronize")
+        ((first, final),) = spans(trace, f"ProfilerStep#{last}")
+        assert first < begin < end < final
+
+
+def test_on_a_cpu_there_is_nothing_to_wait_for(tmp_path):
+    perform(tmp_path, "profile", device="cpu", steps=3, warmup=1)
+    assert spans(tmp_path / "steady.json.gz", "tracekit.synchronize") == []

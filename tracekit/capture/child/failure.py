@@ -1,0 +1,66 @@
+"""What a recipe raised, in words: the kind of failure, one line, and the recipe's own part of the traceback."""
+
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from tracekit.capture.job import Answer
+from tracekit.errors import TracekitError
+from tracekit.run import Outcome
+from tracekit.sanitize import sanitize
+
+_OURS = str(Path(__file__).parents[1])
+_ERROR_WIDTH = 300
+# Libraries that allocate by themselves say it in words, as does the allocator for host memory.
+_NO_MEMORY = re.compile(
+    r"out of memory|_STATUS_ALLOC_FAILED|ERROR_OUT_OF_(?:HOST_|DEVICE_)?MEMORY|can(?:'t|not) allocate memory"
+    r"|unable to allocate",
+    re.IGNORECASE,
+)
+
+
+def failure(error: BaseException) -> Answer:
+    """The answer of a pass that ended in this."""
+    return Answer(outcome=outcome(error), error=one_line(error), traceback=recipes_traceback(error))
+
+
+def outcome(error: BaseException) -> Outcome:
+    """`oom` where memory ran out, on whatever device, however the compiler wrapped it."""
+    return "oom" if any(_is_out_of_memory(each) for each in _causes(error)) else "error"
+
+
+def one_line(error: BaseException) -> str:
+    """`ValueError: the loss is gone`."""
+    if isinstance(error, TracekitError):
+        return sanitize(str(error))
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # "backend='inductor' raised:" – the next line says what happened.
+    told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    return sanitize(f"{type(error).__name__}: {told}", _ERROR_WIDTH)
+
+
+def recipes_traceback(error: BaseException) -> str:
+    """Without tracekit's own frames."""
+    if isinstance(error, TracekitError):
+        return ""  # its sentence says all
+    told = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in told.stack if not frame.filename.startswith((_OURS, "<frozen"))]
+    told.stack = traceback.StackSummary.from_list(frames)
+    return "".join(told.format())
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError | OSError) and _NO_MEMORY.search(str(error)) is not None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """It and whatever led to it; a chain may close upon itself."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        inner = getattr(error, "inner_exception", None)  # torch._dynamo's BackendCompilerFailed
+        error = inner if isinstance(inner, BaseException) else error.__cause__ or error.__context__

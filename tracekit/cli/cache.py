@@ -1,0 +1,32 @@
+"""`tracekit cache`: the traces that are at hand for the next time."""
+
+import argparse
+
+from tracekit.cli.streams import tell, write_out
+from tracekit.sanitize import sanitize
+
+
+class Cache:
+    """List the traces that are kept for the next time, or forget them."""
+
+    name = "cache"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--clear", action="store_true", help="remove all of them")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """List or clear."""
+        from tracekit.trace.storing import cache
+        from tracekit.units import size
+
+        where = sanitize(str(cache.home()))
+        if options.clear:
+            tell(f"Removed {cache.clear()} traces from {where}")
+            return 0
+        kept = cache.entries()
+        write_out("".join(f"{size(entry.size):>10}  {sanitize(str(entry.told.get('path', '')))}\n" for entry in kept))
+        tell(f"{len(kept)} traces, {size(sum(entry.size for entry in kept))} in {where}")
+        return 0

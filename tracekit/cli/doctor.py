@@ -1,0 +1,23 @@
+"""`tracekit doctor`: what can be captured here."""
+
+import argparse
+
+
+class Doctor:
+    """Say what can be captured here, and what to do about what is missing."""
+
+    name = "doctor"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--json", action="store_true", help="for machines")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Look; 1 where not even CPU training can be captured."""
+        from tracekit.capture import doctor
+
+        results = doctor.examine()
+        print(doctor.as_json(results) if options.json else doctor.as_text(results))
+        return 0 if doctor.can_capture(results) else 1

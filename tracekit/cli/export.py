@@ -1,0 +1,34 @@
+"""`tracekit export`: every table, for notebooks and databases."""
+
+import argparse
+from pathlib import Path
+
+from tracekit.cli.arguments import add_inputs
+from tracekit.cli.streams import tell
+from tracekit.sanitize import sanitize
+
+
+class Export:
+    """Write every table as Parquet, for pandas, polars or DuckDB."""
+
+    name = "export"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add_inputs(parser)
+        parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder to write into")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Write the tables."""
+        from tracekit.draw.progress import Progress
+        from tracekit.export import parquet
+        from tracekit.profile import open_subject
+        from tracekit.tables import tables
+
+        with Progress() as progress:
+            subject = open_subject(options.inputs, progress)
+        for path in parquet.write(tables(subject.profiles), options.output):
+            tell(f"Wrote {sanitize(str(path))}")
+        return 0

@@ -1,0 +1,118 @@
+"""From the command line to a verb, and from errors to exit codes; the one place where they meet.
+
+0 fine, 1 a failure the user can cause, 2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from tracekit.cli.cache import Cache
+from tracekit.cli.capture import Capture
+from tracekit.cli.doctor import Doctor
+from tracekit.cli.export import Export
+from tracekit.cli.report import Report
+from tracekit.cli.streams import open_streams, tell, write_out
+from tracekit.cli.tui import Tui
+from tracekit.cli.without_pandas import admit_pandas, refuse_pandas
+from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
+from tracekit.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+VERBS = (Capture, Report, Tui, Export, Cache, Doctor)
+_MESSAGE_WIDTH = 400  # of what argparse says of an argument
+
+
+def entry() -> int:
+    """The console script."""
+    from tracekit.interruption import by_any_signal
+
+    refuse_pandas()
+    open_streams()
+    with by_any_signal():
+        return main()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code."""
+    return _guarded(lambda: _run([*(sys.argv[1:] if arguments is None else arguments)]))
+
+
+class _Parser(argparse.ArgumentParser):
+    """What it quotes of the command line is shown, and not obeyed."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(sanitize(message, _MESSAGE_WIDTH))
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        if file is sys.stdout:
+            write_out(message)  # argparse passes over what cannot be written
+        else:
+            super()._print_message(message, file)
+
+
+def _run(arguments: list[str]) -> int:
+    parser = _Parser(prog="tracekit", description="Where a PyTorch training step's wall time goes, to the nanosecond.")
+    parser.add_argument("--version", action="version", version=f"tracekit {_version()}")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    for verb in VERBS:
+        own = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
+        verb.arguments(own)
+        own.set_defaults(run=verb.run, needs_pandas=getattr(verb, "needs_pandas", False))
+    given, script_arguments = _split(arguments)
+    options, unknown = parser.parse_known_args(given)
+    if unknown:
+        hint = getattr(options, "unknown", "")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint and f'. {hint}'}")
+    options.script_arguments = script_arguments
+    if options.needs_pandas:
+        admit_pandas()
+    if getattr(options, "no_cache", False):
+        os.environ["TRACEKIT_NO_CACHE"] = "1"
+    code: int = options.run(options)
+    return code
+
+
+def _split(given: list[str]) -> tuple[list[str], list[str]]:
+    """A capture's own arguments, and those after `--`, which are the script's."""
+    at = given.index("--") if given[:1] == [Capture.name] and "--" in given else len(given)
+    return given[:at], given[at + 1 :]
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    try:
+        try:
+            return work()
+        finally:
+            write_out()  # what others have printed, argparse too
+    except TracekitError as error:
+        return _failed(error)
+    except KeyboardInterrupt as interrupt:
+        tell("tracekit: interrupted")
+        name = str(interrupt)  # as tracekit.interruption raises it; Ctrl-C gives none
+        return 128 + (signal.Signals[name] if name in signal.Signals.__members__ else signal.SIGINT)
+    except BrokenPipeError:
+        return 0  # the reader of our output has gone (`| head`): what it wanted, it has
+    except OSError as error:
+        why = error.strerror or str(error)
+        # An error that names no file is one of a stream.
+        return _failed(UnreadableFileError(error.filename, why) if error.filename else StandardOutputError(why))
+
+
+def _failed(error: TracekitError) -> int:
+    tell(f"tracekit: {sanitize(str(error))}")
+    return 1
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tracekit")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,44 @@
+"""The standard streams: stdout is data, stderr is for people."""
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+
+from tracekit.errors import StandardOutputError
+
+
+def open_streams() -> None:
+    """Give every stream that was closed (`>&-`) a stand-in, and make none fail at a sign that it cannot encode.
+
+    Without, the next file to be opened would be taken for the stream.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.open(os.devnull, os.O_WRONLY), encoding="utf-8")  # noqa: SIM115 - fails when read
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115 - when written
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - nobody listens
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def tell(sentence: str) -> None:
+    """Say it on stderr; where that is full, nobody can be told."""
+    with suppress(OSError):
+        print(sentence, file=sys.stderr)
+
+
+def write_out(text: str = "") -> None:
+    """To stdout, at once: what cannot be written is told of here, and not when Python ends."""
+    try:
+        if text:  # without a buffer, even an empty write fails on a full disk
+            sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left over has somewhere to go when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise StandardOutputError(error.strerror or str(error)) from None

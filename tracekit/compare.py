@@ -15,7 +15,7 @@ _CELLS = 8_000_000  # resamples × steps held at once
 _SEED = 20_240_517  # any fixed number: the same traces give the same intervals
 
 # A profiled pass is one look: how far another would lie from it, its steps cannot know.
-COVERS = "the steps of one trace of each variant; how far one pass lies from the next is not in it"
+COVERS = "the steps of one trace each: how far one pass lies from the next is not in them"
 
 
 @dataclass(frozen=True)

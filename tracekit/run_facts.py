@@ -18,6 +18,7 @@ LOSS_TOLERANCE = 1e-4  # relative, FP32: what reordering sums explains
 PACE_TOLERANCE = 0.05
 LEAST_STEPS = 5  # of fewer, one odd step moves the median, and a spread says little
 _LEAST_INFLATION = 0.9  # profiled step time over unprofiled: a profiler only ever adds
+_TELLING_PASSES = 3  # an interval from two is some thirty times as wide as they lie apart
 _OWN_LOAD = 1.5  # loads, in cores: while passes run they are part of it
 
 
@@ -189,7 +190,8 @@ def _pace(profile: Profile) -> str | None:
     if measured is None:
         return None
     step = duration(measured.step_ns)
-    if interval := own_interval(measured):
+    interval = own_interval(measured)
+    if interval and len(measured.counted) >= _TELLING_PASSES:
         low, high = (duration(end, like=measured.step_ns) for end in interval)
         return f"{step} ({low} … {high})"
     return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none

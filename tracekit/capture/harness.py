@@ -76,6 +76,8 @@ def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out:
 
 def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
     """Measure again; the run file holds what is known after each round."""
+    if options.passes == 1:
+        return run
     options.tell(messages.repeating(budget(run, options), options.passes))
     try:
         for run in rounds.each(run):  # noqa: B020, PLR1704

@@ -4,12 +4,12 @@ All of them on the CPU with aot_eager, at their tests' sizes; `gcn_cora` and `sa
 `gat_pubmed` in every mode. This is no recipe. It takes half an hour on two cores.
 """
 
-import math
 import sys
 import tempfile
 from pathlib import Path
 
 from tracekit.capture.harness import Options, capture
+from tracekit.run import divergence, loss_tolerance
 
 SMALL = {
     "gat_pubmed": {"scale": 0.1},
@@ -35,7 +35,6 @@ MODES = (
     "max-autotune:amp=true,dynamic=true",
 )
 INDUCTOR = {"gcn_cora": (), "sage_products": (), "gat_pubmed": MODES}  # recipe → variants; none: its own
-FULL, HALF = 1e-4, 2e-3  # how far losses may be apart: in bfloat16 a fused kernel rounds less often than eager does
 HEAD = "| recipe | variant | compiled / again / breaks | losses | step, ms | eager, ms |\n|---|---|---|---|---|---|"
 
 
@@ -86,7 +85,7 @@ def line(recipe, backend, variant, eager):
     counts = f"{len(done)} / {again} / {len(ledger.breaks)}" if variant.requested.compile else "–"
     limit = ", gave up" if ledger.limits else ""
     known = eager is not None and eager is not variant
-    agree = same(variant.losses, eager.losses, HALF if variant.params.get("amp") else FULL) if known else None
+    agree = same(variant, eager) if known else None
     losses = "–" if agree is None else "same" if agree else "**differ**"
     name = f"{variant.name} ({ran(variant, backend)})" if variant.requested.compile else variant.name
     cells = [recipe, name, counts + limit, losses, milliseconds(variant), milliseconds(eager) if known else "–"]
@@ -100,10 +99,10 @@ def ran(variant, backend):
     return backend if mode in (None, backend, asked) else f"{backend}: ran as {mode}"
 
 
-def same(losses, others, tolerance):
-    return len(losses) == len(others) > 0 and all(
-        math.isclose(one, other, rel_tol=tolerance) for one, other in zip(losses, others, strict=True)
-    )
+def same(variant, eager):
+    """No further apart than rounding explains."""
+    apart = divergence(eager.losses, variant.losses)
+    return apart is not None and apart <= loss_tolerance(eager.loss_drift)
 
 
 def milliseconds(variant):

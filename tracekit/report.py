@@ -20,6 +20,7 @@ from tracekit.run_facts import (
     loss_difference,
     pay_back_steps,
     pays_back_within_noise,
+    tolerance_of,
     warnings,
 )
 from tracekit.unprofiled import Contrast, passes_document
@@ -206,6 +207,8 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
         "loss_difference": off if off != float("inf") else None,
+        "loss_tolerance": tolerance_of(profile, baseline),
+        "loss_drift": variant.loss_drift,
         "losses": list(variant.losses),
         "metrics": dict(variant.metrics),
     }

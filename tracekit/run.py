@@ -19,6 +19,8 @@ Which = Literal["cold", "steady", "detail"]
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
 _StepNs = Annotated[int, msgspec.Meta(gt=0)]
 _TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system opens a name with a NUL
+_LEAST_TOLERANCE = 1e-4  # of the loss, relative: in FP32 other orders of summation stay below it in most trainings
+_DRIFTS = 3  # one drawn drift is no bound
 _SNIFFED_BYTES = 4096
 _LITTER_SECONDS = 60  # a write takes milliseconds: a part file older than this was left by a killed process
 
@@ -179,6 +181,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     profiled: Profiled | None = None
     memory: Memory = Memory()
     losses: list[float | None] = []  # of the check run: seeded, random numbers as in eager; None is not finite
+    loss_drift: float | None = None  # how far they move when sums round differently, relative; of eager variants
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
     ledger: Ledger = Ledger()
 
@@ -275,6 +278,11 @@ def divergence(losses: list[float | None], others: list[float | None]) -> float 
         return math.inf
     finite = [(one, other) for one, other in pairs if one is not None and other is not None]
     return max((abs(one - other) / max(abs(one), 1e-12) for one, other in finite), default=0.0)
+
+
+def loss_tolerance(*drifts: float | None) -> float:
+    """How far losses may lie apart before it says something, where rounding alone moves them so far."""
+    return max([_LEAST_TOLERANCE, *(_DRIFTS * each for each in drifts if each is not None)])
 
 
 def now() -> str:

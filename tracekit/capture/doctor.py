@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from tracekit.capture import environment, probes
+from tracekit.capture import environment, gpu_state, probes
 from tracekit.units import size
 
-Level = Literal["needed", "for a GPU", "for inductor", "optional"]
+Level = Literal["needed", "for a GPU", "for inductor", "for inductor on a GPU", "optional"]
 _LEAST_FREE_BYTES = 2 << 30  # a capture of a large model leaves some hundred MiB of traces
 
 
@@ -98,12 +98,16 @@ def _gpu() -> Found:
 
 
 def _driver() -> Found:
-    clocks = environment.gpu_clocks()
-    return Found(bool(clocks), clocks[0]["driver_version"] if clocks else "nvidia-smi is missing, or says nothing")
+    told = [row["driver_version"] for row in gpu_state.identity() if "driver_version" in row]
+    return Found(bool(told), told[0] if told else "nvidia-smi is missing, or says nothing")
 
 
 def _cupti() -> Found:
     return _probed(probes.profile_gpu)
+
+
+def _inductor_on_gpu() -> Found:
+    return _probed(probes.compile_gpu)
 
 
 def _triton() -> Found:
@@ -139,7 +143,21 @@ CHECKS = (
         "for a GPU",
         "GPU",
     ),
-    Check("Triton", _triton, "Compiling for a GPU needs it: pip install triton", "for a GPU", "GPU"),
+    Check("Triton", _triton, "Compiling for a GPU needs it: pip install triton", "for inductor on a GPU", "GPU"),
+    Check(
+        "torch.compile on the GPU",
+        _inductor_on_gpu,
+        "Capture with --backend aot_eager.",
+        "for inductor on a GPU",
+        "Triton",
+    ),
+)
+
+
+_ABILITIES: tuple[tuple[Level, str], ...] = (
+    ("for inductor", "inductor on the CPU"),
+    ("for a GPU", "GPU training"),
+    ("for inductor on a GPU", "inductor on the GPU"),
 )
 
 
@@ -183,8 +201,9 @@ def verdict(results: list[Result]) -> str:
     if missing:
         return f"Nothing can be captured here: {', '.join(missing)} missing."
     able = ["CPU training"]
-    for level, what in (("for inductor", "inductor on the CPU"), ("for a GPU", "GPU training")):
-        if all(result.ok for result in results if result.level == level):
+    for level, what in _ABILITIES:
+        looked_for = [result.ok for result in results if result.level == level]
+        if looked_for and all(looked_for):
             able.append(what)
     return f"This machine can capture {', '.join(able)}."
 

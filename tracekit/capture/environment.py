@@ -6,24 +6,15 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from tracekit.capture import gpu_state
+
 _PACKAGES = ("torch", "torch-geometric", "triton", "pyg-lib", "torch-sparse", "numpy", "msgspec")
 _VARIABLES = re.compile(
     r"^(TORCH_LOGS|TORCHINDUCTOR_(?!CACHE_DIR)|TORCHDYNAMO_|PYTORCH_|OMP_|MKL_|KMP_|CUDA_|CUBLAS_|NVIDIA_TF32)"
-)
-_SMI_FIELDS = (
-    "name",
-    "driver_version",
-    "clocks.sm",
-    "clocks.max.sm",
-    "clocks.mem",
-    "power.limit",
-    "persistence_mode",
-    "temperature.gpu",
 )
 
 
@@ -40,7 +31,6 @@ def gather() -> dict[str, Any]:
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         **_torch_facts(),
         "gpus": _gpus(),
-        "gpu_clocks": gpu_clocks(),
         "variables": {name: value for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)},
     }
 
@@ -95,6 +85,7 @@ def _torch_facts() -> dict[str, Any]:
     return {
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
+        "cupti": _cupti(),
         "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
@@ -109,28 +100,27 @@ def _gpus() -> list[dict[str, Any]]:
     if not torch.cuda.is_available():
         return []
     found = (torch.cuda.get_device_properties(at) for at in range(torch.cuda.device_count()))
+    told = {row.get("uuid"): row for row in gpu_state.identity()}
     return [
         {
             "name": each.name,
+            "uuid": uuid,
             "memory_bytes": each.total_memory,
             "capability": f"{each.major}.{each.minor}",
             "multiprocessors": each.multi_processor_count,
+            **{field: value for field, value in told.get(uuid, {}).items() if field not in ("name", "uuid")},
         }
         for each in found
+        for uuid in [f"GPU-{getattr(each, 'uuid', None)}"]
     ]
 
 
-def gpu_clocks() -> list[dict[str, str]]:
-    """What nvidia-smi says, where there is one; fields it does not know are left out."""
-    if not shutil.which("nvidia-smi"):
-        return []
-    asked = ["nvidia-smi", f"--query-gpu={','.join(_SMI_FIELDS)}", "--format=csv,noheader"]
-    try:
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    rows = [[cell.strip() for cell in line.split(",")] for line in said.splitlines()]
-    return [dict(zip(_SMI_FIELDS, row, strict=True)) for row in rows if len(row) == len(_SMI_FIELDS)]
+def _cupti() -> str | None:
+    """The version of the library that tells the profiler of kernels, where it came with PyTorch as a package."""
+    for each in importlib.metadata.distributions():
+        if (each.metadata["Name"] or "").startswith("nvidia-cuda-cupti"):
+            return each.version
+    return None
 
 
 def _cpu_model() -> str:

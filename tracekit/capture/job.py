@@ -55,4 +55,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     effective: Effective = Effective()
     # check
     losses: list[float | None] = []
+    loss_drift: float | None = None
     metrics: dict[str, float | None] = {}

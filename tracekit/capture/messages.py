@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.capture.job import Stage
-from tracekit.run import Outcome, Run, Variant, divergence
+from tracekit.run import Outcome, Run, Variant, divergence, loss_tolerance
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
 from tracekit.unprofiled import compared, contrast
 
-_TOLERANCE = 1e-4  # of the loss: other orders of summation stay well below it
 _DOING: dict[Stage, str] = {
     "inspect": "preparing",
     "measure": "measuring, unprofiled",
@@ -145,6 +144,8 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
     apart = divergence(eager.losses, variant.losses)
     if apart is None:
         return [f"its losses cannot be compared with {eager.name}'s"]
-    if apart > _TOLERANCE:
+    if apart > loss_tolerance(eager.loss_drift):
         return [f"OTHER losses than {eager.name}: {apart:.1e} apart within {len(variant.losses)} steps"]
+    if apart > loss_tolerance():
+        return [f"same losses as {eager.name} but for rounding, which moves those by {eager.loss_drift:.1e}, too"]
     return [f"same losses as {eager.name}"]

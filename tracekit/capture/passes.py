@@ -137,13 +137,14 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         error=error,
         params=plan.params,
         requested=plan.requested,
-        effective=_with_notes(profiled.effective, measured.effective.notes),
+        effective=_with_notes(profiled.effective, [*measured.effective.notes, *checked.effective.notes]),
         traces=relative(profiled.traces, place),
         measured=measured.measured,
         memory=measured.memory,
         profiled=profiled.profiled,
         ledger=profiled.ledger,
         losses=checked.losses,
+        loss_drift=checked.loss_drift,
         metrics=checked.metrics,
     )
 

@@ -7,6 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tracekit.capture import kineto_log
+
+_SESSIONS = 3
+_APART = 1e-3
 _SECONDS = 180  # a first compilation on a slow machine takes a minute
 
 
@@ -42,16 +46,40 @@ def name_gpu() -> str:
 
 
 def profile_gpu() -> str:
-    """A kernel that ran has a row in the trace: the profiler may listen to the driver."""
+    """Kernels that ran have rows in the trace: the profiler may listen to the driver, in later sessions, too."""
     import torch
 
     if not torch.cuda.is_available():
         raise ProbeError("no GPU")
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    kernels = _rows(_trace(activities, "cuda"), "kernel")
+    sessions = [_trace(activities, "cuda") for _ in range(_SESSIONS)]
+    return _told([(_rows(events, "cuda_runtime"), _rows(events, "kernel")) for events in sessions])
+
+
+def compile_gpu() -> str:
+    """Inductor makes kernels that compute."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ProbeError("no GPU")
+    made = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
+    x = torch.ones(64, device="cuda")
+    apart = (made(x) - (x.sin() + 1).sum()).abs().item()
+    if apart > _APART:
+        raise ProbeError(f"inductor's kernel is off by {apart:.1e}")
+    return "inductor compiles for the GPU"
+
+
+def _told(sessions: list[tuple[int, int]]) -> str:
+    """Of each session, its runtime calls and kernels: what they say of the profiler."""
+    calls, kernels = sessions[0]
     if not kernels:
-        raise ProbeError("a kernel ran and left no row: no permission, or another profiler holds CUPTI")
-    return "recorded"
+        heard = "its launches were seen" if calls else "nor were its launches seen"
+        raise ProbeError(f"a kernel ran and left no row, {heard}: no permission, or another profiler holds CUPTI")
+    fewer = [count for _, count in sessions[1:] if count < kernels]
+    if fewer:
+        return f"recorded; later sessions of a process lose some ({min(fewer)} of {kernels}): windows get processes"
+    return f"recorded, {len(sessions)} sessions in a row"
 
 
 def run(name: str) -> tuple[bool, str]:
@@ -73,13 +101,21 @@ def run(name: str) -> tuple[bool, str]:
         answer = Path(folder, "answer.json")
         if answer.exists():
             ok, text = json.loads(answer.read_text())
-            return bool(ok), str(text)
+            return bool(ok), str(text) if ok else explained(str(text), done.stderr)
     return False, (done.stderr.strip().splitlines() or [f"died with exit code {done.returncode}"])[-1]
+
+
+def explained(text: str, log: str) -> str:
+    """A failure, with what the profiler's library had to say of it."""
+    if kineto_log.lacks_permission(log):
+        return f"{text} (the driver refused: ERR_NVGPUCTRPERM)"
+    said = kineto_log.warnings(log)
+    return f"{text} ({said[0]})" if said else text
 
 
 def main(name: str, folder: str) -> None:
     """Do it, and leave the answer in that folder."""
-    probe = {each.__name__: each for each in (profile_cpu, compile_cpu, name_gpu, profile_gpu)}[name]
+    probe = {each.__name__: each for each in (profile_cpu, compile_cpu, name_gpu, profile_gpu, compile_gpu)}[name]
     try:
         answer = (True, probe())
     except ProbeError as error:

@@ -5,8 +5,10 @@ from typing import Any
 
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.job import Answer, Job
+from tracekit.run import divergence
 
 STEPS = 20
+_SEED = 1  # of the rounding errors alone
 
 
 def draw_as_eager(job: Job) -> None:
@@ -19,11 +21,28 @@ def draw_as_eager(job: Job) -> None:
 
 def check(feed: Feed) -> Answer:
     """The losses, then the metric. A loss is read at once: a CUDA graph overwrites it at its next replay."""
-    losses = [_number(feed()) for _ in range(STEPS)]
     return Answer(
-        losses=[] if all(loss is None for loss in losses) else losses,
+        losses=_losses(feed),
         metrics=_metrics(feed.evaluate() if feed.evaluate else {}),
     )
+
+
+def drift(feed: Feed, losses: list[float | None]) -> float | None:
+    """How far the very same training gets from these losses when its sums round differently; None: not comparable.
+
+    Some trainings amplify a last digit within twenty steps to a percent: then such a difference between two variants
+    says nothing against either. Two plain runs would not show it, for on one machine they may agree bit for bit.
+    """
+    from tracekit.capture.child.rounding import RoundedDifferently
+
+    with RoundedDifferently(_SEED):
+        apart = divergence(losses, _losses(feed))
+    return apart if apart is not None and math.isfinite(apart) else None
+
+
+def _losses(feed: Feed) -> list[float | None]:
+    losses = [_number(feed()) for _ in range(STEPS)]
+    return [] if all(loss is None for loss in losses) else losses
 
 
 def _metrics(evaluated: Any) -> dict[str, float | None]:

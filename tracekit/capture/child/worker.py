@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -12,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from tracekit.capture.child import recipe, script, timing
-from tracekit.capture.child.failure import failure
-from tracekit.capture.child.loss_check import check, draw_as_eager
+from tracekit.capture.child.failure import failure, one_line
+from tracekit.capture.child.loss_check import check, draw_as_eager, drift
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.traces import profile
@@ -22,6 +23,7 @@ from tracekit.capture.environment import backends, devices, gather
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
+from tracekit.run import Effective
 
 _PR_SET_PDEATHSIG = 1
 
@@ -91,7 +93,15 @@ def _profile(job: Job, notes: list[str]) -> Answer:
 
 def _check(job: Job, notes: list[str]) -> Answer:
     draw_as_eager(job)
-    return check(_feed(job, notes))
+    found = check(_feed(job, notes))
+    if job.requested.compile or not found.losses:
+        return found
+    gc.collect()  # the second training needs the memory of the first
+    try:
+        return msgspec.structs.replace(found, loss_drift=drift(_feed(job, []), found.losses))
+    except Exception as error:  # its losses are known, and comparable as those of any other
+        note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
+        return msgspec.structs.replace(found, effective=Effective(notes=[note]))
 
 
 _PASSES: dict[str, Callable[[Job, list[str]], Answer]] = {

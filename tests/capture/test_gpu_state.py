@@ -1,0 +1,89 @@
+"""What nvidia-smi says, played by a script that knows the fields of one driver or the other."""
+
+import os
+import stat
+import sys
+from types import SimpleNamespace
+
+import pytest
+from emulated import gpu
+
+from tracekit.capture import environment, gpu_state
+from tracekit.capture.child import gpu_load, timing
+
+VALUES = {
+    "name": "NVIDIA H200",
+    "uuid": "GPU-0000",
+    "driver_version": "570.86",
+    "clocks.sm": "1980 MHz",
+    "clocks.max.sm": "1980 MHz",
+    "clocks.mem": "3201 MHz",
+    "power.draw": "[N/A]",
+    "power.limit": "700.00 W",
+    "clocks_event_reasons.active": "0x0000000000000024",
+    "clocks_throttle_reasons.active": "0x0000000000000024",
+}
+SMI = """#!{python}
+import sys, time
+known = {known!r}
+fields = next(each for each in sys.argv if each.startswith("--query-gpu=")).partition("=")[2].split(",")
+for field in fields:
+    if field not in known:
+        sys.exit(f'Field "{{field}}" is not a valid field to query.')
+time.sleep({seconds})
+print(", ".join(known[field] for field in fields))
+"""
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """Puts an nvidia-smi on the path that knows all fields but those."""
+
+    def install(*unknown, seconds=0.0):
+        path = tmp_path / "nvidia-smi"
+        known = {field: value for field, value in VALUES.items() if field not in unknown}
+        path.write_text(SMI.format(python=sys.executable, known=known, seconds=seconds))
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    return install
+
+
+@pytest.mark.parametrize("unknown", ["clocks_throttle_reasons.active", "clocks_event_reasons.active"])
+def test_each_drivers_fields_are_found_and_reasons_read(driver, unknown):
+    driver(unknown)
+    (row,) = gpu_state.under_load()
+    assert row["clocks.sm"] == "1980 MHz"
+    assert "power.draw" not in row  # it does not tell
+    assert gpu_state.throttled_by(row) == ["power cap", "heat"]
+
+
+def test_without_it_there_is_nothing_to_say(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpu_state.identity() == []
+    assert gpu_state.throttled_by({"clocks_event_reasons.active": "nonsense"}) == []
+
+
+def test_the_gpu_works_on_while_it_is_asked(driver):
+    driver(seconds=0.3)
+    steps = []
+    with gpu() as calls:
+        found = timing.drive(gpu_load.sample("cuda"), lambda: steps.append(1))
+    assert found["clocks.sm"] == "1980 MHz"
+    assert found["throttled_by"] == ["power cap", "heat"]
+    assert len(steps) > 1
+    assert calls[-1] == "synchronize"
+
+
+def test_a_cpu_is_not_asked(driver):
+    driver()
+    assert timing.drive(gpu_load.sample("cpu"), pytest.fail) == {}
+
+
+def test_a_run_says_which_gpu_and_driver_it_was(driver):
+    driver()
+    each = SimpleNamespace(name="H200", uuid="0000", total_memory=1, major=9, minor=0, multi_processor_count=132)
+    with gpu(get_device_properties=each):
+        (found,) = environment._gpus()
+    assert (found["uuid"], found["driver_version"], found["power.limit"]) == ("GPU-0000", "570.86", "700.00 W")
+    assert found["capability"] == "9.0"

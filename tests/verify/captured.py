@@ -1,0 +1,86 @@
+"""A script under tracekit, from the command line, as its user does it."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracekit import run as runs
+from tracekit.run import Run, Variant
+
+from . import printed
+from .compile_trace import Counts
+from .printed import Printed
+from .scripts import Script
+from .workplace import PYTHON, lay_out
+
+_STEPS = ("--steps", "3", "--warmup", "3")
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What one capture wrote, printed and left behind; `run` is None where it was refused."""
+
+    code: int
+    output: str
+    run: Run | None
+    passes: dict[str, dict[str, Printed]]  # variant → pass → what the script printed
+    files: dict[str, str]  # new or changed, the capture's own left out
+
+
+def capture(script: Script, parent: Path) -> Captured:
+    """Capture it in a fresh folder."""
+    place = lay_out(parent)
+    before = place.files()
+    done = subprocess.run(
+        [PYTHON, "-m", "tracekit", "capture", *_options(script), *script.command(), "--", *script.given(False)],
+        cwd=place.folder,
+        env=place.environment(script.environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = place.files()
+    file = place.folder / "run.json"
+    run = runs.read(file) if file.exists() else None
+    return Captured(
+        done.returncode,
+        done.stderr,
+        run,
+        {each.name: _passes(file, each) for each in run.variants} if run else {},
+        {name: content for name, content in after.items() if before.get(name) != content and not _is_ours(name)},
+    )
+
+
+def counts(variant: Variant) -> Counts:
+    """Of its ledger."""
+    compiled = [each for each in variant.ledger.compiles if each.kind in ("first", "recompile")]
+    return Counts(
+        sum(each.failed is None for each in compiled),
+        sum(each.kind == "recompile" for each in compiled),
+        len(variant.ledger.breaks),
+    )
+
+
+def _options(script: Script) -> list[str]:
+    return [
+        "--backend",
+        script.backend,
+        "--variants",
+        ",".join(script.variants),
+        *_STEPS,
+        "--device",
+        "cpu",
+        *script.capture.split(),
+    ]
+
+
+def _passes(file: Path, variant: Variant) -> dict[str, Printed]:
+    """The logs beside its traces: one for each pass."""
+    trace = variant.traces.steady or variant.traces.cold
+    logs = sorted((file.parent / trace).parent.glob("*.log")) if trace else []
+    return {log.stem: printed.read(log.read_text(errors="replace")) for log in logs}
+
+
+def _is_ours(name: str) -> bool:
+    return re.match(r"run(-[\w-]+/.*|\.json)$", name) is not None

@@ -1,0 +1,156 @@
+"""A capture beside plain runs of the same script: every difference is a sentence."""
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracekit.run import Variant
+
+from . import captured, plain
+from .captured import Captured
+from .plain import Plain
+from .printed import Printed
+from .scripts import Script
+
+_SETTLED = 12  # steps after which nothing compiles any more, in a plain run
+_FASTEST = 20  # percent of the steps: what other processes do to a step only makes it longer
+_PACE_WITHIN = 1.25  # how far the processor time of a step in two runs of one training may be apart
+_CLOCK_WITHIN = 1.05  # how far the capture's step time may be from what the script's own clock said meanwhile
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant in the table of results."""
+
+    script: str
+    variant: str
+    steps: str
+    plain: str
+    captured: str
+    pace: float | None  # processor time of a step in the measured pass ÷ in a plain run
+    clock: float | None  # the step time that the capture states ÷ what the script itself printed in that pass
+    losses: str
+    files: str
+
+    @property
+    def cells(self) -> list[str]:
+        """As texts."""
+        ratios = ["–" if each is None else f"{each:.2f} ×" for each in (self.pace, self.clock)]
+        return [self.script, self.variant, self.steps, self.plain, self.captured, *ratios, self.losses, self.files]
+
+    @property
+    def keeps_pace(self) -> bool:
+        """Are its steps as long as a plain run's, and as long as they are said to be?"""
+        return _within(self.pace, _PACE_WITHIN) and _within(self.clock, _CLOCK_WITHIN)
+
+    @property
+    def out_of_pace(self) -> str:
+        """Said where it is not."""
+        return (
+            f"{self.variant}: a step takes {self.cells[5]} of a plain run's, and is said to take {self.cells[6]} of it"
+        )
+
+
+def compare(script: Script, folder: Path) -> tuple[list[Row], list[str]]:
+    """Capture the script, run it plainly as each variant, and say where the two differ."""
+    taken = captured.capture(script, folder)
+    if taken.run is None:
+        return [], [taken.output]
+    rows, wrong = [], [*_left_behind(script, taken)]
+    for variant in taken.run.variants:
+        ran = plain.run(script, folder, variant.requested.compile)
+        rows.append(_row(script, variant, taken, ran))
+        wrong += _differences(script, variant, taken, ran)
+    return rows, [*dict.fromkeys(wrong), taken.output] if wrong else []
+
+
+def closest(row: Row, other: Row) -> Row:
+    """Of two attempts at one variant."""
+    return min(row, other, key=lambda each: abs((each.pace or 0) - 1))
+
+
+def _within(ratio: float | None, factor: float) -> bool:
+    return ratio is not None and 1 / factor < ratio < factor
+
+
+def _row(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Row:
+    timed = variant.measured.steps if variant.measured else 0
+    profiled = variant.profiled.steps if variant.profiled else 0
+    return Row(
+        script.name,
+        variant.name,
+        f"{len(ran.printed.losses)}: {timed} + {profiled}",
+        str(ran.counts),
+        str(captured.counts(variant)),
+        _pace(variant, taken, ran),
+        _clock(variant, taken),
+        "differ" if [*_losses(variant, taken, ran)] else "same",
+        f"{len(ran.files)} / {len(taken.files)}",
+    )
+
+
+def _differences(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Iterator[str]:
+    """All but the pace."""
+    if ran.code:
+        yield f"{variant.name}: the plain run ended with exit code {ran.code}: {ran.output[-2000:]}"
+    if variant.outcome != "ok":
+        yield f"{variant.name}: {variant.outcome} ({variant.error})"
+    if variant.requested.compile and str(ran.counts) != script.counts:
+        yield f"{variant.name}: {ran.counts} graphs/recompiles/breaks in a plain run, {script.counts} expected"
+    if captured.counts(variant) != ran.counts:
+        ours = captured.counts(variant)
+        yield f"{variant.name}: {ran.counts} graphs/recompiles/breaks in a plain run, {ours} in the ledger"
+    yield from _losses(variant, taken, ran)
+    for each in taken.passes[variant.name].values():
+        yield from _elsewhere(script, variant.name, each, ran.printed)
+
+
+def _losses(variant: Variant, taken: Captured, ran: Plain) -> Iterator[str]:
+    """A pass is stopped once it has seen enough: its losses begin a plain run's."""
+    passes = taken.passes[variant.name].values()
+    if not any(each.losses for each in passes):
+        yield f"{variant.name}: no pass printed a step"
+    for each in passes:
+        if each.losses != ran.printed.losses[: len(each.losses)]:
+            pairs = zip(each.losses, [*ran.printed.losses, *each.losses], strict=False)
+            at, pair = next((at, pair) for at, pair in enumerate(pairs) if pair[0] != pair[1])
+            yield f"{variant.name}: the loss of step {at} is {pair[0]}, in a plain run {pair[1]}"
+
+
+def _elsewhere(script: Script, name: str, each: Printed, ran: Printed) -> Iterator[str]:
+    """sys.path, arguments, the current folder: what the script sees of where it runs."""
+    for key, value in ran.here.items():
+        expected = [one for one in value if one != script.compile] if key == "argv" else value
+        if each.here and each.here.get(key) != expected:
+            yield f"{name}: {key} is {each.here.get(key)!r}, in a plain run {expected!r}"
+
+
+def _left_behind(script: Script, taken: Captured) -> Iterator[str]:
+    """What the script writes belongs to a training that nobody asked for."""
+    if taken.files:
+        yield f"the capture leaves behind {', '.join(sorted(taken.files)[:5])}"
+
+
+def _pace(variant: Variant, taken: Captured, ran: Plain) -> float | None:
+    settled = ran.printed.cpu_ms[_SETTLED:]
+    meanwhile = [ms for each in _measured(taken, variant) for ms in each.cpu_ms[_SETTLED:]]
+    return _fast(meanwhile) / _fast(settled) if min(len(meanwhile), len(settled)) >= 5 else None
+
+
+def _clock(variant: Variant, taken: Captured) -> float | None:
+    """The last steps of a pass are the timed ones; the line of the very last is not printed any more."""
+    passes = _measured(taken, variant)
+    if variant.measured is None or not passes:
+        return None
+    timed = -(-variant.measured.steps // len(passes))
+    own = [ms for each in passes for ms in each.times_ms[-timed:]]
+    return variant.measured.step_ns / 1e6 / statistics.median(own) if own else None
+
+
+def _measured(taken: Captured, variant: Variant) -> list[Printed]:
+    return [each for name, each in taken.passes[variant.name].items() if name.startswith("measure")]
+
+
+def _fast(times: list[float]) -> float:
+    return statistics.quantiles(times, n=100)[_FASTEST - 1]

@@ -1,0 +1,52 @@
+"""What torch's own logs say was compiled: read without any of tracekit's code, to compare its ledger with."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_RECORD = re.compile(r"^V\d{4} \S+ \d+ \S+\] (\{.*\})$")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many graphs were compiled, how many of these again, and how often a graph broke."""
+
+    graphs: int = 0
+    recompiles: int = 0
+    breaks: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.graphs}/{self.recompiles}/{self.breaks}"
+
+    @classmethod
+    def read(cls, text: str) -> "Counts":
+        """`10/6/6` → graphs, recompiles and breaks."""
+        return cls(*map(int, text.split("/")))
+
+
+def structured(folder: Path) -> Counts:
+    """Of the structured log that TORCH_TRACE writes into that folder."""
+    records = [record for log in folder.glob("dedicated_log_torch_trace_*.log") for record in _records(log)]
+    artifacts = [record["artifact"]["name"] for record in records if "artifact" in record]
+    compiled = [record["compilation_metrics"] for record in records if "compilation_metrics" in record]
+    return Counts(
+        sum(each.get("fail_type") is None for each in compiled),
+        artifacts.count("recompile_reasons"),
+        artifacts.count("dynamo_graph_break_reason"),
+    )
+
+
+def logged(stderr: str) -> tuple[int, int]:
+    """Recompilations and graph breaks that TORCH_LOGS=recompiles,graph_breaks told on stderr."""
+    return stderr.count("[__recompiles] Recompiling function"), stderr.count("[__graph_breaks] Graph break ")
+
+
+def _records(log: Path) -> Iterator[dict[str, Any]]:
+    """One JSON object a line; payloads follow, indented."""
+    with open(log, errors="replace") as lines:
+        for line in lines:
+            if found := _RECORD.match(line):
+                yield json.loads(found[1])

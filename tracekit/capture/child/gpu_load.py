@@ -1,0 +1,38 @@
+"""At which clocks the timed steps ran: asked while some more of them run, for an idle GPU clocks down."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tracekit.capture import gpu_state
+from tracekit.capture.child import timing
+
+_LONGEST_S = 5.0  # nvidia-smi answers in some 50 ms, and in seconds where it loads the driver first
+
+
+def sample(device: str) -> timing.Steps[dict[str, Any]]:
+    """Step on until nvidia-smi has answered; empty without a GPU, or where nobody answers."""
+    if not device.startswith("cuda"):
+        return {}
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(gpu_state.under_load, _uuid(device))
+        until = time.monotonic() + _LONGEST_S
+        while not asked.done() and time.monotonic() < until:
+            yield
+        timing.synchronize(device)
+        rows = asked.result()
+    return _readable(rows[0]) if rows else {}
+
+
+def _uuid(device: str) -> str | None:
+    """Of the device as torch counts them: CUDA_VISIBLE_DEVICES may hide others from it, not from nvidia-smi."""
+    import torch
+
+    found = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return f"GPU-{found}" if found is not None else None
+
+
+def _readable(row: gpu_state.Row) -> dict[str, Any]:
+    reasons = gpu_state.throttled_by(row)
+    plain = {field: value for field, value in row.items() if not field.endswith("reasons.active")}
+    return {**plain, "throttled_by": reasons}

@@ -1,0 +1,47 @@
+"""The same operators, rounded differently: what sums on a GPU do from run to run, and other kernels always."""
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# What adds up: on a GPU atomics change the order from run to run; another kernel changes it anywhere.
+_SUMS = {"sum", "mean", "mm", "addmm", "bmm", "baddbmm", "embedding_dense_backward", "index_select_backward"}
+_SCATTERS = {"scatter_add", "scatter_reduce", "index_add", "index_put", "_index_put_impl"}
+_HALF = (torch.bfloat16, torch.float16)
+
+
+class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
+    """While entered, every sum is off by about half an ulp, drawn anew; in half precision every result is.
+
+    In half precision, since a fused kernel rounds once where one after the other rounds every time. The training's
+    own random numbers stay as they are.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Do it, then move what came of it by half an ulp."""
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor) and _rounds(func, made):
+            drawn = torch.float64 if made.dtype == torch.float64 else torch.float32
+            noise = torch.randn(made.shape, dtype=drawn, device=made.device, generator=self._generator(made.device))
+            made.mul_(1 + torch.finfo(made.dtype).eps / 2 * noise)
+        return made
+
+    def _generator(self, device: torch.device) -> torch.Generator:
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
+
+
+def _rounds(func: Any, made: torch.Tensor) -> bool:
+    if not made.is_floating_point() or made.layout != torch.strided or made.device.type == "meta":
+        return False
+    if func.overloadpacket.__name__.removesuffix("_") in _SUMS | _SCATTERS:
+        return True
+    # What shares memory with an argument was rounded when that was made.
+    return made.dtype in _HALF and all(each.alias_info is None for each in func._schema.returns)

@@ -1,0 +1,82 @@
+"""What nvidia-smi says of a GPU: what it is, and how fast it runs under load."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+_IS = (
+    "name",
+    "uuid",
+    "driver_version",
+    "power.limit",
+    "power.max_limit",
+    "clocks.max.sm",
+    "clocks.max.mem",
+    "persistence_mode",
+)
+_DOES = (
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+    "power.draw",
+    "power.limit",
+    "temperature.gpu",
+    "pstate",
+    "clocks_event_reasons.active",  # newer drivers
+    "clocks_throttle_reasons.active",  # older ones
+)
+_UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
+_SECONDS = 10
+# Bits of NVML's mask of what holds the clocks down; being idle, or told to by an application, is no fault.
+_REASONS = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "heat",
+    0x40: "heat (hardware)",
+    0x80: "power brake",
+}
+Row = dict[str, str]
+
+
+def identity(uuid: str | None = None) -> list[Row]:
+    """Name, driver, limits: what does not change while it works; empty without nvidia-smi."""
+    return _query(_IS, uuid)
+
+
+def under_load(uuid: str | None = None) -> list[Row]:
+    """Clocks, power and what holds them down, at this moment: ask while it works."""
+    return _query(_DOES, uuid)
+
+
+def throttled_by(row: Row) -> list[str]:
+    """Why it ran slower than it could, in words."""
+    mask = row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or "0"
+    try:
+        bits = int(mask, 16)
+    except ValueError:
+        return []
+    return [words for bit, words in _REASONS.items() if bits & bit]
+
+
+def _query(fields: Sequence[str], uuid: str | None) -> list[Row]:
+    """A row for each GPU, or the one of that uuid; fields that this driver does not know are left out."""
+    if not fields or not shutil.which("nvidia-smi"):
+        return []
+    chosen = ["-i", uuid] if uuid else []
+    asked = ["nvidia-smi", *chosen, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    unknown = set(_UNKNOWN_FIELD.findall(done.stdout + done.stderr)) & {*fields}
+    if unknown:
+        return _query([field for field in fields if field not in unknown], uuid)
+    rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]
+    told = (dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
+    return [{field: cell for field, cell in row.items() if _is_told(cell)} for row in told]
+
+
+def _is_told(cell: str) -> bool:
+    return bool(cell) and not cell.startswith("[")  # "[N/A]", "[Not Supported]", "[Unknown Error]"

@@ -78,8 +78,8 @@ def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
     """Measure again; the run file holds what is known after each round."""
     if options.passes == 1:
         return run
-    options.tell(messages.repeating(budget(run, options), options.passes))
     try:
+        options.tell(messages.repeating(budget(run, options), options.passes))
         for run in rounds.each(run):  # noqa: B020, PLR1704
             runs.write(run, out)
     except KeyboardInterrupt:

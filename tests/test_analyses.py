@@ -12,9 +12,8 @@ from tracekit.analyses import Answer, analysis, answers, unregister
 from tracekit.analyses.compiles import kind_of
 from tracekit.analyses.fallbacks import answer as fallbacks
 from tracekit.analyses.kernel_class import kernel_class
-from tracekit.draw import text
-from tracekit.draw.json import render
-from tracekit.export import parquet
+from tracekit.faces import parquet, text
+from tracekit.faces.json import render
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.run import Ledger, Limit, Requested, Skip, Variant
@@ -46,7 +45,7 @@ def test_kernels_with_their_launch_and_operator(tmp_path):
         kernel("Memset (Device)", 60, 61, 9, cat="gpu_memset"),
     )
     answer = asked(path, "kernels")
-    first, second = answer.rows.to_pylist()
+    first, second = answer.rows.table().to_pylist()
     assert (first["name"], first["step"], first["operator"], first["latency_ns"]) == ("sgemm", 5, "aten::mm", 25_000)
     assert (first["kind"], first["class"], first["stream"]) == ("kernel", "matmul", "7")
     assert (second["step"], second["launch"], second["operator"]) == (None, None, None)
@@ -61,7 +60,7 @@ def test_launches_of_a_graph(tmp_path):
         launch(10, 14, 3, "cudaGraphLaunch"),
         *(kernel(f"k{place}", 20 + 10 * place, 28 + 10 * place, 3) for place in range(4)),
     )
-    (row,) = asked(path, "launches").rows.to_pylist()
+    (row,) = asked(path, "launches").rows.table().to_pylist()
     assert (row["graph"], row["activities"], row["latency_ns"], row["dur_ns"]) == (True, 4, 10_000, 4_000)
 
 
@@ -78,7 +77,7 @@ def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
         launch(80, 90, 2),
         kernel("b", 92, 120, 2),
     )
-    (row,) = asked(path, "syncs").rows.to_pylist()
+    (row,) = asked(path, "syncs").rows.table().to_pylist()
     assert (row["operator"], row["where"]) == ("aten::item", "train.py(12): loop")
     # It waited 20 µs before the GPU ran dry at 40, so it is to blame until 20 µs after its return at 50.
     assert (row["dur_ns"], row["tail_ns"], row["refill_ns"], row["stall_ns"]) == (30_000, 10_000, 20_000, 30_000)
@@ -98,8 +97,8 @@ def test_the_captures_own_wait_is_no_sync_of_the_trainings_and_its_time_stays_wh
     paths = [write(tmp_path / f"{name}.json", *events(name)) for name in ("tracekit.synchronize", "mine")]
     found, told = (asked(path, "syncs") for path in paths)
     marked, unmarked = open_subject(paths).profiles
-    assert told.rows["call"].to_pylist() == ["cudaStreamSynchronize", "cudaDeviceSynchronize"]
-    assert found.rows["call"].to_pylist() == ["cudaStreamSynchronize"]
+    assert told.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize", "cudaDeviceSynchronize"]
+    assert found.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize"]
     assert found.sentence.endswith("The capture's own wait at its last step's end (48.0 µs) is left out.")
     assert marked.mean()["wall"] == unmarked.mean()["wall"]
     assert marked.mean()["wall"]["sync_stall"] == 30_000
@@ -108,8 +107,8 @@ def test_the_captures_own_wait_is_no_sync_of_the_trainings_and_its_time_stays_wh
 def test_without_a_gpu_the_operators_that_would_wait(tmp_path):
     path = write(tmp_path / "t.json", step(1, 0, 100), op("aten::item", 5, 9), op("aten::_local_scalar_dense", 6, 8))
     answer = asked(path, "syncs")
-    assert answer.rows["call"].to_pylist() == ["aten::_local_scalar_dense"]
-    assert answer.rows["stall_ns"].to_pylist() == [None]
+    assert answer.rows.table()["call"].to_pylist() == ["aten::_local_scalar_dense"]
+    assert answer.rows.table()["stall_ns"].to_pylist() == [None]
 
 
 def test_compiles_first_and_again(tmp_path):

@@ -7,15 +7,19 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 import twin
 from hypothesis import given
 from hypothesis import strategies as st
 from real import trace_names, trace_path
 from strategies import as_json, traces
+
+from tracekit.faces.shared.document import attribution
 
 STEP_KEYS = ("step", "start_ns", "wall_ns", "host_start_ns", "host_ns", "steady", "wall", "host")
 
@@ -24,11 +28,11 @@ def by_twin(path: Path) -> dict[str, Any]:
     return twin.document(twin.load_events(path))
 
 
-def by_engine(path: Path) -> dict[str, Any]:
+def by_engine(path: Path, size: int = 1 << 16) -> dict[str, Any]:
     from tracekit.engine import attribute
     from tracekit.trace import Trace
 
-    return attribute(Trace.load(path)).document()
+    return attribution(attribute(Trace.load(path), size))
 
 
 def view(document: dict[str, Any]) -> dict[str, Any]:
@@ -487,16 +491,16 @@ def test_twin_on_any_trace(events: list[Event], rng: random.Random) -> None:
     assert twin.document(shuffled) == document
 
 
-@given(traces(), st.booleans(), st.randoms(use_true_random=False))
-def test_engine_on_any_trace(events: list[Event], bare: bool, rng: random.Random) -> None:
-    """The engine says what the twin says, adds up, and knows no order of events."""
+@given(traces(), st.booleans(), st.randoms(use_true_random=False), st.sampled_from([1, 1, 2, 3, 5, 8, 1 << 16]))
+def test_engine_on_any_trace(events: list[Event], bare: bool, rng: random.Random, size: int) -> None:
+    """The engine says what the twin says, adds up, and knows no order of events and no size of blocks."""
     from tracekit.errors import EmptyTraceError
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         path.write_bytes(as_json(events, bare=bare))
         try:
-            document = by_engine(path)
+            document = by_engine(path, size)
         except EmptyTraceError:
             assert not any(event["ph"] == "X" for event in events)
             return
@@ -506,6 +510,44 @@ def test_engine_on_any_trace(events: list[Event], bare: bool, rng: random.Random
         rng.shuffle(shuffled)
         path.write_bytes(as_json(shuffled, bare=bare))
         assert view(by_engine(path)) == view(document)
+
+
+@given(traces(), st.integers(1, 12))
+def test_moments_of_any_trace(events: list[Event], size: int) -> None:
+    """Segments and the cost of syncs do not depend on where time is cut, and make up the totals."""
+    from tracekit.errors import EmptyTraceError
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        path.write_bytes(as_json(events))
+        try:
+            assert_same_moments(path, size)
+        except EmptyTraceError:
+            return
+
+
+def assert_same_moments(path: Path, size: int) -> None:
+    from tracekit.engine import attribute
+    from tracekit.trace import Trace
+
+    trace = Trace.load(path)
+    whole, cut = attribute(trace), attribute(trace, size)
+    assert cut.stalls.equals(whole.stalls)
+    for name in ("wall", "host"):
+        rows = [row for part in cut.segments_of(name, size) for row in part.to_pylist()]
+        assert rows == [row for part in whole.segments_of(name) for row in part.to_pylist()]
+        for row, following in pairwise(rows):
+            assert row["start_ns"] + row["dur_ns"] == following["start_ns"]
+            assert (row["bucket"], row["event"]) != (following["bucket"], following["event"])
+    low, _ = trace.steps.window
+    if "wall" not in whole.cannot_answer and len(trace.steps) == 1 and low == int(trace.steps.begin[0]):
+        spent = dict.fromkeys(twin.WALL, 0)
+        for part in whole.segments_of("wall"):
+            for row in part.to_pylist():
+                spent[row["bucket"]] += row["dur_ns"]
+        assert list(spent.values()) == whole.wall[0].tolist()
+        stalled = sum(whole.stalls.filter(pc.equal(whole.stalls["step"], 0))["dur_ns"].to_pylist())
+        assert stalled == spent["sync_stall"]
 
 
 @pytest.mark.traces
@@ -518,3 +560,23 @@ def test_engine_on_real_trace(name: str) -> None:
     document = by_engine(path)
     assert view(document) == view(expected)
     assert_adds_up(document)
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("size", [7, 500])
+@pytest.mark.parametrize("name", trace_names() or ["any"])
+def test_blocks_of_real_trace(name: str, size: int) -> None:
+    """Every real trace, cut into blocks: moment by moment what it is as a whole. The smallest ones event by event."""
+    path = trace_path(name)
+    small = path.stat().st_size < 100_000
+    if size == 7 and not small:
+        size = 2_111
+    assert_same_moments(path, size)
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    "name", [name for name in trace_names() if trace_path(name).stat().st_size < 30_000] or ["any"]
+)
+def test_one_event_a_block(name: str) -> None:
+    assert_same_moments(trace_path(name), 1)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace import Trace
@@ -65,7 +66,7 @@ def made(path: Path, mega: int) -> Path:
 
 
 def document(path: Path) -> str:
-    return json.dumps(report(open_subject([path])).document(), sort_keys=True)
+    return json.dumps(as_document(report(open_subject([path]))), sort_keys=True)
 
 
 def folder_of(home: Path) -> Path:
@@ -125,7 +126,9 @@ def test_the_content_is_the_key(home: Path, big: Path, tmp_path: Path) -> None:
     assert len(cache.entries()) == 2
 
 
-@pytest.mark.parametrize("name", ["events.arrow", "tracks.arrow", "entry.json", "attribution", "answer-steps"])
+@pytest.mark.parametrize(
+    "name", ["events.columns", "events.labels.arrow", "tracks.arrow", "entry.json", "attribution", "answer-steps"]
+)
 @pytest.mark.parametrize("harm", ["cut", "flip", "empty", "gone", "foreign"])
 def test_a_damaged_entry_is_made_again(home: Path, big: Path, name: str, harm: str) -> None:
     truth = document(big)

@@ -42,6 +42,11 @@ class Comparison:
     wall: Difference | None
     host: Difference | None
 
+    @property
+    def views(self) -> dict[str, Difference | None]:
+        """Both, by name."""
+        return {"wall": self.wall, "host": self.host}
+
 
 def compare(profile: Profile, baseline: Profile) -> Comparison:
     """The mean over the counted steps of `profile` less that of `baseline`, bucket by bucket."""
@@ -77,7 +82,7 @@ def _with_total(rows: Ints) -> Ints:
     return np.column_stack((rows, rows.sum(axis=1)))
 
 
-def _resampled(rows: Ints, rng: np.random.Generator) -> NDArray[np.float64]:
+def _resampled(rows: Ints, rng: "np.random.Generator") -> NDArray[np.float64]:
     """Means over steps drawn with replacement: one row per resample (Efron 1979, the percentile bootstrap)."""
     size = len(rows)
     batch = max(1, min(_RESAMPLES, _CELLS // size))

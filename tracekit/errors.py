@@ -111,6 +111,13 @@ class StandardOutputError(TracekitError):
         super().__init__(f"Standard output cannot be written ({why}). Send it somewhere else.")
 
 
+class NeedsFolderError(TracekitError):
+    """A format of several files without a folder to put them in."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"--format {name} writes several files. Name a folder for them: -o tables/")
+
+
 class NoTerminalError(TracekitError):
     """The terminal UI without a terminal."""
 
@@ -159,8 +166,28 @@ class NoScriptError(TracekitError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path}: is a recipe, and arguments after -- or --step-every are for other scripts. "
-            "Give it parameters: --param NAME=VALUE"
+            f"{path}: is a recipe, and arguments after --, --step-every and --step-at are for other scripts. "
+            "Give it parameters, --param NAME=VALUE, or say that it is one: --script"
+        )
+
+
+class NoSuchLineError(TracekitError):
+    """A line to end steps at where no statement begins."""
+
+    def __init__(self, path: object, line: object) -> None:
+        super().__init__(
+            f"{_named(path)}:{line}: no statement begins there. Name the line of one that runs once in every step, "
+            "as in --step-at train.py:12"
+        )
+
+
+class NoStepsError(TracekitError):
+    """A script in which nothing tells where a step ends."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{_named(path)}: {why}, so there is no step to measure. Does it train, with these arguments? "
+            "Name the line at which a step ends, --step-at FILE:LINE, or call tracekit.step() there."
         )
 
 
@@ -209,6 +236,16 @@ class NoSuchDeviceError(TracekitError):
 
     def __init__(self, device: str, known: list[str]) -> None:
         super().__init__(f"{device}: PyTorch sees no such device here. There are: {', '.join(known)}")
+
+
+class UnsupportedDeviceError(TracekitError):
+    """A device that PyTorch trains on, and that cannot be measured."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(
+            f"{device}: a capture measures CPUs and GPUs of NVIDIA and AMD alone. Capture with --device cpu; "
+            "what torch.profiler recorded elsewhere is still read: tracekit report trace.json"
+        )
 
 
 class NothingCapturedError(TracekitError):

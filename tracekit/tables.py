@@ -1,16 +1,17 @@
 """Every table of a subject, variants one below the other: what exports write and notebooks get."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import answers
-from tracekit.engine.attribution import SEGMENTS
-from tracekit.engine.buckets import HOST, WALL
+from tracekit.engine.segments import SEGMENTS
 from tracekit.profile import Profile
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column
 
+_ROWS = 1 << 17  # events of one piece
 VARIANT = column("variant", LABEL, "name of the variant")
 ATTRIBUTION = pa.schema(
     [
@@ -23,30 +24,72 @@ ATTRIBUTION = pa.schema(
 )
 
 
+@dataclass(frozen=True)
+class Stream:
+    """A table that is made piece after piece, when it is asked for: it may be longer than memory should hold."""
+
+    schema: pa.Schema
+    sources: list[tuple[str | None, Callable[[], Iterator[pa.Table]]]]  # variant, and its pieces
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Variant after variant. Each piece begins with the variant; one that is of no variant has no such column."""
+        for variant, pieces in self.sources:
+            for piece in pieces():
+                yield _named(piece, variant) if variant is not None else piece
+
+    def table(self) -> pa.Table:
+        """All of it."""
+        return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
+
+
 def tables(profiles: list[Profile]) -> dict[str, pa.Table]:
-    """Name → table. Each begins with the variant; field metadata says what a column means, and its unit.
+    """The same tables as `streams`, made."""
+    return {name: stream.table() for name, stream in streams(profiles).items()}
+
+
+def streams(profiles: list[Profile]) -> dict[str, Stream]:
+    """Name → table, none of which is made yet. Each begins with the variant; field metadata says what a column means.
 
     `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; where what faces
     show is a summary of the rows, that too, as `<name>_summary`.
     """
-    parts: dict[str, list[pa.Table]] = {}
+    found: dict[str, Stream] = {}
     for profile in profiles:
-        for name, part in _of(profile):
-            parts.setdefault(name, []).append(_named(part, profile.name))
-    return {name: pa.concat_tables(found).unify_dictionaries() for name, found in parts.items()}
+        for name, schema, pieces in _of(profile):
+            stream = found.setdefault(name, Stream(schema.insert(0, VARIANT), []))
+            stream.sources.append((profile.name, pieces))
+    return found
 
 
-def _of(profile: Profile) -> Iterator[tuple[str, pa.Table]]:
-    yield "events", profile.trace.events.cast(EVENTS)
-    yield "tracks", profile.trace.tracks.cast(TRACKS)
-    yield "attribution", _attribution(profile)
-    yield "segments", profile.cost.segments.cast(SEGMENTS)
+_Part = tuple[str, pa.Schema, Callable[[], Iterator[pa.Table]]]
+
+
+def _of(profile: Profile) -> Iterator[_Part]:
+    yield "events", EVENTS, lambda: _slices(profile.trace.events)
+    yield "tracks", TRACKS, lambda: iter([profile.trace.tracks.cast(TRACKS)])
+    yield "attribution", ATTRIBUTION, lambda: iter([_attribution(profile)])
+    yield "segments", SEGMENTS, lambda: _segments(profile)
     for answer in answers(profile):
-        if answer.rows is None or answer.rows is answer.table:
-            yield answer.analysis, answer.table
-        else:
-            yield answer.analysis, answer.rows
-            yield f"{answer.analysis}_summary", answer.table
+        name, summary = answer.analysis, answer.table
+        if answer.rows is not None:
+            yield name, answer.rows.schema, answer.rows.pieces
+            name = f"{name}_summary"
+        yield name, summary.schema, whole(summary)
+
+
+def whole(table: pa.Table) -> Callable[[], Iterator[pa.Table]]:
+    """A table that is there already, in one piece."""
+    return lambda: iter([table])
+
+
+def _slices(table: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, len(table), _ROWS):
+        yield table.slice(start, _ROWS).cast(EVENTS)
+
+
+def _segments(profile: Profile) -> Iterator[pa.Table]:
+    for view in ("wall", "host"):
+        yield from profile.cost.segments_of(view)
 
 
 def _named(part: pa.Table, variant: str) -> pa.Table:
@@ -58,20 +101,17 @@ def _attribution(profile: Profile) -> pa.Table:
     """Long form: one row per step, view and bucket."""
     cost, numbers = profile.cost, profile.trace.steps.number
     views = []
-    for view, keys, totals, known in (
-        ("wall", WALL, cost.wall, cost.wall_known),
-        ("host", HOST, cost.host, cost.host_known),
-    ):
-        width, length = len(keys), len(numbers) * len(keys)
+    for view in cost.views.values():
+        width, length = len(view.keys), len(numbers) * len(view.keys)
         views.append(
             pa.Table.from_arrays(
                 [
                     pa.array(np.repeat(np.array(numbers, np.int64), width)),
-                    pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), [view]),
+                    pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), [view.name]),
                     pa.DictionaryArray.from_arrays(
-                        pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(keys)
+                        pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(view.keys)
                     ),
-                    pa.array(totals.ravel(), mask=np.repeat(~known, width)),
+                    pa.array(view.totals.ravel(), mask=np.repeat(~view.known, width)),
                     pa.array(np.repeat(cost.steady, width)),
                 ],
                 schema=ATTRIBUTION,

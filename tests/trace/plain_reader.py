@@ -15,6 +15,7 @@ ARGS = {
     "stream": ("stream",),
     "bytes": ("bytes",),
     "sequence": ("Sequence number",),
+    "fwd_thread": ("Fwd thread id",),
     "python_id": ("Python id",),
     "python_parent_id": ("Python parent id",),
 }
@@ -22,13 +23,14 @@ COLUMNS = ("ts_ns", "dur_ns", "cat", "name", "pid", "tid", *ARGS)
 
 
 def plain(path: Path) -> list[tuple[Any, ...]]:
-    """Every duration event, in the order of the file, as a tuple of COLUMNS."""
+    """Every duration event, in order of its start, as a tuple of COLUMNS; of equal starts as the file has them."""
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
     document = json.loads(content.decode("utf-8", "replace"), strict=False, parse_float=Decimal)
     events = document if isinstance(document, list) else document["traceEvents"]
-    return [row(event) for event in events if event.get("ph") == "X" and event.get("ts") is not None]
+    found = [row(event) for event in events if event.get("ph") == "X" and event.get("ts") is not None]
+    return sorted(found, key=lambda event: event[0])
 
 
 def row(event: dict[str, Any]) -> tuple[Any, ...]:

@@ -7,12 +7,13 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses import Answer, analysis
+from tracekit.analyses import Answer, Status, analysis
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.run import Compile
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing, labels, nested
+from tracekit.trace.rows import Wanted
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
 
@@ -21,18 +22,24 @@ Kind = Literal["first", "recompile", "backward", "cudagraph", "autotune", "unkno
 SPANS = pa.schema(
     [
         column("trace", LABEL, "cold or steady; null where it was compiled between the traces"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
         column("id", pa.string(), "compile id, frame/attempt; null where the trace does not say"),
         column("kind", LABEL, "first, recompile, backward, cudagraph, autotune or unknown"),
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("reason", pa.string(), "why, in the compiler's own words; known for a run only"),
         column("guard", pa.string(), "the guard that failed; known for a run only"),
-        column("code", pa.string(), "your function; known for a run only"),
+        column("code", pa.string(), "your function; known for a run only", role="place"),
         column("failed", pa.string(), "why no code came of it; known for a run only"),
-        column("start_ns", pa.int64(), "start, on the trace's clock; null where it is in no trace", "clock"),
-        column("span", LABEL, "name of the outermost compile span"),
+        column(
+            "start_ns",
+            pa.int64(),
+            "start, on the trace's clock; null where it is in no trace",
+            "clock",
+            role="plumbing",
+        ),
+        column("span", LABEL, "name of the outermost compile span", role="name"),
         column("thread", LABEL, "thread it ran on"),
-        column("event", pa.int64(), "row of the events table of that trace; null where it is in none"),
+        column("event", pa.int64(), "row of the events table of that trace; null where it is in none", role="plumbing"),
     ]
 )
 _DATA = re.compile(r"(.*)_data: .*?compile_id=(\S+)", re.DOTALL)
@@ -58,7 +65,15 @@ def answer(profile: Profile) -> Answer:
     rows = [row for which, trace in traces for row in _spans(which, trace, ledger)]
     rows += [_unseen(entry) for entry in ledger]
     found = pa.Table.from_pylist(rows, schema=SPANS)
-    return Answer("compiles", "Compilations", _sentence(profile, found), found, found)
+    status: Status = "answered" if len(found) else "unanswered" if profile.trace.threads.main is None else "absent"
+    worth = _share_of_capture(profile, found)
+    return Answer("compiles", "Compilations", _sentence(profile, found), found, worth=worth, status=status)
+
+
+def _share_of_capture(profile: Profile, found: pa.Table) -> float:
+    """Compiling is no part of a steady step: what counts is how much of the time captured went into it."""
+    compiling = int(np.sum(found["dur_ns"].to_numpy()))
+    return compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
 
 
 def _spans(which: str, trace: Trace, ledger: list[Compile]) -> Iterator[dict[str, object]]:
@@ -70,7 +85,7 @@ def _spans(which: str, trace: Trace, ledger: list[Compile]) -> Iterator[dict[str
     base = given if isinstance(given, int) else 0
     tids = trace.tracks["tid"].to_pylist()
     for row, own, name, step in zip(spans.tolist(), ids, labels(trace, spans), steps, strict=True):
-        start, end = int(trace.ts_ns[row]), int(trace.end_ns[row])
+        start, end = int(trace.ts_ns[row]), int(trace.ts_ns[row] + trace.dur_ns[row])
         kind = kind_of(name or "", own)
         entry = _taken(ledger, own, kind, base + start, base + end)
         yield {
@@ -115,12 +130,14 @@ def _unseen(entry: Compile) -> dict[str, object]:
 
 def outermost(trace: Trace) -> Ints:
     """The compile spans of the main thread's process that lie in no other of their thread, by start."""
-    spans = np.flatnonzero(trace.roles.compile_span & trace.threads.process)
+    if not trace.census.any(lambda roles: roles.compile_span):
+        return np.zeros(0, np.int64)
+    spans = _chosen(trace, lambda part: part.roles.compile_span & part.process)
     kept: list[int] = []
     for track in np.unique(trace.track[spans]):
         own = spans[trace.track[spans] == track]
         own = nested(trace, own)
-        reach = np.maximum.accumulate(trace.end_ns[own])
+        reach = np.maximum.accumulate(trace.rows(own).end_ns)
         free = np.concatenate(([True], trace.ts_ns[own][1:] >= reach[:-1])) if len(own) else np.zeros(0, bool)
         kept += own[free].tolist()
     rows = np.array(kept, np.int64)
@@ -129,30 +146,35 @@ def outermost(trace: Trace) -> Ints:
 
 def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
     """The id of each outermost span: its first marker's (2.11 and later), else that of the region it led to."""
-    mask = np.zeros(len(trace.events), bool)
-    mask[spans] = True
+    if not len(spans):
+        return []
     found: dict[int, str] = {}
-    for row, around, (about, own) in _named(trace, _DATA, mask):
+    for row, around, (about, own) in _named(trace, _DATA, spans):
         name = trace.names[trace.name_codes[around]] if around >= 0 else ""
         if about == name and own != "None":
             found.setdefault(around, own)
         del row
-    regions = [(int(trace.track[row]), int(trace.ts_ns[row]), own) for row, _, (own,) in _named(trace, _REGION, mask)]
+    regions = [(int(trace.track[row]), int(trace.ts_ns[row]), own) for row, _, (own,) in _named(trace, _REGION, spans)]
     for span in spans.tolist():
         if span in found or trace.names[trace.name_codes[span]] in _SPECIAL:
             continue
-        track, end = int(trace.track[span]), int(trace.end_ns[span])
+        track, end = int(trace.track[span]), int(trace.ts_ns[span] + trace.dur_ns[span])
         following = next((own for where, start, own in regions if where == track and start >= end), None)
         if following is not None:
             found[span] = following
     return [found.get(span) for span in spans.tolist()]
 
 
-def _named(trace: Trace, pattern: re.Pattern[str], mask: np.ndarray) -> list[tuple[int, int, tuple[str, ...]]]:
+def _chosen(trace: Trace, wanted: Wanted) -> Ints:
+    return np.concatenate([part.rows(wanted(part)) for part in trace.parts()] or [np.zeros(0, np.int64)])
+
+
+def _named(trace: Trace, pattern: re.Pattern[str], spans: Ints) -> list[tuple[int, int, tuple[str, ...]]]:
     """Events whose name fits, by time: row, the span around it, and what the pattern caught."""
-    rows = np.flatnonzero(trace.roles.host & trace.roles.named(pattern))
-    rows = rows[np.argsort(trace.ts_ns[rows], kind="stable")]
-    around = enclosing(trace, rows, mask)
+    if not trace.census.any(lambda roles: roles.host & roles.named(pattern)):
+        return []
+    rows = _chosen(trace, lambda part: part.roles.host & part.roles.named(pattern))
+    around = enclosing(trace, rows, lambda part: part.among(spans))
     result = []
     for row, span, name in zip(rows.tolist(), around.tolist(), labels(trace, rows), strict=True):
         caught = pattern.fullmatch(name or "")

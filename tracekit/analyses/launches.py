@@ -1,13 +1,18 @@
 """What does submitting work to the GPU cost the host, and how long does the work then take to start?"""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, per_step, table
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
+from tracekit.analyses.calls import BareNames, keys_of, names_of
+from tracekit.analyses.event_rows import EventRows, numbered, text
+from tracekit.analyses.grouping import Grouping, Samples
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.trace.enclosing import labels, operators
+from tracekit.trace import Trace
+from tracekit.trace.enclosing import labels
 from tracekit.trace.health import calls_untold
 from tracekit.trace.roles import GRAPH_LAUNCH, bare
 from tracekit.trace.schema import LABEL, column
@@ -15,8 +20,8 @@ from tracekit.units import count, duration
 
 SUMMARY = pa.schema(
     [
-        column("call", LABEL, "runtime call"),
-        column("operator", LABEL, "operator that made it"),
+        column("call", LABEL, "runtime call", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
         column("per_step", pa.float64(), "calls per counted step"),
         column("step_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("mean_ns", pa.float64(), "host time of one call", "ns"),
@@ -27,16 +32,16 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
-        column("call", LABEL, "runtime call, without version suffix"),
-        column("operator", LABEL, "operator that made it"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+        column("call", LABEL, "runtime call, without version suffix", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
         column("thread", LABEL, "thread it was made on"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "host time inside the call", "ns"),
         column("graph", pa.bool_(), "whether it replays a CUDA graph"),
         column("activities", pa.int64(), "GPU activities it submitted, as far as the trace shows"),
-        column("activity", pa.int64(), "row of the first of them; null for none"),
+        column("activity", pa.int64(), "row of the first of them; null for none", role="plumbing"),
         column("latency_ns", pa.int64(), "from its start to the start of that activity", "ns"),
     ]
 )
@@ -45,44 +50,54 @@ ROWS = pa.schema(
 @analysis("launches", rank=30)
 def answer(profile: Profile) -> Answer:
     """One row per call and operator; behind it one per call."""
-    rows, step = _rows(profile)
-    summary = _summary(profile, rows, step)
-    return Answer("launches", "Launches", _sentence(profile, summary), summary, rows)
+    summary = _summary(profile)
+    rows = EventRows(ROWS, lambda: _rows(profile))
+    status: Status = "answered" if len(summary) else "unanswered" if calls_untold(profile.trace) else "absent"
+    worth = share_of_step(profile, "kernel_launch")
+    return Answer("launches", "Launches", _sentence(profile, summary), summary, rows, worth=worth, status=status)
 
 
-def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
-    """One row per event, and the place of its step among the steps, −1 for none."""
+def _calls(trace: Trace) -> Iterator[tuple[Ints, Ints]]:
+    """Launch calls in order of their starts, some at a time, and the places of their steps."""
+    for part in trace.parts():
+        calls = part.rows(part.roles.launch & part.process)
+        if len(calls):
+            yield calls, trace.steps.of(trace.ts_ns[calls])
+
+
+def _rows(profile: Profile) -> Iterator[pa.Table]:
+    """One row per event."""
     trace = profile.trace
-    calls = np.flatnonzero(trace.roles.launch & trace.threads.process)
-    calls = calls[np.lexsort((calls, trace.ts_ns[calls]))]
-    step = trace.steps.of(trace.ts_ns[calls])
-    numbers = np.array([*trace.steps.number, -1], np.int64)
-    first = trace.links.activity[calls]
-    rows = table(
-        ROWS,
-        {
-            "event": calls,
-            "step": pa.array(numbers[step], mask=step < 0),
-            "call": [bare(name or "") for name in labels(trace, calls)],
-            "operator": labels(trace, operators(trace, calls)),
-            "thread": trace.tracks["tid"].take(pa.array(trace.track[calls])).combine_chunks(),
-            "start_ns": trace.ts_ns[calls],
-            "dur_ns": trace.end_ns[calls] - trace.ts_ns[calls],
-            "graph": trace.roles.named(GRAPH_LAUNCH, runtime=True)[calls],
-            "activities": trace.links.activities[calls],
-            "activity": pa.array(first, mask=first < 0),
-            "latency_ns": pa.array(trace.ts_ns[first] - trace.ts_ns[calls], mask=first < 0),
-        },
-    )
-    return rows, step
+    for calls, step in _calls(trace):
+        first, activities = trace.links.submitted(calls)
+        yield table(
+            ROWS,
+            {
+                "event": calls,
+                "step": numbered(trace, step),
+                "call": [bare(name or "") for name in labels(trace, calls)],
+                "operator": text(trace, trace.operators.of(calls)),
+                "thread": trace.tracks["tid"].take(pa.array(trace.track[calls])),
+                "start_ns": trace.ts_ns[calls],
+                "dur_ns": trace.dur_ns[calls],
+                "graph": trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True),
+                "activities": activities,
+                "activity": pa.array(first, mask=first < 0),
+                "latency_ns": pa.array(trace.ts_ns[first] - trace.ts_ns[calls], mask=first < 0),
+            },
+        )
 
 
-def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
-    grouped = per_step(
-        profile, rows, step, by=["call", "operator"], sums=["dur_ns", "activities"], lists=("latency_ns",)
-    )
-    times = grouped["count"].cast(pa.float64())
-    known = [[value for value in values if value is not None] for values in grouped["latency_ns_list"].to_pylist()]
+def _summary(profile: Profile) -> pa.Table:
+    trace = profile.trace
+    groups, latencies = Grouping(profile, ["dur_ns", "activities"]), Samples()
+    bare_names = BareNames(trace)
+    for calls, step in _calls(trace):
+        first, activities = trace.links.submitted(calls)
+        group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
+        known = first >= 0
+        latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
+    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(len(groups.keys)))
     return table(
         SUMMARY,
         {
@@ -90,12 +105,24 @@ def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
             "operator": grouped["operator"],
             "per_step": grouped["per_step"],
             "step_ns": grouped["dur_ns_per_step"],
-            "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), times),
-            "activities": pc.divide(grouped["activities"].cast(pa.float64()), times),
-            "latency_ns": [float(np.median(values)) if values else None for values in known],
+            "mean_ns": grouped["dur_ns"] / grouped["count"],
+            "activities": grouped["activities"] / grouped["count"],
+            "latency_ns": grouped["latency_ns"],
             "count": grouped["count"],
         },
     )
+
+
+def _latencies(trace: Trace) -> tuple[Ints, int]:
+    """From each call that submitted work to the start of that work; and how many of the calls replay a CUDA graph."""
+    found, replays = [np.zeros(0, np.int64)], 0
+    for part in trace.parts():
+        calls = part.rows(part.roles.runtime & part.process)
+        first = trace.links.submitted(calls)[0]
+        calls, first = calls[first >= 0], first[first >= 0]
+        found.append(trace.ts_ns[first] - trace.ts_ns[calls])
+        replays += int(trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True).sum())
+    return np.concatenate(found), replays
 
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
@@ -105,12 +132,10 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
         return "The host launches no GPU work in this trace."
     per_step = float(summary["per_step"].to_numpy().sum())
     cost = float(summary["step_ns"].to_numpy().sum())
-    trace = profile.trace
-    shown = trace.links.activity >= 0
-    text = f"{count(per_step)} launch calls a step keep the host for {duration(cost)}"
-    if not shown.any():
-        return f"{text}; what they submitted is not in the trace."
-    latency = float(np.median(trace.ts_ns[trace.links.activity[shown]] - trace.ts_ns[shown]))
-    text += f"; half of the work starts within {duration(latency)} of its call"
-    replayed = int((trace.roles.named(GRAPH_LAUNCH, runtime=True) & shown).sum())
-    return f"{text}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{text}."
+    latencies, replayed = _latencies(profile.trace)
+    said = f"{count(per_step)} launch calls a step keep the host for {duration(cost)}"
+    if not len(latencies):
+        return f"{said}; what they submitted is not in the trace."
+    latency = float(np.median(latencies, overwrite_input=True))
+    said += f"; half of the work starts within {duration(latency)} of its call"
+    return f"{said}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{said}."

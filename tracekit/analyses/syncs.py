@@ -1,17 +1,20 @@
 """Where did the host wait for the GPU, and what did that cost?"""
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, per_step, table
-from tracekit.engine.buckets import CODES
-from tracekit.intervals import Ints, Union
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
+from tracekit.analyses.calls import BareNames, keys_of, names_of
+from tracekit.analyses.event_rows import SOME, EventRows, numbered, text
+from tracekit.analyses.grouping import Grouping
+from tracekit.engine.wall import is_sync
+from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing, labels, operators, user_frames
+from tracekit.trace.enclosing import enclosing, labels, user_frames
 from tracekit.trace.health import calls_untold
 from tracekit.trace.roles import bare
 from tracekit.trace.schema import LABEL, column
@@ -19,9 +22,9 @@ from tracekit.units import count, duration
 
 SUMMARY = pa.schema(
     [
-        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "your line, where the trace has Python stacks"),
+        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "your line, where the trace has Python stacks", role="place"),
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
@@ -30,11 +33,11 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
-        column("call", LABEL, "runtime call, without version suffix"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "the innermost Python frame of your own code; null without stacks"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+        column("call", LABEL, "runtime call, without version suffix", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "the innermost Python frame of your own code; null without stacks", role="place"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "host time inside the call", "ns"),
         column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
@@ -54,108 +57,149 @@ MARKERS = re.compile(
 @analysis("syncs", rank=40)
 def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
-    rows, step = _rows(profile)
-    summary = _summary(profile, rows, step)
-    return Answer("syncs", "Syncs", _sentence(profile, summary) + _aside(profile.trace), summary, rows)
+    found = _Syncs(profile)
+    summary = found.summary()
+    sentence = _sentence(profile, summary) + _aside(profile.trace)
+    none = _no_gpu(profile.trace) and not len(summary)
+    status: Status = "unanswered" if calls_untold(profile.trace) else "absent" if none else "answered"
+    worth = share_of_step(profile, "sync_stall")
+    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, found.rows), worth=worth, status=status)
 
 
 def _aside(trace: Trace) -> str:
     """What lies in the bucket of syncs, and is none of the training's."""
-    own = np.flatnonzero(own_waits(trace))
-    if not len(own):
+    if not len(own := _of_the_capture(trace, _waiting(trace))):
         return ""
-    waited = duration(int((trace.end_ns[own] - trace.ts_ns[own]).sum()))
+    waited = duration(int(trace.dur_ns[own].sum()))
     return f" The capture's own wait at its last step's end ({waited}) is left out."
 
 
-def _rows(profile: Profile) -> tuple[pa.Table, Ints]:
-    """One row per event, and the place of its step among the steps, −1 for none."""
-    trace = profile.trace
-    without_gpu = trace.device == "cpu" and not trace.roles.runtime.any()
-    found = trace.roles.named(MARKERS) & ~_compiling(trace) if without_gpu else trace.links.sync
-    calls = np.flatnonzero(found & trace.threads.process & ~own_waits(trace))
-    calls = calls[np.lexsort((calls, trace.ts_ns[calls]))]
-    step = trace.steps.of(trace.ts_ns[calls])
-    numbers = np.array([*trace.steps.number, -1], np.int64)
-    tail, refill, counted = _stalls(profile, calls)
-    unknown = np.full(len(calls), profile.cost.wall_view is None or trace.device != "gpu")
-    rows = table(
-        ROWS,
-        {
-            "event": calls,
-            "step": pa.array(numbers[step], mask=step < 0),
-            "call": [bare(name or "") for name in labels(trace, calls)],
-            "operator": labels(trace, operators(trace, calls)) if not without_gpu else [None] * len(calls),
-            "where": labels(trace, user_frames(trace, calls)),
-            "start_ns": trace.ts_ns[calls],
-            "dur_ns": trace.end_ns[calls] - trace.ts_ns[calls],
-            "tail_ns": pa.array(tail, mask=unknown),
-            "refill_ns": pa.array(refill, mask=unknown),
-            "stall_ns": pa.array(tail + refill, mask=unknown),
-            "counted_ns": pa.array(counted, mask=unknown),
-        },
-    )
-    return rows, step
+class _Syncs:
+    """The calls that wait; without a GPU the operators that would."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile, self._trace = profile, profile.trace
+        self._without_gpu = _no_gpu(self._trace)
+        self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
+        self._frames = user_frames(self._trace, self._calls)
+        self._stalls = _stalls(profile, self._calls)
+        self._unknown = "wall" in profile.cost.cannot_answer or self._trace.device != "gpu"
+
+    def rows(self) -> Iterator[pa.Table]:
+        """One row per event."""
+        for start in range(0, len(self._calls), SOME):
+            yield self._some(slice(start, start + SOME))
+
+    def _some(self, which: slice) -> pa.Table:
+        trace, calls = self._trace, self._calls[which]
+        tail, refill, counted = (column[which] for column in self._stalls)
+        unknown = np.full(len(calls), self._unknown)
+        return table(
+            ROWS,
+            {
+                "event": calls,
+                "step": numbered(trace, trace.steps.of(trace.ts_ns[calls])),
+                "call": [bare(name or "") for name in labels(trace, calls)],
+                "operator": text(trace, self._makers(calls)),
+                "where": text(trace, self._frames[which]),
+                "start_ns": trace.ts_ns[calls],
+                "dur_ns": trace.dur_ns[calls],
+                "tail_ns": pa.array(tail, mask=unknown),
+                "refill_ns": pa.array(refill, mask=unknown),
+                "stall_ns": pa.array(tail + refill, mask=unknown),
+                "counted_ns": pa.array(counted, mask=unknown),
+            },
+        )
+
+    def _makers(self, calls: Ints) -> Ints:
+        return np.full(len(calls), -1) if self._without_gpu else self._trace.operators.of(calls)
+
+    def summary(self) -> pa.Table:
+        """One row per call, operator and line."""
+        trace, profile = self._trace, self._profile
+        names, groups = BareNames(trace), Grouping(profile, ["counted_ns", "dur_ns"])
+        codes, line = np.unique(
+            np.where(self._frames >= 0, trace.name_codes[self._frames], -1) if len(self._frames) else self._frames,
+            return_inverse=True,
+        )
+        lines = [trace.names[code] if code >= 0 else None for code in codes.tolist()]
+        for start in range(0, len(self._calls), SOME):
+            which = slice(start, start + SOME)
+            calls = self._calls[which]
+            keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
+            step = trace.steps.of(trace.ts_ns[calls])
+            groups.add(keys * len(codes) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
+        called = names_of(trace, names)
+        grouped = groups.sorted(
+            {
+                "call": lambda key: called["call"](key // len(codes)),
+                "operator": lambda key: called["operator"](key // len(codes)),
+                "where": lambda key: lines[key % len(codes)],
+            }
+        )
+        stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
+        return table(
+            SUMMARY,
+            {
+                **{name: grouped[name] for name in ("call", "operator", "where")},
+                "per_step": grouped["per_step"],
+                "wait_ns": grouped["dur_ns_per_step"],
+                "stall_ns": [None] * len(stall) if self._unknown else stall,
+                "count": grouped["count"],
+            },
+        )
 
 
-def own_waits(trace: Trace) -> np.ndarray:
+def _no_gpu(trace: Trace) -> bool:
+    return trace.device == "cpu" and not trace.census.any(lambda roles: roles.runtime)
+
+
+def _waiting(trace: Trace) -> Ints:
+    """The sync calls of the process."""
+    found = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
+    return np.concatenate([rows[is_sync(trace, rows)] for rows in found] or [np.zeros(0, np.int64)])
+
+
+def _of_the_training(trace: Trace) -> Ints:
+    calls = _waiting(trace)
+    return np.setdiff1d(calls, _of_the_capture(trace, calls), assume_unique=True)
+
+
+def _of_the_capture(trace: Trace, calls: Ints) -> Ints:
     """Syncs that the capture itself made, so that its last step ends when its work is done."""
-    inside = np.zeros(len(trace.events), bool)
-    if trace.roles.own_wait.any():
-        syncs = np.flatnonzero(trace.links.sync)
-        inside[syncs] = enclosing(trace, syncs, trace.roles.own_wait) >= 0
-    return inside
+    if not trace.census.any(lambda roles: roles.own_wait):
+        return calls[:0]
+    return calls[enclosing(trace, calls, lambda part: part.roles.own_wait) >= 0]
 
 
-def _compiling(trace: Trace) -> np.ndarray:
-    """Events inside a compile span: what the compiler reads back is no sync of the user's."""
-    inside = np.zeros(len(trace.events), bool)
-    marked = np.flatnonzero(trace.roles.named(MARKERS))
-    inside[marked] = enclosing(trace, marked, trace.roles.compile_span) >= 0
-    return inside
+def _readers(trace: Trace) -> Ints:
+    """Operators that read a value back. What the compiler reads back is no sync of the user's."""
+    found = [part.rows(part.roles.named(MARKERS) & part.process) for part in trace.parts()]
+    rows = np.concatenate(found or [np.zeros(0, np.int64)])
+    return rows[enclosing(trace, rows, lambda part: part.roles.compile_span) < 0]
 
 
 def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
     """GPU idle time that each call is to blame for: while it waited, after it, and what of both is in counted steps."""
     tail, refill, counted = (np.zeros(len(calls), np.int64) for _ in range(3))
-    view, steps = profile.cost.wall_view, profile.trace.steps
-    if view is None or not len(calls):
+    if "wall" in profile.cost.cannot_answer or not len(calls):
         return tail, refill, counted
-    stalled = view.states.values == CODES["sync_stall"]
-    blamed = view.events.values[stalled]
-    lengths = np.diff(view.states.edges)[stalled]
-    after = view.refill[stalled]
-    order = np.argsort(calls)
-    place = order[np.minimum(np.searchsorted(calls[order], blamed), len(calls) - 1)]
-    real = calls[place] == blamed
-    np.add.at(tail, place[real & ~after], lengths[real & ~after])
-    np.add.at(refill, place[real & after], lengths[real & after])
-    starts = view.states.edges[:-1][stalled]
-    chosen = profile.answered["wall"]
-    inside = Union.of(steps.begin[chosen], steps.done[chosen]).within(starts, starts + lengths)
-    np.add.at(counted, place[real], inside[real])
-    return tail, refill, counted
-
-
-def _summary(profile: Profile, rows: pa.Table, step: Ints) -> pa.Table:
-    grouped = per_step(profile, rows, step, by=["call", "operator", "where"], sums=["counted_ns", "dur_ns"])
-    return table(
-        SUMMARY,
-        {
-            **{name: grouped[name] for name in ("call", "operator", "where")},
-            "per_step": grouped["per_step"],
-            "wait_ns": grouped["dur_ns_per_step"],
-            "stall_ns": pc.divide(grouped["counted_ns"].cast(pa.float64()), float(max(int(profile.counted.sum()), 1))),
-            "count": grouped["count"],
-        },
+    event, after, step, lengths = (
+        each.to_numpy(zero_copy_only=False) for each in profile.cost.stalls.combine_chunks().itercolumns()
     )
+    place = np.minimum(np.searchsorted(calls, event), len(calls) - 1)
+    real = calls[place] == event
+    inside = np.append(profile.answered["wall"], False)[step]
+    for cost, chosen in ((tail, real & ~after), (refill, real & after), (counted, real & inside)):
+        np.add.at(cost, place[chosen], lengths[chosen])
+    return tail, refill, counted
 
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
     trace = profile.trace
     if untold := calls_untold(trace):
         return f"Cannot be answered: {untold}."
-    if trace.device == "cpu" and not trace.roles.runtime.any():
+    if _no_gpu(trace):
         found = float(summary["per_step"].to_numpy().sum())
         return (
             f"No GPU here; {count(found)} operators a step read a value back, and on a GPU each would wait."
@@ -168,8 +212,8 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     if not number:
         outside = int(summary["count"].to_numpy().sum())
         return f"No sync in the steps counted; {count(outside)} outside of them."
-    text = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
+    said = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
     if summary["stall_ns"].null_count == len(summary):
-        return f"{text}; what that cost the GPU cannot be answered."
+        return f"{said}; what that cost the GPU cannot be answered."
     stall = float(np.nansum(summary["stall_ns"].to_numpy(zero_copy_only=False)))
-    return f"{text}, and the GPU idles {duration(stall)} because of them."
+    return f"{said}, and the GPU idles {duration(stall)} because of them."

@@ -56,6 +56,41 @@ def devices() -> list[str]:
     return [*(["cuda"] if gpus else []), *(f"cuda:{at}" for at in range(gpus)), "cpu"]
 
 
+def accelerator() -> str | None:
+    """The kind of accelerator PyTorch would train on here: cuda (AMD's GPUs, too), mps, xpu, …; None without one."""
+    import torch
+
+    if not torch.accelerator.is_available():
+        return None
+    return str(torch.accelerator.current_accelerator().type)
+
+
+def why_no_gpu() -> str | None:
+    """Why there is none to measure, in words; None where there is one."""
+    import torch
+
+    if torch.cuda.is_available():
+        return None
+    if other := accelerator():
+        return f"what PyTorch finds here, {other}, cannot be measured"
+    if not (torch.version.cuda or torch.version.hip):
+        return f"PyTorch {torch.__version__} is built without CUDA and ROCm"
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        if os.environ.get(name) in ("", "-1", "NoDevFiles"):
+            return f"{name}={os.environ[name]} hides every GPU"
+    return _why_cuda_fails()
+
+
+def _why_cuda_fails() -> str:
+    import torch
+
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:
+        return (str(error).splitlines() or [type(error).__name__])[0]
+    return "PyTorch counts no GPU"
+
+
 def backends() -> list[str]:
     """What torch.compile knows by name, for debugging and from other packages, too, but not torch's own tests."""
     import torch

@@ -4,9 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from tracekit.capture.audit.rows import Audit
 from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
 
-Stage = Literal["inspect", "measure", "profile", "check"]
+Stage = Literal["inspect", "measure", "profile", "check", "audit"]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int = 10
     script: bool = False  # no recipe: it trains by itself, and its optimizer says where steps end
     arguments: list[str] = []  # the script's own
-    step_every: int = 1  # optimizer steps in a step
+    module: bool = False  # `recipe` is the name of a module, as python -m takes it
+    step_every: int = 1  # ends of steps in a step
+    step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" is for the script to show
     available: int | None = None  # all the steps the script has, where it came to its end before
     folder: str = "."  # where the traces go
     parent: int = 0  # its process id: without it the child has nobody to answer
@@ -42,9 +45,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     variants: dict[str, dict[str, Any]] = {}
     environment: dict[str, Any] = {}
     devices: list[str] = []
+    accelerator: str | None = None  # what PyTorch would train on, measurable or not
+    why_no_gpu: str | None = None
     backends: list[str] = []  # that torch.compile knows
     has_setup: bool = False
     ended: int | None = None  # the script came to its end after so many steps
+    boundary: str = ""  # where a script's steps end: a Boundary's name
+    step: str = ""  # what a step of a script is, in words
+    no_steps: bool = False  # there are none in any variant: running it again would find none either
     # measure
     measured: Measured | None = None
     memory: Memory = Memory()
@@ -57,3 +65,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []
     loss_drift: float | None = None
     metrics: dict[str, float | None] = {}
+    # audit
+    audit: Audit = Audit()

@@ -39,6 +39,11 @@ def beginning(run: Run) -> str:
     return f"{run.recipe} on {run.device}: {', '.join(run.planned)}"
 
 
+def on_the_cpu(why: str) -> str:
+    """Why `--device auto` chose it."""
+    return f"No GPU: {why}. Training on the CPU."
+
+
 def doing(name: str, stage: Stage) -> str:
     """`compiled: taking traces …`."""
     return f"{name}: {_DOING[stage]} …"
@@ -48,7 +53,8 @@ def ending(variant: Variant, run: Run) -> str:
     """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses as eager`."""
     if variant.outcome != "ok":
         return f"{variant.name}: {_OUTCOMES.get(variant.outcome, variant.outcome)} ({variant.error})"
-    said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *variant.effective.notes]
+    effective = variant.effective
+    said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *effective.notes, *effective.remarks]
     return f"{variant.name}: {'; '.join(part for part in said if part)}"
 
 
@@ -120,7 +126,8 @@ def _pace(variant: Variant) -> str:
     if measured is None:
         return ""
     spread = f" (± {duration(measured.spread_ns / 2)})" if measured.steps > 1 else ""
-    return f"{duration(measured.step_ns)} a step{spread}"
+    step = f", which is {variant.step}" if variant.step else ""
+    return f"{duration(measured.step_ns)} a step{spread}{step}"
 
 
 def _compilations(variant: Variant) -> str:

@@ -14,6 +14,7 @@ from tracekit.capture.job import Answer, Job, Stage
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import Plan
+from tracekit.errors import NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant
 
 # Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
@@ -66,13 +67,13 @@ def _perform_all(
                 options.tell(messages.doing(plan.name, stage))
                 job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
                 answers[stage] = _perform(job, scratch, place, options)
-                if answers[stage].outcome != "ok":
+                if answers[stage].outcome != "ok" and not answers[stage].ended:
                     return
 
 
 def _outcome(answers: Answers) -> tuple[Outcome, str | None]:
-    stage, last = [*answers.items()][-1]
-    return last.outcome, None if last.outcome == "ok" else f"{stage}: {last.error}"
+    failed = [(stage, answer) for stage, answer in answers.items() if answer.outcome != "ok"]
+    return (failed[0][1].outcome, f"{failed[0][0]}: {failed[0][1].error}") if failed else ("ok", None)
 
 
 def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: Options, before: Answer | None) -> Job:
@@ -90,7 +91,9 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
         folder=str(place),
         script=prepared.script,
         arguments=[*options.arguments],
+        module=options.module,
         step_every=options.step_every,
+        step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
     )
 
@@ -103,6 +106,8 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
         log.unlink()
     if answer.measured is not None:
         answer = replace(answer, measured=_as_pass(job, answer.measured, began, load))
+    if answer.no_steps:
+        raise NoStepsError(job.recipe, answer.error or "")
     for line in messages.quoted(answer.traceback):
         options.tell(line)
     return answer
@@ -146,6 +151,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         losses=checked.losses,
         loss_drift=checked.loss_drift,
         metrics=checked.metrics,
+        step=measured.step or profiled.step,
     )
 
 

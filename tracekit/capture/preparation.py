@@ -9,6 +9,7 @@ from typing import Any
 
 from tracekit import run as runs
 from tracekit.capture import environment, messages, process
+from tracekit.capture.child.program import marked
 from tracekit.capture.child.script import is_script
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.options import Options
@@ -20,11 +21,13 @@ from tracekit.errors import (
     NoRecipeError,
     NoScriptError,
     NoSuchDeviceError,
+    NoSuchLineError,
     NoSuchRecipeError,
     NotARecipeError,
     NoTorchError,
     NotPythonError,
     RecipeFailedError,
+    UnsupportedDeviceError,
 )
 from tracekit.run import Run
 
@@ -42,19 +45,19 @@ class Prepared:
 def prepare(options: Options) -> Prepared:
     """Read the recipe in a child process, let it fetch its data, and plan the variants. A script is only looked at."""
     _check_options(options)
-    script = is_script(options.recipe)
+    script = options.script or options.module or is_script(options.recipe)
     _check_kind(options, script)
     answer = _inspect(options, script)
     overrides = parse_all(options.params, answer.params)
     params = {**answer.params, **overrides}
     plans = plan(options.variants, params, answer.variants, options.backend)
     _check_backends(options.backend, plans, answer.backends)
-    device = _choose_device(options.device, answer.devices)
+    device = _choose_device(options, answer)
     _check_compiler(plans, device)
     run = Run(
         created=runs.now(),
         tracekit=own_version(),
-        recipe=Path(options.recipe).stem,
+        recipe=str(options.recipe).rpartition(".")[2] if options.module else Path(options.recipe).stem,
         script=str(options.recipe),
         params=_script_params(options) if script else params,
         device=device,
@@ -69,10 +72,12 @@ def prepare(options: Options) -> Prepared:
 
 
 def _check_options(options: Options) -> None:
-    if not Path(options.recipe).is_file():
-        raise NoSuchRecipeError(options.recipe)
-    if Path(options.recipe).suffix != ".py":
-        raise NotPythonError(options.recipe)
+    if not options.module:
+        if not Path(options.recipe).is_file():
+            raise NoSuchRecipeError(options.recipe)
+        if Path(options.recipe).suffix != ".py":
+            raise NotPythonError(options.recipe)
+    _check_boundary(options.step_at)
     if not environment.has_torch():
         raise NoTorchError
     for name, value, least in (
@@ -89,8 +94,18 @@ def _check_options(options: Options) -> None:
         raise BadParameterError("--budget", options.budget, "a number of seconds, 0 or more")
 
 
+def _check_boundary(step_at: str) -> None:
+    file, _, line = step_at.rpartition(":")
+    if not file and step_at not in ("", "optimizer", "call"):
+        raise BadParameterError("--step-at", step_at, "optimizer, call, or FILE:LINE")
+    if file:
+        if not line.isdecimal() or not Path(file).is_file():
+            raise NoSuchLineError(file, line)
+        marked(Path(file).read_bytes(), file, int(line))
+
+
 def _check_kind(options: Options, script: bool) -> None:
-    if not script and (options.arguments or options.step_every > 1):
+    if not script and (options.arguments or options.step_every > 1 or options.step_at):
         raise NoScriptError(options.recipe)
     if script:
         for name, value in options.params.items():
@@ -100,7 +115,8 @@ def _check_kind(options: Options, script: bool) -> None:
 def _script_params(options: Options) -> dict[str, Any]:
     """What the script was run with, where it was run with anything."""
     given = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
-    return {**given, **({"step_every": options.step_every} if options.step_every > 1 else {})}
+    steps = {"step_every": options.step_every} if options.step_every > 1 else {}
+    return {**given, **steps, **({"step_at": options.step_at} if options.step_at else {})}
 
 
 def _inspect(options: Options, script: bool) -> Answer:
@@ -121,11 +137,15 @@ def _inspect(options: Options, script: bool) -> Answer:
     return answer
 
 
-def _choose_device(wanted: str, there: list[str]) -> str:
+def _choose_device(options: Options, answer: Answer) -> str:
+    wanted, there = options.device, answer.devices
     if wanted == "auto":
+        if answer.why_no_gpu:
+            options.tell(messages.on_the_cpu(answer.why_no_gpu))
         return there[0]
     if wanted not in there:
-        raise NoSuchDeviceError(wanted, there)
+        other = answer.accelerator not in (None, "cuda") and wanted.partition(":")[0] == answer.accelerator
+        raise UnsupportedDeviceError(wanted) if other else NoSuchDeviceError(wanted, there)
     return wanted
 
 

@@ -56,7 +56,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
 
 def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "tracekit.capture.child.worker", str(folder)],
+        [sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
         env=_environment(folder),
         stdin=subprocess.DEVNULL,
         stdout=output,
@@ -66,13 +66,9 @@ def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Ours, so that tracekit is found, with compiler caches that nobody has filled."""
-    package = str(Path(__file__).parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    """Ours, with compiler caches that nobody has filled."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
         # Elsewhere the path of a socket in it would grow too long.

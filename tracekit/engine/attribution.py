@@ -1,32 +1,22 @@
 """The sweep: every nanosecond of every step in exactly one bucket, in two views, and what cannot be answered."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from tracekit.engine.buckets import CODES, HOST, KEYS, WALL
-from tracekit.engine.host import HostView, host_view
-from tracekit.engine.wall import WallView, wall_view
-from tracekit.intervals import Bools, Ints, StepFunction, Union, below, distinct, runs
+from tracekit.engine.buckets import HOST, WALL
+from tracekit.engine.segments import SEGMENTS, segments
+from tracekit.engine.sweep import SIZE, Stretch, sweep
+from tracekit.engine.totals import Stalls, Totals
+from tracekit.engine.views import StepView
+from tracekit.intervals import Bools, Ints, Union
 from tracekit.trace import Trace
 from tracekit.trace.roles import OTHER_DEVICE
-from tracekit.trace.schema import LABEL, column
 
 VERSION = 1  # of the rules; a change of any result changes it
-
-SEGMENTS = pa.schema(
-    [
-        column("view", LABEL, "wall or host"),
-        column("start_ns", pa.int64(), "start", "ns"),
-        column("dur_ns", pa.int64(), "duration", "ns"),
-        column("bucket", LABEL, "where this time counts"),
-        column("event", pa.int64(), "row of the event to blame; null where none is"),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -46,16 +36,13 @@ class Attribution:
     steady: Bools
 
     @cached_property
-    def host_view(self) -> HostView | None:
-        """What the host did, moment by moment; None where that cannot be answered."""
-        return None if "host" in self.cannot_answer else host_view(self.trace)
-
-    @cached_property
-    def wall_view(self) -> WallView | None:
-        """Where the wall time went, moment by moment; None where that cannot be answered."""
-        if "wall" in self.cannot_answer or self.host_view is None:
-            return None
-        return wall_view(self.trace, self.host_view)
+    def stalls(self) -> pa.Table:
+        """What each sync cost the GPU; see `totals.STALLS`."""
+        stalls = Stalls(self.trace.steps.begin, self.trace.steps.done)
+        for stretch in self.stretches():
+            if stretch.wall is not None:
+                stalls.add(stretch.wall)
+        return stalls.found()
 
     @property
     def wall_ns(self) -> Ints:
@@ -67,40 +54,34 @@ class Attribution:
         """How long the host took to issue each step."""
         return self.trace.steps.returned - self.trace.steps.issued
 
+    def stretches(self, size: int = SIZE) -> Iterator[Stretch]:
+        """Both views, moment by moment, one stretch of the analysed window after the other: it is gone through anew."""
+        if "host" not in self.cannot_answer:
+            yield from sweep(self.trace, with_wall="wall" not in self.cannot_answer, blame=True, size=size)
+
     @cached_property
     def segments(self) -> pa.Table:
         """Both views as stretches of one bucket and one event to blame, in order of time."""
-        parts = [
-            _segments(name, view.states, view.events)
-            for name, view in (("wall", self.wall_view), ("host", self.host_view))
-            if view is not None
-        ]
+        parts = [*self.segments_of("wall"), *self.segments_of("host")]
         return pa.concat_tables(parts or [SEGMENTS.empty_table()]).unify_dictionaries().combine_chunks()
 
-    def document(self) -> dict[str, Any]:
-        """What the machine-readable report says of the steps of one variant."""
-        steps = self.trace.steps
-        return {
-            "device": self.trace.device,
-            "health": [{"code": entry.code, "message": entry.message} for entry in self.trace.health],
-            "cannot_answer": dict(self.cannot_answer),
-            "steps": [
-                {
-                    "step": steps.number[k],
-                    "start_ns": int(steps.begin[k]),
-                    "wall_ns": int(self.wall_ns[k]),
-                    "host_start_ns": int(steps.issued[k]),
-                    "host_ns": int(self.host_ns[k]),
-                    "steady": bool(self.steady[k]),
-                    "wall": _named(WALL, self.wall[k]) if self.wall_known[k] else None,
-                    "host": _named(HOST, self.host[k]) if self.host_known[k] else None,
-                }
-                for k in range(len(steps))
-            ],
-        }
+    def segments_of(self, view: str, size: int = SIZE) -> Iterator[pa.Table]:
+        """The same of one view, some at a time."""
+        if view in self.cannot_answer:
+            return
+        views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
+        yield from segments(view, (each for each in views if each is not None))
+
+    @property
+    def views(self) -> dict[str, StepView]:
+        """Both views, alike in shape."""
+        steps, why = self.trace.steps, self.cannot_answer.get
+        wall = StepView("wall", WALL, self.wall, self.wall_known, steps.begin, self.wall_ns, why("wall"))
+        host = StepView("host", HOST, self.host, self.host_known, steps.issued, self.host_ns, why("host"))
+        return {"wall": wall, "host": host}
 
 
-def attribute(trace: Trace) -> Attribution:
+def attribute(trace: Trace, size: int = SIZE) -> Attribution:
     """Put every nanosecond of every step into one bucket of each view."""
     steps = trace.steps
     cannot = {}
@@ -108,19 +89,26 @@ def attribute(trace: Trace) -> Attribution:
         cannot["host"] = no_host
     if no_wall := no_host or _why_no_wall(trace):
         cannot["wall"] = no_wall
-    host = None if no_host else host_view(trace)
-    wall = None if no_wall or host is None else wall_view(trace, host)
+    host = Totals(HOST, steps.issued, steps.returned)
+    wall = Totals(WALL, steps.begin, steps.done)
+    stalls = Stalls(steps.begin, steps.done)
+    if not no_host:
+        for stretch in sweep(trace, with_wall=not no_wall, blame=False, size=size):
+            host.add(stretch.host.states)
+            if stretch.wall is not None:
+                wall.add(stretch.wall.states)
+                stalls.add(stretch.wall)
     whole = _before_loss(trace)
     cost = Attribution(
         trace=trace,
         cannot_answer=cannot,
-        host=_totals(host.states if host else None, HOST, steps.issued, steps.returned),
-        wall=_totals(wall.states if wall else None, WALL, steps.begin, steps.done),
-        host_known=np.full(len(steps), host is not None) & whole,
-        wall_known=np.full(len(steps), wall is not None) & ~_steps_without_kernels(trace) & whole,
+        host=host.totals(),
+        wall=wall.totals(),
+        host_known=np.full(len(steps), not no_host) & whole,
+        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace) & whole,
         steady=~_compiling(trace),
     )
-    vars(cost).update(host_view=host, wall_view=wall)  # they are at hand
+    vars(cost).update(stalls=stalls.found())  # they are at hand
     return cost
 
 
@@ -130,11 +118,19 @@ def _before_loss(trace: Trace) -> Bools:
     if lost_from is None:
         return np.ones(len(steps), bool)
     whole = (np.maximum(steps.done, steps.returned) <= lost_from) & (steps.until <= lost_from)
-    launches = trace.roles.launch & trace.threads.process & (trace.links.activities == 0)
-    unanswered = steps.of(trace.ts_ns[launches])  # what they submitted may be what is missing
-    if trace.roles.gpu.any():
-        whole[unanswered[unanswered >= 0]] = False
+    if trace.device == "gpu":
+        whole[_unanswered(trace)] = False  # what they submitted may be what is missing
     return np.logical_and.accumulate(whole)
+
+
+def _unanswered(trace: Trace) -> Ints:
+    """The steps in which a launch call starts that no activity is linked to."""
+    found = np.zeros(len(trace.steps), bool)
+    for part in trace.parts():
+        calls = part.rows(part.roles.launch & part.process)
+        owner = trace.steps.of(trace.ts_ns[calls[trace.links.submitted(calls)[1] == 0]])
+        found[owner[owner >= 0]] = True
+    return np.flatnonzero(found)
 
 
 def _why_no_host(trace: Trace) -> str | None:
@@ -142,92 +138,59 @@ def _why_no_host(trace: Trace) -> str | None:
         return "the trace holds no host events: was CPU activity recorded?"
     if len(trace.steps) and not _before_loss(trace).any():
         return f"the file was cut ({trace.cut_short}), and what is missing may belong to any of its steps"
-    if not len(trace.steps) or not (trace.end_ns > trace.ts_ns)[trace.threads.process | trace.roles.gpu].any():
+    if not len(trace.steps) or not any(
+        (part.lasting & (part.process | part.roles.gpu)).any() for part in trace.parts()
+    ):
         return "nothing in the trace lasts: every event has a duration of 0"
     return None
 
 
 def _why_no_wall(trace: Trace) -> str | None:
-    roles = trace.roles
-    launching = {
-        trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(np.bincount(trace.track[roles.launch]))
-    }
+    launches = trace.census.by_track(lambda roles: roles.launch, len(trace.tracks))
+    launching = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
     if len(launching) > 1:
         return (
             f"{len(launching)} processes launch work in this file: a merge of ranks. Give each rank's trace by itself"
         )
-    if not roles.gpu.any():
+    if trace.device != "gpu":
         if launching:
             return "the host launched GPU work, and the trace holds no GPU activity: was the GPU side recorded?"
-        if (roles.kind == OTHER_DEVICE).any():
+        if trace.census.any(lambda roles: roles.kind == OTHER_DEVICE):
             return "the work ran on a device whose activity is not in the terms of CUDA or ROCm"
         return None
-    if not (_launched_in(trace) >= 0).any():
+    if not _shown(trace).any():
         return "no GPU activity was launched inside a step by the process whose steps these are"
     return None
 
 
-def _launched_in(trace: Trace) -> Ints:
-    """For each linked GPU activity the step in whose time its launch starts, −1 for none."""
-    launch = trace.links.launch
-    return trace.steps.of(trace.ts_ns[launch[launch >= 0]])
+def _shown(trace: Trace) -> Bools:
+    """The steps in whose time the launch of a GPU activity starts."""
+    shown = np.zeros(len(trace.steps), bool)
+    for _, launches in trace.links.some():
+        owner = trace.steps.of(trace.ts_ns[launches])
+        shown[owner[owner >= 0]] = True
+    return shown
 
 
 def _steps_without_kernels(trace: Trace) -> Bools:
     """Steps that launched work of which the trace, although it has a GPU side, shows nothing."""
-    missing = np.zeros(len(trace.steps), bool)
-    if not trace.roles.gpu.any() or not len(missing):
-        return missing
-    calls = trace.steps.of(trace.ts_ns[trace.roles.launch & trace.threads.process])
-    missing[calls[calls >= 0]] = True
-    shown = _launched_in(trace)
-    missing[shown[shown >= 0]] = False
-    return missing
+    submits = np.zeros(len(trace.steps), bool)
+    if trace.device != "gpu" or not len(submits):
+        return submits
+    for part in trace.parts():
+        owner = trace.steps.of(part.ts_ns[part.roles.launch & part.process])
+        submits[owner[owner >= 0]] = True
+    return submits & ~_shown(trace)
 
 
 def _compiling(trace: Trace) -> Bools:
     """Steps in which a driving thread compiles, while they are issued or while their work is under way."""
-    spans = trace.roles.compile_span & trace.threads.process & np.isin(trace.track, trace.threads.driving)
-    union = Union.of(trace.ts_ns[spans], trace.end_ns[spans])
     steps = trace.steps
+    if not trace.census.any(lambda roles: roles.compile_span):
+        return np.zeros(len(steps), bool)
+    driving = np.zeros(len(trace.tracks), bool)
+    driving[list(trace.threads.driving)] = True
+    found = [part.rows(part.roles.compile_span & driving[part.track]) for part in trace.parts()]
+    spans = trace.rows(np.concatenate(found))
+    union = Union.of(spans.ts_ns, spans.end_ns)
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)
-
-
-def _totals(states: StepFunction | None, keys: tuple[str, ...], lows: Ints, highs: Ints) -> Ints:
-    """The time in each bucket inside each `[low, high)`: what it comes to before `high`, less what before `low`."""
-    if states is None or not len(states.values) or not len(lows):
-        return np.zeros((len(lows), len(keys)), np.int64)
-    bounds = distinct(np.concatenate((lows, highs)))
-    starts, width = states.edges[:-1], len(CODES) + 1
-    spent = np.zeros((len(bounds) + 1) * width, np.int64)
-    np.add.at(spent, below(bounds, starts) * width + states.values, np.diff(states.edges))
-    before = np.cumsum(spent.reshape(-1, width), axis=0)[:-1]
-    last = np.searchsorted(starts, bounds, side="left") - 1  # begins before the bound, and may end after it
-    over = np.where(last >= 0, np.maximum(states.edges[last + 1] - bounds, 0), 0)
-    before[np.arange(len(bounds)), states.values[last]] -= over
-    whole = before[:, [CODES[key] for key in keys]]
-    totals: Ints = whole[np.searchsorted(bounds, highs)] - whole[np.searchsorted(bounds, lows)]
-    return totals
-
-
-def _segments(view: str, states: StepFunction, events: StepFunction) -> pa.Table:
-    at: Ints = events.at(states.edges[:-1]) if events.edges is not states.edges else np.asarray(events.values, np.int64)
-    bounds = runs(states.values.astype(np.int64) * (1 << 40) + at)
-    starts = states.edges[bounds]
-    codes: NDArray[np.int32] = states.values[bounds[:-1]].astype(np.int32)
-    blamed = at[bounds[:-1]]
-    count = len(codes)
-    return pa.Table.from_arrays(
-        [
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [view]),
-            pa.array(starts[:-1]),
-            pa.array(np.diff(starts)),
-            pa.DictionaryArray.from_arrays(pa.array(codes), list(KEYS)),
-            pa.array(blamed, mask=blamed < 0),
-        ],
-        schema=SEGMENTS,
-    )
-
-
-def _named(keys: tuple[str, ...], values: Ints) -> dict[str, int]:
-    return dict(zip(keys, values.tolist(), strict=True))

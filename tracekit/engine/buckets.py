@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints
 
@@ -54,7 +55,7 @@ CODES = {bucket.key: code for code, bucket in enumerate(_ALL)}
 KEYS = tuple(BUCKETS)
 
 
-def among(states: Ints, codes: Sequence[int]) -> Bools:
+def among(states: Ints | NDArray[np.int8], codes: Sequence[int]) -> Bools:
     """Which states are one of these. (A table of all codes: numpy's `isin` looks for the range first.)"""
     wanted = np.zeros(256, bool)
     wanted[list(codes)] = True

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
-from tracekit.engine.states import ENGINE, PYTHON, ThreadStates, at_work, operating, thread_states
+from tracekit.engine.states import ENGINE, PYTHON, HostRules, ThreadStates, thread_states
 from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts, runs
-from tracekit.trace.roles import MODULE_LOAD, OVERHEAD
+from tracekit.trace.roles import MODULE_LOAD
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -22,76 +22,99 @@ _DELAYED = [CODES[key] for key in ("dispatch", "kernel_launch", "alloc")]  # wha
 
 @dataclass(frozen=True)
 class HostView:
-    """Over the analysed window: the state of the host, and the row of the event that gave it (−1: none)."""
+    """For a while: the state of the host, and the row of the event that gave it (−1: none)."""
 
     states: StepFunction
     events: StepFunction
 
 
-def host_view(trace: "Trace") -> HostView:
-    """The host's state at every moment of the analysed window."""
-    low, high = trace.steps.window
-    main = thread_states(trace, trace.threads.driving[0])
-    helpers = [(thread_states(trace, track), at_work(trace, track)) for track in trace.threads.helpers]
-    overhead = _overhead(trace)
+@dataclass(frozen=True)
+class Threads:
+    """The driving threads for a while, moment by moment as `edges` cut it."""
+
+    edges: Ints
+    main: ThreadStates
+    helpers: list[ThreadStates]
+    idle: Bools  # the main thread is in Python, or in the autograd engine
+    working: Bools  # a helper is at work
+
+    def first(self, chosen: Bools) -> int | None:
+        """When the first such moment begins; None where there is none."""
+        found = np.flatnonzero(chosen)
+        return int(self.edges[found[0]]) if len(found) else None
+
+
+def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> Threads:
+    """What the driving threads do in `[low, high)`, cut at `more` as well."""
+    track = trace.track[rows]
+    main, *helpers = (
+        thread_states(trace, rules, rows[track == own], (low, high), main=own == trace.threads.main)
+        for own in trace.threads.driving
+    )
     edges = cuts(
         main.states.edges,
-        *(edges for states, working in helpers for edges in (states.states.edges, working.edges)),
-        *(union.edges for union in overhead),
+        *(edges for helper in helpers for edges in (helper.states.edges, helper.work.edges)),
+        *more,
         low=low,
         high=high,
     )
     points = edges[:-1]
-    state, event = _spoken_for(trace, main, helpers, points)
-    resolved = _delayed(state, points, *overhead)
-    return HostView(StepFunction(edges, resolved, PYTHON), StepFunction(edges, event))
-
-
-def _spoken_for(
-    trace: "Trace", main: ThreadStates, helpers: list[tuple[ThreadStates, Union]], points: Ints
-) -> tuple[Ints, Ints]:
-    places = below(main.states.edges, points)
-    state, event = main.states.of(places), main.events.of(places)
-    idle = (state == PYTHON) | (state == ENGINE)
-    spoken = ~idle
+    state = main.states.at(points)
     working = np.zeros(len(points), bool)
-    for helper, work in helpers:
-        live = work.covers(points)
+    for helper in helpers:
+        if len(helper.work.starts):
+            working |= helper.work.covers(points)
+    return Threads(edges, main, helpers, (state == PYTHON) | (state == ENGINE), working)
+
+
+def host_view(threads: Threads, between: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:
+    """The host's state; `between` says when the autograd engine is at work, or waits for its threads."""
+    points = threads.edges[:-1]
+    places = below(threads.main.states.edges, points)
+    state, event = threads.main.states.of(places), threads.main.events.of(places)
+    spoken = ~threads.idle
+    for helper in threads.helpers:
+        if not len(helper.work.starts):
+            continue
         places = below(helper.states.edges, points)
         theirs = helper.states.of(places)
-        speaks = ~spoken & live & (theirs != PYTHON) & (theirs != ENGINE)
+        speaks = ~spoken & helper.work.covers(points) & (theirs != PYTHON) & (theirs != ENGINE)
         state[speaks], event[speaks] = theirs[speaks], helper.events.of(places)[speaks]
         spoken |= speaks
-        working |= live
-    between = _first_to_last(idle, working)
-    state[~spoken & (between | (state == ENGINE))] = operating(trace)
-    return state, event
+    state[~spoken & (between | (state == ENGINE))] = rules.compute
+    return HostView(
+        StepFunction(threads.edges, _delayed(state, points, *overhead), PYTHON), StepFunction(threads.edges, event)
+    )
 
 
-def _first_to_last(idle: Bools, working: Bools) -> Bools:
-    """Within each stretch of idle neighbours, all from the first working one to the last."""
-    bounds = runs(idle.astype(np.int8))
+def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Bools:
+    """Within each stretch of idle neighbours, all from the first working one to the last.
+
+    `before` and `after` say whether one is working in what the first and the last stretch have outside.
+    """
+    idle = np.concatenate(([before], idle, [after]))
+    working = np.concatenate(([before], working, [after]))
     at = np.flatnonzero(working & idle)
     if not len(at):
-        return np.zeros(len(idle), bool)
-    opens = runs(below(bounds, at))
+        return np.zeros(len(idle) - 2, bool)
+    opens = runs(below(runs(idle.astype(np.int8)), at))
     first, last = at[opens[:-1]], at[opens[1:] - 1]
     change = np.zeros(len(idle) + 1, np.int8)
     change[first] += 1
     change[last + 1] -= 1
-    return np.cumsum(change[:-1], dtype=np.int8).astype(bool)
+    return np.cumsum(change[:-1], dtype=np.int8).astype(bool)[1:-1]
 
 
-def _overhead(trace: "Trace") -> tuple[Union, Union]:
+def overhead(trace: "Trace", tool: Ints, low: int, high: int) -> tuple[Union, Union]:
     """The profiler's own work, and of that what is CUDA loading code. It stands on a row of its own."""
-    tool = trace.roles.kind == OVERHEAD
-    loading = tool & trace.roles.named(MODULE_LOAD)
-    return Union.of(trace.ts_ns[tool], trace.end_ns[tool]), Union.of(trace.ts_ns[loading], trace.end_ns[loading])
+    loading = tool[trace.rows(tool).roles.named(MODULE_LOAD)]
+    every, code = (Union.of(trace.ts_ns[each], trace.rows(each).end_ns).clip(low, high) for each in (tool, loading))
+    return every, code
 
 
 def _delayed(state: Ints, points: Ints, tool: Union, loading: Union) -> NDArray[np.int8]:
-    delayed = among(state, _DELAYED)
     if len(tool.starts):
+        delayed = among(state, _DELAYED)
         state[delayed & tool.covers(points)] = CODES["profiler"]
         state[delayed & loading.covers(points)] = CODES["module_load"]
     return state.astype(np.int8)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.engine.buckets import CODES
-from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, distinct, topmost
+from tracekit.engine.buckets import CODES, among
+from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, distinct, runs, topmost
 from tracekit.trace import roles as r
 from tracekit.trace.enclosing import nested
 
@@ -16,79 +16,111 @@ if TYPE_CHECKING:
 
 PYTHON = CODES["python"]
 ENGINE = len(CODES)  # the autograd engine at work or waiting: resolved into another state by the host view
+SYNC = CODES["sync"]
+_CALLS = [CODES[key] for key in ("sync", "kernel_launch", "alloc")]  # innermost, they decide whatever is around
+
+# What stands around, or is no more than a name for what happens inside: bits.
+ANNOTATION, COMPILE, DATALOAD, COMPILED, WORK = (1 << bit for bit in range(5))
 
 
 @dataclass(frozen=True)
 class ThreadStates:
-    """One thread over its own time: a state for every stretch, and the row of the event that gave it (−1: none)."""
+    """One thread for a while: a state for every stretch, the row of the event that gave it (−1: none), and when an
+    event of the thread does work: no Python frame, no annotation but a compile span."""
 
     states: StepFunction
     events: StepFunction
+    work: Union
 
 
-def operating(trace: "Trace") -> int:
-    """The bucket of operators and compiled code: the CPU computes there only if no GPU does."""
-    return CODES["dispatch" if trace.device == "gpu" else "cpu_compute"]
+@dataclass(frozen=True)
+class HostRules:
+    """By category and name, what an event says of its thread: the state it gives where it is innermost, and bits."""
+
+    state: NDArray[np.int8]
+    bits: NDArray[np.uint8]
+    compute: int  # the bucket of operators and compiled code: the CPU computes there only if no GPU does
+    names: int
+    blame: bool  # whether the event behind every moment is asked for, and not only that of syncs
+
+    @staticmethod
+    def of(trace: "Trace", blame: bool) -> "HostRules":
+        """The rules as this trace's categories and names have them: each line overrides those before it."""
+        names, cats = max(len(trace.names), 1), len(trace.labels.kinds)
+        label = np.arange(names * cats if len(trace.names) else 0)
+        roles = trace.labels.roles(label // names, label % names)
+        compute = CODES["dispatch" if trace.device == "gpu" else "cpu_compute"]
+        state = np.full(len(label), compute, np.int8)  # an operator, a compiled region
+        state[roles.kind == r.PYTHON] = PYTHON
+        state[(roles.kind == r.PYTHON) & roles.named(r.BACKWARD_FRAME)] = ENGINE
+        state[roles.kind == r.RUNTIME] = CODES["dispatch"]
+        state[roles.named(r.GUARDS)] = CODES["guards"]
+        state[roles.alloc] = CODES["alloc"]
+        state[roles.launch] = CODES["kernel_launch"]
+        state[roles.sync_by_name] = SYNC
+        bits = np.zeros(len(label), np.uint8)
+        bits[roles.annotation] |= ANNOTATION
+        bits[roles.compile_span] |= COMPILE
+        bits[roles.annotation & roles.named(r.DATALOAD)] |= DATALOAD
+        bits[roles.named(r.COMPILED_CODE) | ((roles.kind == r.PYTHON) & roles.named(r.INDUCTOR_FRAME))] |= COMPILED
+        bits[(roles.kind != r.PYTHON) & (~roles.annotation | roles.compile_span)] |= WORK
+        return HostRules(state, bits, compute, names, blame)
+
+    def label(self, trace: "Trace", rows: Ints) -> Ints:
+        """The number of each row's category and name."""
+        found: Ints = trace.category_codes[rows] * np.int64(self.names) + trace.name_codes[rows]
+        return found
 
 
-def thread_states(trace: "Trace", track: int) -> ThreadStates:
-    """The states of one thread, from its first event to its last."""
-    roles = trace.roles
-    rows = _lasting(trace, track)
-    inner = nested(trace, rows[~roles.annotation[rows]])
-    top = topmost(trace.ts_ns[inner], trace.end_ns[inner])
-    around = {
-        name: _union(trace, rows[mask[rows]])
-        for name, mask in (
-            ("compile", roles.compile_span),
-            ("dataload", roles.annotation & roles.named(r.DATALOAD)),
-            ("compiled", roles.named(r.COMPILED_CODE) | (roles.kind == r.PYTHON) & roles.named(r.INDUCTOR_FRAME)),
-        )
-    }
+def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[int, int], *, main: bool) -> ThreadStates:
+    """The states of one thread in a window, given the rows that cover any of it, in order of their starts.
+
+    When it works is worked out for helpers alone.
+    """
+    low, high = window
+    label = rules.label(trace, rows)
+    bits = rules.bits[label]
+    annotations = (bits & ANNOTATION) != 0
+    inner = nested(trace, rows[~annotations] if annotations.any() else rows)
+    starts, ends = _clipped(trace, inner, low, high)
+    top = topmost(starts, ends)
+    around = {bit: _union(trace, rows[(bits & bit) != 0], low, high) for bit in (COMPILE, DATALOAD, COMPILED)}
     # Annotations are never innermost, yet they change the state where they begin and end.
-    edges = distinct(np.concatenate([top.edges, *(u.edges for u in around.values())]))
+    more = [union.edges for union in around.values() if len(union.starts)]
+    edges = distinct(np.concatenate([top.edges, *more])) if more else top.edges
     points = edges[:-1]
-    which = top.at(points)
+    which = top.at(points) if more else top.values
+    known = which >= 0
     event = np.full(len(points), -1, np.int32)
-    event[which >= 0] = inner[which[which >= 0]]
-    states = _resolve(trace, event, {name: union.covers(points) for name, union in around.items()})
-    return ThreadStates(StepFunction(edges, states, PYTHON), StepFunction(edges, event, -1))
+    event[known] = inner[which[known]]
+    given = rules.state[rules.label(trace, inner)]
+    copies = np.flatnonzero(given == CODES["kernel_launch"])
+    given[copies[trace.links.is_blocking(inner[copies])]] = SYNC
+    state = np.full(len(points), PYTHON, np.int8)
+    state[known] = given[which[known]]
+    _surround(state, known, rules, {bit: union.covers(points) for bit, union in around.items() if len(union.starts)})
+    if not rules.blame:
+        event[state != SYNC] = -1
+        first = runs(state.astype(np.int64) << 32 | (event + 1))
+        edges, state, event = edges[first] if len(edges) else edges, state[first[:-1]], event[first[:-1]]
+    work = Union.of(starts[:0], ends[:0]) if main else _union(trace, rows[(bits & WORK) != 0], low, high)
+    return ThreadStates(StepFunction(edges, state, PYTHON), StepFunction(edges, event, -1), work)
 
 
-def at_work(trace: "Trace", track: int) -> Union:
-    """When an event of the thread does work: no Python frame, no annotation but a compile span."""
-    roles, rows = trace.roles, _lasting(trace, track)
-    works = (roles.kind[rows] != r.PYTHON) & (~roles.annotation[rows] | roles.compile_span[rows])
-    return _union(trace, rows[works])
+def _surround(state: NDArray[np.int8], known: Bools, rules: HostRules, around: dict[int, Bools]) -> None:
+    """The rules that ask for what stands around the innermost event, each overriding those before it."""
+    if COMPILED in around:
+        state[known & (state == PYTHON) & around[COMPILED]] = rules.compute
+    if DATALOAD in around:
+        state[around[DATALOAD] & ~among(state, _CALLS)] = CODES["dataload"]
+    if COMPILE in around:
+        state[around[COMPILE]] = CODES["compile"]
 
 
-def _resolve(trace: "Trace", event: Rows, around: dict[str, Bools]) -> NDArray[np.int8]:
-    """The rules for one thread, the first that applies: each line overrides those before it."""
-    roles, known, row = trace.roles, event >= 0, np.maximum(event, 0)
-    kind = roles.kind[row] if len(roles.kind) else np.zeros(len(row), np.int8)
-
-    def innermost(mask: Bools) -> Bools:
-        return known & mask[row]
-
-    compute = operating(trace)
-    state = np.full(len(event), compute, np.int8)  # an operator, a compiled region
-    frame = known & (kind == r.PYTHON)
-    state[frame & ~around["compiled"]] = PYTHON
-    state[frame & innermost(roles.named(r.BACKWARD_FRAME))] = ENGINE
-    state[known & (kind == r.RUNTIME)] = CODES["dispatch"]
-    state[innermost(roles.named(r.GUARDS))] = CODES["guards"]
-    state[~known] = PYTHON
-    state[around["dataload"]] = CODES["dataload"]
-    state[innermost(roles.alloc)] = CODES["alloc"]
-    state[innermost(roles.launch)] = CODES["kernel_launch"]
-    state[innermost(trace.links.sync)] = CODES["sync"]
-    state[around["compile"]] = CODES["compile"]
-    return state
+def _union(trace: "Trace", rows: Ints, low: int, high: int) -> Union:
+    return Union.of(*_clipped(trace, rows, low, high))
 
 
-def _lasting(trace: "Trace", track: int) -> Ints:
-    return np.flatnonzero((trace.track == track) & trace.threads.process & (trace.end_ns > trace.ts_ns))
-
-
-def _union(trace: "Trace", rows: Ints) -> Union:
-    return Union.of(trace.ts_ns[rows], trace.end_ns[rows])
+def _clipped(trace: "Trace", rows: Ints | Rows, low: int, high: int) -> tuple[Ints, Ints]:
+    starts, ends = trace.ts_ns[rows], trace.rows(rows).end_ns
+    return np.maximum(starts, low), np.minimum(ends, high)

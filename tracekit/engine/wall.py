@@ -1,6 +1,6 @@
 """Where did the wall time go? What the GPU was doing and, while it was idle, what kept it idle."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ _NEVER = np.iinfo(np.int64).max // 2
 
 @dataclass(frozen=True)
 class WallView:
-    """Over the analysed window: the bucket, and the row of the event to blame for it (−1: none, or the GPU's own)."""
+    """For a while: the bucket, and the row of the event to blame for it (−1: none, or the GPU's own)."""
 
     states: StepFunction
     events: StepFunction
@@ -30,8 +30,8 @@ class WallView:
 
 
 @dataclass(frozen=True)
-class _Gaps:
-    """Maximal idle gaps `[start, end)` and what ends them; one row each."""
+class Gaps:
+    """Idle gaps `[start, end)` of the GPU as they are as a whole, also where a block shows only part; one row each."""
 
     start: Ints
     end: Ints
@@ -42,19 +42,47 @@ class _Gaps:
     stalled_until: Ints  # how far the sync that drained the queue is to blame; the gap's start where none did
     drained_by: Ints  # row of that sync, −1 where none did
 
+    def last(self) -> "Gaps":
+        """The last of them alone."""
+        return Gaps(*(getattr(self, each.name)[-1:] for each in fields(self)))
 
-def wall_view(trace: "Trace", host: HostView) -> WallView:
-    """The bucket of every moment of the analysed window. The caller knows that the trace can answer."""
-    if not trace.roles.gpu.any():
-        state = np.where(host.states.values == _SYNC, _STALL, host.states.values).astype(np.int8)
-        nothing = np.zeros(len(state), bool)
-        return WallView(StepFunction(host.states.edges, state), host.events, nothing)
-    low, high = trace.steps.window
-    layers = _gpu_layers(trace)
-    gaps = _gaps(trace, host, low, high)
+    def before(self, others: "Gaps") -> "Gaps":
+        """These, and then the others."""
+        pairs = ((getattr(side, each.name) for side in (self, others)) for each in fields(self))
+        return Gaps(*(np.concatenate(tuple(pair)) for pair in pairs))
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What the GPU does for a while: what counts least first, communication and copies only where they are exposed."""
+
+    layers: list[tuple[int, Union]]
+    busy: Union
+
+
+def activity(trace: "Trace", rows: Ints, low: int, high: int) -> Activity:
+    """What the GPU does in `[low, high)`, given the rows of all activities that cover any of it."""
+    asked = trace.rows(rows)
+    kernel, starts, ends = asked.roles.kind == KERNEL, np.maximum(asked.ts_ns, low), np.minimum(asked.end_ns, high)
+    talks = asked.roles.communication
+    layers = [
+        (CODES[key], Union.of(starts[mask], ends[mask]))
+        for key, mask in (("gpu_copy", ~kernel), ("gpu_comm", talks), ("gpu_compute", kernel & ~talks))
+    ]
+    return Activity(layers, Union.of(starts, ends))
+
+
+def without_gpu(host: HostView) -> WallView:
+    """Where no GPU works at all, the wall view is the host's."""
+    state = np.where(host.states.values == _SYNC, _STALL, host.states.values).astype(np.int8)
+    return WallView(StepFunction(host.states.edges, state), host.events, np.zeros(len(state), bool))
+
+
+def wall_view(gpu: Activity, gaps: Gaps, host: HostView, low: int, high: int) -> WallView:
+    """The bucket of every moment of `[low, high)`."""
     edges = cuts(
         host.states.edges,
-        *(union.edges for _, union in layers),
+        *(union.edges for _, union in gpu.layers),
         gaps.launch_start,
         gaps.launch_end,
         gaps.launch_end + SUBMISSION_NS,
@@ -65,72 +93,56 @@ def wall_view(trace: "Trace", host: HostView) -> WallView:
     points = edges[:-1]
     state, event = np.full(len(points), -1, np.int8), np.full(len(points), -1, np.int32)
     refill = np.zeros(len(points), bool)
-    for code, union in layers:
-        state[union.covers(points)] = code
+    for code, union in gpu.layers:
+        if len(union.starts):
+            state[union.covers(points)] = code
     free = np.flatnonzero(state < 0)
     state[free], event[free], refill[free] = _idle(points[free], gaps, host)
     return WallView(StepFunction(edges, state), StepFunction(edges, event), refill)
 
 
-def _gpu_layers(trace: "Trace") -> list[tuple[int, Union]]:
-    """What the GPU does, what counts least first: communication and copies only where they are exposed."""
-    roles = trace.roles
+def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_end: int) -> Gaps:
+    """What there is to know of gaps that begin where the host's state is known.
 
-    def union(mask: Bools) -> Union:
-        return Union.of(trace.ts_ns[mask], trace.end_ns[mask])
-
-    return [
-        (CODES["gpu_copy"], union(roles.gpu & (roles.kind != KERNEL))),
-        (CODES["gpu_comm"], union(roles.communication)),
-        (CODES["gpu_compute"], union((roles.kind == KERNEL) & ~roles.communication)),
-    ]
-
-
-def _gaps(trace: "Trace", host: HostView, low: int, high: int) -> _Gaps:
-    lasting = np.flatnonzero(trace.roles.gpu & (trace.end_ns > trace.ts_ns))
-    idle = Union.of(trace.ts_ns[lasting], trace.end_ns[lasting]).gaps(low, high)
-    ended = (idle.ends < high) | bool((trace.ts_ns[lasting] == high).any())  # what is open at the end nothing ends
-
-    linked = lasting[trace.links.launch[lasting] >= 0]
-    launch = trace.links.launch[linked]
-    first = np.lexsort((~trace.links.sync[launch], trace.end_ns[launch], trace.ts_ns[launch], trace.ts_ns[linked]))
-    linked, launch = linked[first], launch[first]
-    place = np.searchsorted(trace.ts_ns[linked], idle.ends)
-    known = place < len(linked)
-    known[known] = trace.ts_ns[linked[place[known]]] == idle.ends[known]
-    chosen = launch[place[known]]
-
-    def of_launch(values: Ints) -> Ints:
-        column = np.full(len(idle.ends), _NEVER, np.int64)
-        column[known] = values[chosen]
-        return column
-
-    drained_by, stalled_until = _drained(trace, host, idle.starts, ended)
-    syncs = np.zeros(len(idle.ends), bool)
-    syncs[known] = trace.links.sync[chosen]
-    calls = np.full(len(idle.ends), -1, np.int64)
-    calls[known] = chosen
-    return _Gaps(
-        start=idle.starts,
-        end=idle.ends,
-        launch=calls,
-        launch_start=of_launch(trace.ts_ns),
-        launch_end=of_launch(trace.end_ns),
-        launch_syncs=syncs,
-        stalled_until=stalled_until,
-        drained_by=drained_by,
-    )
+    `enders` are the rows of the lasting activities that may end them.
+    """
+    starts = trace.ts_ns[enders]
+    # What is open at the end of the window, nothing ends.
+    ended = (idle.ends < window_end) | bool((starts == window_end).any())
+    calls = _first_launches(trace, enders, starts, idle.ends)
+    known = calls >= 0
+    of_call = trace.rows(calls[known])
+    launch_start, launch_end = (np.full(len(calls), _NEVER, np.int64) for _ in range(2))
+    launch_start[known], launch_end[known] = of_call.ts_ns, of_call.end_ns
+    syncs = np.zeros(len(calls), bool)
+    syncs[known] = is_sync(trace, calls[known])
+    drained = ended & (host.states.at(idle.starts) == _SYNC)
+    sync = np.where(drained, host.events.at(idle.starts), -1)
+    # A sync that had waited w before the queue ran dry is to blame until w after its return, and no longer.
+    until = np.where(drained, trace.rows(sync).end_ns + idle.starts - trace.ts_ns[sync], idle.starts)
+    return Gaps(idle.starts, idle.ends, calls, launch_start, launch_end, syncs, until, sync)
 
 
-def _drained(trace: "Trace", host: HostView, starts: Ints, ended: Bools) -> tuple[Ints, Ints]:
-    """A sync that had waited w before the queue ran dry is to blame until w after its return, and no longer."""
-    drained = ended & (host.states.at(starts) == _SYNC)
-    sync = np.where(drained, host.events.at(starts), -1)
-    until = np.where(drained, trace.end_ns[sync] + starts - trace.ts_ns[sync], starts)
-    return sync, until
+def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> Ints:
+    """For each gap the call, of those that submitted what starts at its end, that starts first; −1 for none."""
+    found = np.full(len(ends), -1, np.int64)
+    place = np.minimum(np.searchsorted(ends, starts), max(len(ends) - 1, 0))
+    ending = ends[place] == starts if len(ends) else np.zeros(len(starts), bool)
+    launch = trace.links.launch(enders[ending])
+    gap, launch = place[ending][launch >= 0], launch[launch >= 0]
+    calls = trace.rows(launch)
+    order = np.lexsort((~is_sync(trace, launch), calls.end_ns, calls.ts_ns, gap))[::-1]
+    found[gap[order]] = launch[order]  # written last: the first
+    return found
 
 
-def _idle(points: Ints, gaps: _Gaps, host: HostView) -> tuple[NDArray[np.int8], Ints, Bools]:
+def is_sync(trace: "Trace", calls: Ints) -> Bools:
+    """Which calls block: by what they are, or as a copy that did."""
+    found: Bools = trace.rows(calls).roles.sync_by_name | trace.links.is_blocking(calls)
+    return found
+
+
+def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], Ints, Bools]:
     """The bucket of each moment that lies in a gap."""
     places = below(host.states.edges, points)
     state, event = host.states.of(places), host.events.of(places)

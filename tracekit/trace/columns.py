@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, Rows
 
 Column: TypeAlias = Any  # pa.Array or pa.ChunkedArray
 
@@ -17,6 +17,12 @@ def values(column: Column, null: int = 0) -> Ints:
         return np.zeros(0, np.int64)
     parts = [_values(chunk, null) for chunk in chunks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def held(column: Column) -> Ints:
+    """The same of a column of events, which holds a 0 where it has no value: nothing is copied."""
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    return _data(chunks[0]) if len(chunks) == 1 else values(column)
 
 
 def valid(array: pa.Array) -> Bools:
@@ -32,18 +38,31 @@ def valid(array: pa.Array) -> Bools:
 def _values(array: pa.Array, null: int) -> Ints:
     if not len(array):
         return np.zeros(0, np.int64)
+    data = _data(array)
+    return np.where(valid(array), data, null) if array.null_count else data
+
+
+def _data(array: pa.Array) -> Ints:
+    if not len(array):
+        return np.zeros(0, np.int64)
     kind = array.type.to_pandas_dtype()
-    held: Ints = np.frombuffer(array.buffers()[1], kind, count=array.offset + len(array))[array.offset :]
-    return np.where(valid(array), held, null) if array.null_count else held
+    data: Ints = np.frombuffer(array.buffers()[1], kind, count=array.offset + len(array))[array.offset :]
+    return data
 
 
-def codes(column: Column) -> Ints:
+def small(column: Column) -> Rows:
+    """The same of a column of 32 bits."""
+    return values(column).astype(np.int32, copy=False)
+
+
+def codes(column: Column) -> Rows:
     """The numbers behind a column of labels, whose chunks share one dictionary."""
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
     parts = [_values(chunk.indices, -1) for chunk in chunks]
     if not parts:
         return np.zeros(0, np.int32)
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    found: Rows = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.int32, copy=False)
+    return found
 
 
 def labels(column: Column) -> list[str]:

@@ -2,17 +2,22 @@
 
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, Rows, topmost
-from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
+from tracekit.intervals import Ints, Rows, topmost
+from tracekit.trace.links import looked_up
+from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME
+from tracekit.trace.rows import Blocks, Wanted
+from tracekit.trace.storing.scratch import scratch
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-_INNER_FIRST = {PYTHON: 0, OPERATOR: 1, RUNTIME: 2}  # of equal intervals the higher lies inside
+_INNER_FIRST = np.ones(OTHER + 1, np.int8)  # of equal intervals the higher lies inside
+_INNER_FIRST[[PYTHON, OPERATOR, RUNTIME]] = 0, 1, 2
 _FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
 _LIBRARY = re.compile(
     r"(?:^|[/\\])(?:site-packages|dist-packages|lib[/\\]python\d[\d.]*|torch|torch_geometric)[/\\]|^<"
@@ -20,48 +25,101 @@ _LIBRARY = re.compile(
 
 
 def nested(trace: "Trace", rows: Ints) -> Ints:
-    """From the outermost to the innermost: by start, then by end downwards, then by kind, then by name."""
-    ts, end = trace.ts_ns[rows], trace.end_ns[rows]
-    order = np.argsort(ts, kind="stable")
-    rows, ts, end = rows[order], ts[order], end[order]
+    """From the outermost to the innermost: by start, then by end downwards, then by kind, then by name.
+
+    Rows in ascending order are in order of their starts: only what starts together is to be sorted.
+    """
+    ts = trace.ts_ns[rows]
     ties = np.flatnonzero(ts[1:] == ts[:-1])
     if not len(ties):
         return rows
     tied = np.zeros(len(rows), bool)
     tied[ties] = tied[ties + 1] = True
     chosen = rows[tied]
-    kinds = np.array([_INNER_FIRST.get(kind, 1) for kind in trace.roles.kind[chosen].tolist()])
-    by_name = np.argsort(np.argsort(np.array(trace.names, object))) if len(trace.names) else np.zeros(0, np.int64)
-    order = np.lexsort((trace.links.sync[chosen], by_name[trace.name_codes[chosen]], kinds, -end[tied], ts[tied]))
-    rows[tied] = chosen[order]
+    asked = trace.rows(chosen)
+    order = np.lexsort((-asked.end_ns, ts[tied]))
+    chosen, ts, end = chosen[order], ts[tied][order], asked.end_ns[order]
+    equal = np.flatnonzero((ts[1:] == ts[:-1]) & (end[1:] == end[:-1]))
+    if len(equal):
+        alike = np.zeros(len(chosen), bool)
+        alike[equal] = alike[equal + 1] = True
+        chosen[alike] = chosen[alike][_of_equals(trace, chosen[alike], ts[alike], end[alike])]
+    rows = rows.copy()
+    rows[tied] = chosen
     return rows
 
 
-def enclosing(trace: "Trace", rows: Ints | Rows, mask: Bools) -> Ints:
-    """For each row the innermost event of `mask` on its own thread that covers its start; −1 where none does."""
+def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
+    """The order of rows that are the same intervals as their neighbours."""
+    asked = trace.rows(rows)
+    codes, place = np.unique(asked.name_codes, return_inverse=True)
+    by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
+    return np.lexsort((trace.links.is_blocking(rows), by_name[place], _INNER_FIRST[asked.roles.kind], -end, ts))
+
+
+def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
+    """For each row the innermost such event on its own thread that covers its start; −1 where none does."""
+    order = np.argsort(rows, kind="stable")
+    asked = np.asarray(rows, np.int64)[order]
+    found = np.full(len(asked), -1, np.int64)
+    start = int(np.searchsorted(asked, 0))  # −1 asks for nothing
+    on = np.bincount(trace.track[asked[start:]], minlength=len(trace.tracks)) > 0
+    for block in Blocks(trace, lambda part: wanted(part) & part.lasting & on[part.track]):
+        end = int(np.searchsorted(asked, block.next))
+        if start < end:
+            found[start:end] = _around(trace, asked[start:end], block.rows)
+            start = end
+        if end == len(asked):
+            break
+    result = np.empty(len(asked), np.int64)
+    result[order] = found
+    return result
+
+
+def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
+    """The same within a block: the spans are all that cover any of it."""
     found = np.full(len(rows), -1, np.int64)
-    tracks = trace.track[rows]
-    for track in np.unique(tracks):
-        around = np.flatnonzero(mask & (trace.track == track) & (trace.end_ns > trace.ts_ns))
-        around = nested(trace, around)
-        top = topmost(trace.ts_ns[around], trace.end_ns[around])
+    tracks, of_spans = trace.track[rows], trace.track[spans]
+    for track in np.flatnonzero(np.bincount(tracks)).tolist():
+        around = nested(trace, spans[of_spans == track])
         asked = tracks == track
-        index = top.at(trace.ts_ns[rows[asked]])
+        index = topmost(trace.ts_ns[around], trace.rows(around).end_ns).at(trace.ts_ns[rows[asked]])
         found[asked] = np.where(index >= 0, around[index], -1) if len(around) else -1
     return found
 
 
-def operators(trace: "Trace", rows: Ints | Rows) -> Ints:
-    """The operator that made each call, −1 for none."""
-    return enclosing(trace, rows, (trace.roles.kind == OPERATOR) & ~trace.roles.annotation)
+@dataclass(frozen=True)
+class Operators:
+    """Of every runtime call of the process the operator that made it."""
+
+    calls: Rows  # in ascending order
+    makers: Rows  # −1 for none
+
+    def of(self, rows: Ints | Rows) -> Ints:
+        """The operator of each of some calls; −1 for none."""
+        return looked_up(self.calls, self.makers, rows)
+
+
+def find_operators(trace: "Trace") -> Operators:
+    """Go through the trace once, and note around each call the innermost operator."""
+    most = trace.census.count(lambda roles: roles.runtime)
+    calls, makers = scratch(most, np.int32), scratch(most, np.int32)
+    filled = 0
+    for block in Blocks(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting):
+        part = trace.rows(slice(block.first, block.next))
+        asked = part.rows(part.roles.runtime & part.process)
+        end = filled + len(asked)
+        calls[filled:end], makers[filled:end] = asked, _around(trace, asked, block.rows)
+        filled = end
+    return Operators(calls[:filled], makers[:filled])
 
 
 def user_frames(trace: "Trace", rows: Ints) -> Ints:
     """The innermost Python frame of the user's own code around each event; −1 without stacks."""
-    if not (trace.roles.kind == PYTHON).any():
+    if not trace.has_stacks:
         return np.full(len(rows), -1, np.int64)
     own = np.fromiter((is_users(name) for name in trace.names), bool, len(trace.names))
-    return enclosing(trace, rows, (trace.roles.kind == PYTHON) & own[trace.name_codes])
+    return enclosing(trace, rows, lambda part: (part.roles.kind == PYTHON) & own[part.name_codes])
 
 
 def is_users(frame: str) -> bool:

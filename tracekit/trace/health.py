@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracekit.units import count
 
 if TYPE_CHECKING:
@@ -27,18 +25,17 @@ def examine(trace: "Trace") -> list[Health]:
 
 def calls_untold(trace: "Trace") -> str | None:
     """Why launches and syncs cannot be told, in a trace that shows GPU work; None where they can."""
-    roles = trace.roles
-    if not roles.gpu.any():
+    census, process = trace.census, trace.threads.process
+    if not census.any(lambda roles: roles.gpu):
         return None
-    if not (roles.runtime & trace.threads.process).any():
+    if not (census.roles.runtime & process[census.track]).any():
         return "the trace holds GPU activity, and no runtime call of the process that trains"
-    if not (roles.launch | roles.sync_by_name | roles.alloc).any():
+    if not census.any(lambda roles: roles.launch | roles.sync_by_name | roles.alloc):
         return "the runtime calls of this trace are not named as CUDA's or ROCm's"
     return None
 
 
 def _examine(trace: "Trace") -> Iterator[Health]:
-    roles = trace.roles
     if trace.cut_short:
         yield Health("cut_short", f"The file ends before its events do ({trace.cut_short}); what came before is used.")
     elif trace.damage:
@@ -55,8 +52,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
             f"{count(trace.mended)} event{_s(trace.mended)} mended: a quote left bare in a name, a value of the wrong "
             "kind, a negative duration (which counts as 0).",
         )
-    gpu = int(roles.gpu.sum())
-    launches = int(roles.launch.sum())
+    gpu = trace.census.count(lambda roles: roles.gpu)
+    launches = trace.census.count(lambda roles: roles.launch)
     if launches and not gpu:
         yield Health(
             "no_gpu_side", f"{count(launches)} launch calls and no GPU activity: the GPU side was not recorded."
@@ -64,7 +61,7 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if untold := calls_untold(trace):
         yield Health("calls_untold", f"{untold[:1].upper()}{untold[1:]}: its launches and syncs cannot be told.")
     if gpu and trace.threads.main is not None:
-        linked = int((trace.links.launch >= 0).sum())
+        linked = len(trace.links.activities)
         if linked < gpu:
             yield Health(
                 "unlinked_gpu", f"{count(gpu - linked)} of {count(gpu)} GPU activities have no launch call here."
@@ -73,9 +70,14 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         yield Health(
             "no_steps", "No ProfilerStep annotations: the whole trace counts as one step. Call prof.step() in the loop."
         )
-    lazily = roles.host & (trace.end_ns == trace.ts_ns)
-    if lazily.any() and np.all(trace.ts_ns % 1000 == 0):
+    if _whole_microseconds(trace):
         yield Health("whole_microseconds", "Times are whole microseconds: what is shorter shows as nothing.")
+
+
+def _whole_microseconds(trace: "Trace") -> bool:
+    if any((part.ts_ns % 1000 != 0).any() for part in trace.parts()):
+        return False
+    return any((part.roles.host & ~part.lasting).any() for part in trace.parts())
 
 
 def _s(number: int) -> str:

@@ -2,68 +2,159 @@
 
 Two events are linked by equal correlation. One call may submit many activities (a CUDA graph), and several calls may
 carry one id: the one that starts first, then ends first, is the launch.
+
+The ids are dealt into groups, so that calls and activities of a few million ids are matched at a time.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, Rows
-from tracekit.trace.roles import ASYNC_COPY, COPY
+from tracekit.intervals import Bools, Ints, Rows, runs
+from tracekit.trace.roles import ASYNC_COPY, COPY, RUNTIME
+from tracekit.trace.storing.scratch import scratch
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
+    from tracekit.trace.rows import Events
+
+GROUP = 1 << 20  # correlated events matched at a time
 
 
 @dataclass(frozen=True)
 class Links:
-    """Per event; rows are indices into the events table, −1 for none."""
+    """Rows are indices into the events table, in ascending order; what stands in none has no link."""
 
-    launch: Rows  # of a GPU activity: the call that submitted it
-    sync: Bools  # sync calls: those by name and the copies that blocked
-    activity: Rows  # of a launch call: the first-starting activity it submitted
-    activities: Rows  # of a launch call: how many activities it submitted
+    activities: Rows  # GPU activities that a call is known to have submitted
+    launches: Rows  # of each of them that call
+    blocking: Ints  # copies, asynchronous by name only, that had ended when their call returned: rows of the calls
+    gpu: int  # how many GPU activities there are, linked or not
+
+    def some(self, size: int = 1 << 16) -> Iterator[tuple[Rows, Rows]]:
+        """Activities and their launches, some at a time."""
+        for start in range(0, len(self.activities), size):
+            yield self.activities[start : start + size], self.launches[start : start + size]
+
+    def launch(self, rows: Ints | Rows) -> Ints:
+        """Of each GPU activity the call that submitted it, −1 where none is known."""
+        return looked_up(self.activities, self.launches, rows)
+
+    def is_blocking(self, rows: Ints | Rows) -> Bools:
+        """Which calls are copies that blocked."""
+        return _place(self.blocking, rows) >= 0
+
+    def submitted(self, rows: Ints | Rows) -> tuple[Ints, Ints]:
+        """Of each call the first-starting activity that it submitted, −1 for none, and how many they are."""
+        calls, first, counts = self._by_call
+        return looked_up(calls, first, rows), np.maximum(looked_up(calls, counts, rows), 0)
+
+    @cached_property
+    def _by_call(self) -> tuple[Rows, Rows, Rows]:
+        order = np.argsort(self.launches, kind="stable")  # activities stand in order of their starts
+        calls = self.launches[order]
+        bounds = runs(calls)
+        counts = np.diff(bounds).astype(np.int32)
+        return calls[bounds[:-1]], self.activities[order[bounds[:-1]]], counts
 
 
 def link(trace: "Trace") -> Links:
     """Link the runtime calls of the main thread's process with the GPU activities of the trace."""
-    roles, size = trace.roles, len(trace.events)
-    correlated = trace.correlation != 0
-    calls = np.flatnonzero(roles.runtime & trace.threads.process & correlated)
-    sync = roles.sync_by_name | _blocking_copies(trace, calls)
-    # Of calls that are alike in all the rule names, a sync call: no order of events may decide.
-    calls = calls[np.lexsort((~sync[calls], trace.end_ns[calls], trace.ts_ns[calls], trace.correlation[calls]))]
-    ids = trace.correlation[calls]
-    first = np.concatenate(([True], ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, bool)
-    launches, launch_ids = calls[first], ids[first]
-
-    gpu = np.flatnonzero(roles.gpu & correlated)
-    gpu = gpu[np.argsort(trace.ts_ns[gpu], kind="stable")]
-    place = np.searchsorted(launch_ids, trace.correlation[gpu])
-    found = np.zeros(len(gpu), bool)
-    inside = place < len(launch_ids)
-    found[inside] = launch_ids[place[inside]] == trace.correlation[gpu[inside]]
-    launch = np.full(size, -1, np.int32)
-    launch[gpu[found]] = launches[place[found]]
-
-    activity = np.full(size, -1, np.int32)
-    backwards = gpu[found][::-1]
-    activity[launch[backwards]] = backwards  # written last: the one that starts first
-    activities = np.bincount(launch[backwards], minlength=size).astype(np.int32)
-    return Links(launch, sync, activity, activities)
+    found = [_matched(trace, rows, ids) for rows, ids in _groups(trace)]
+    gpu = trace.census.count(lambda roles: roles.gpu)
+    if not found:
+        nothing = np.zeros(0, np.int32)
+        return Links(nothing, nothing, np.zeros(0, np.int64), gpu)
+    activities = np.concatenate([each[0] for each in found])
+    launches = np.concatenate([each[1] for each in found])
+    blocking = np.sort(np.concatenate([each[2] for each in found]))
+    if len(found) > 1:
+        order = np.argsort(activities)
+        activities, launches = activities[order], launches[order]
+    return Links(activities, launches, blocking, gpu)
 
 
-def _blocking_copies(trace: "Trace", calls: Ints) -> Bools:
+def _groups(trace: "Trace") -> Iterator[tuple[Rows, Ints]]:
+    """Calls and activities that carry an id, by groups of ids, in order of their starts: rows and ids."""
+    most = trace.census.count(lambda roles: roles.runtime | roles.gpu)
+    if not most:
+        return
+    groups = min(-(-most // GROUP), 255)
+    rows, ids = scratch(most, np.int32), scratch(most, np.int64)
+    bounds = []  # of each part where each group's events lie
+    filled = 0
+    for part in trace.parts():
+        tied = _tied(part)
+        chosen, own = part.rows(tied), part.correlation[tied]
+        group = (own % groups).astype(np.uint8)
+        order = np.argsort(group, kind="stable") if groups > 1 else slice(None)
+        rows[filled : filled + len(chosen)], ids[filled : filled + len(chosen)] = chosen[order], own[order]
+        bounds.append(filled + np.concatenate(([0], np.cumsum(np.bincount(group, minlength=groups)))))
+        filled += len(chosen)
+    for number in range(groups):
+        pieces = [slice(ends[number], ends[number + 1]) for ends in bounds]
+        yield np.concatenate([rows[piece] for piece in pieces]), np.concatenate([ids[piece] for piece in pieces])
+
+
+def _tied(part: "Events") -> Bools:
+    tied: Bools = (part.correlation != 0) & (part.roles.gpu | (part.roles.runtime & part.process))
+    return tied
+
+
+def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
+    """Of one group: the activities that have a launch, their launches, and the copies that blocked."""
+    kind = trace.labels.kinds[trace.category_codes[rows]]
+    is_call = kind == RUNTIME
+    calls, call_ids = rows[is_call], ids[is_call]
+    blocking = _blocking(trace, calls, call_ids, rows[kind == COPY], ids[kind == COPY])
+    launches, launch_ids = _launches(trace, calls, call_ids, blocking)
+    gpu, gpu_ids = rows[~is_call], ids[~is_call]
+    place = np.minimum(np.searchsorted(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))
+    found = launch_ids[place] == gpu_ids if len(launch_ids) else np.zeros(len(gpu), bool)
+    return gpu[found], launches[place[found]], blocking
+
+
+def _launches(trace: "Trace", calls: Rows, ids: Ints, blocking: Ints) -> tuple[Rows, Ints]:
+    """One call for each id: the first."""
+    order = np.argsort(ids, kind="stable")
+    calls, ids = calls[order], ids[order]
+    ties = np.flatnonzero(ids[1:] == ids[:-1])
+    if len(ties) and (trace.ts_ns[calls[ties]] == trace.ts_ns[calls[ties + 1]]).any():
+        asked = trace.rows(calls)
+        sync = asked.roles.sync_by_name | (_place(blocking, calls) >= 0)
+        # Of calls that are alike in all the rule names, a sync call: no order of events may decide.
+        calls = calls[np.lexsort((~sync, asked.end_ns, asked.ts_ns, ids))]
+    first = runs(ids)[:-1] if len(ids) else np.zeros(0, np.intp)
+    return calls[first], ids[first]
+
+
+def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_ids: Ints) -> Ints:
     """Asynchronous copies in name only: the copy they submitted had ended when they returned."""
-    blocking = np.zeros(len(trace.events), bool)
-    copies = np.flatnonzero((trace.roles.kind == COPY) & (trace.correlation != 0))
-    copies = copies[np.lexsort((trace.end_ns[copies], trace.correlation[copies]))]
-    ids = trace.correlation[copies]
-    asynchronous = calls[trace.roles.named(ASYNC_COPY, runtime=True)[calls]]
-    last = np.searchsorted(ids, trace.correlation[asynchronous], side="right") - 1
+    ends = trace.rows(copies).end_ns
+    order = np.lexsort((ends, copy_ids))
+    ends, ids = ends[order], copy_ids[order]
+    named = trace.rows(calls).roles.named(ASYNC_COPY, runtime=True)
+    calls, call_ids = calls[named], call_ids[named]
+    last = np.searchsorted(ids, call_ids, side="right") - 1
     known = last >= 0
-    known[known] = ids[last[known]] == trace.correlation[asynchronous[known]]
-    asynchronous, last = asynchronous[known], last[known]
-    blocking[asynchronous] = trace.end_ns[copies[last]] <= trace.end_ns[asynchronous]
+    known[known] = ids[last[known]] == call_ids[known]
+    calls, last = calls[known], last[known]
+    blocking: Ints = np.sort(calls[ends[last] <= trace.rows(calls).end_ns]).astype(np.int64)
     return blocking
+
+
+def looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:
+    """The value of each key, −1 where there is none; keys are in ascending order."""
+    place = _place(keys, rows)
+    return np.where(place >= 0, values[place], -1) if len(keys) else np.full(len(rows), -1, np.int64)
+
+
+def _place(keys: Ints | Rows, rows: Ints | Rows) -> Ints:
+    """Where each row stands among the keys, −1 where it does not."""
+    if not len(keys):
+        return np.full(len(rows), -1, np.int64)
+    asked = rows.astype(keys.dtype, copy=False)
+    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    return np.where(keys[place] == asked, place, -1)

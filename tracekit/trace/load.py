@@ -11,12 +11,13 @@ from tracekit.trace.model import Trace
 from tracekit.trace.reading import kineto
 from tracekit.trace.reading.convert import Watch
 from tracekit.trace.reading.inputs import local
+from tracekit.trace.schema import EVENTS
 from tracekit.trace.storing import cache
 from tracekit.trace.storing.workspace import workspace
 
 OFF = "TRACEKIT_NO_CACHE"
 _MOST = 4  # workers: each decompresses all of the file
-_TOLD = ("meta", "lost", "mended", "cut_short", "damage", "header_lost")
+_TOLD = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
 
 def load(path: Path, use_cache: bool | None = None, workers: int | None = None, watch: Watch | None = None) -> Trace:
@@ -51,7 +52,8 @@ def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | 
             try:
                 with pa.ipc.new_file(str(tables / "tracks.arrow"), reading.tracks.schema) as writer:
                     writer.write_table(reading.tracks)
-                entry = cache.publish(tables, key, {**told, "path": str(path), "bytes_read": reading.bytes_read})
+                about = {"path": str(path), "bytes_read": reading.bytes_read, "events": len(reading.events)}
+                entry = cache.publish(tables, key, {**told, **about})
             except OSError:
                 entry = None
         return Trace(path, _given(reading.events), reading.tracks, entry=entry, **told)
@@ -62,7 +64,7 @@ def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
 
     def events() -> pa.Table:
         try:
-            return entry.table("events.arrow")
+            return entry.columns(kineto.EVENTS_FILE, EVENTS)
         except (OSError, pa.ArrowInvalid, KeyError):
             entry.drop()
             return load(path).events

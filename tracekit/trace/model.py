@@ -1,6 +1,6 @@
 """Trace: what happened, as tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,12 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.intervals import Ints
-from tracekit.trace.columns import codes, labels, values
+from tracekit.intervals import Ints, Rows
+from tracekit.trace.census import Census, take_census
+from tracekit.trace.columns import codes, held, labels, small, values
+from tracekit.trace.enclosing import Operators, find_operators
 from tracekit.trace.health import Health, examine
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import Watch
-from tracekit.trace.roles import PYTHON, Roles, assign
+from tracekit.trace.roles import PYTHON, Labels, Roles
+from tracekit.trace.rows import Events, parts
 from tracekit.trace.steps import StepTable, find_steps
 from tracekit.trace.storing.cache import Entry
 from tracekit.trace.threads import Threads, find_threads
@@ -31,6 +34,7 @@ class Trace:
     lost: int = 0  # events that could not be read
     mended: int = 0  # events read although their JSON is broken
     cut_short: str | None = None  # why the file ends before its events do
+    in_order: bool = True  # whether a file that was cut held its events in order of time, as the table always does
     damage: str | None = None  # what is wrong with the archive it is packed in
     header_lost: bool = False  # the keys before the events were too long to keep
     entry: Entry | None = None  # where the cache keeps it and what is worked out from it
@@ -55,24 +59,40 @@ class Trace:
         return values(self.events["ts_ns"])
 
     @cached_property
+    def dur_ns(self) -> Ints:
+        """Duration of each event."""
+        return values(self.events["dur_ns"])
+
+    @property
     def end_ns(self) -> Ints:
-        """End of each event."""
-        return self.ts_ns + values(self.events["dur_ns"])
+        """End of each event, worked out anew; of a long trace, ask `rows` for the ends that are needed."""
+        return self.ts_ns + self.dur_ns
 
     @cached_property
-    def track(self) -> Ints:
+    def track(self) -> Rows:
         """Row in `tracks` of each event."""
-        return values(self.events["track"])
+        return small(self.events["track"])
 
     @cached_property
     def correlation(self) -> Ints:
         """Correlation id of each event, 0 for none."""
-        return values(self.events["correlation"])
+        return held(self.events["correlation"])
 
     @cached_property
-    def name_codes(self) -> Ints:
+    def category_codes(self) -> Rows:
+        """For each event the number of its category."""
+        return codes(self.events["cat"])
+
+    @cached_property
+    def name_codes(self) -> Rows:
         """For each event the index of its name in `names`."""
         return codes(self.events["name"])
+
+    @cached_property
+    def name_texts(self) -> pa.Array:
+        """The same as Arrow has them."""
+        names = self.events["name"]
+        return names.chunk(0).dictionary if names.num_chunks else pa.array([], pa.string())
 
     @cached_property
     def names(self) -> list[str]:
@@ -80,9 +100,27 @@ class Trace:
         return labels(self.events["name"])
 
     @cached_property
+    def labels(self) -> Labels:
+        """What categories and names say."""
+        return Labels(labels(self.events["cat"]), self.names)
+
+    @cached_property
+    def census(self) -> Census:
+        """How many events of which kind each track holds."""
+        return take_census(self)
+
+    @property
     def roles(self) -> Roles:
-        """What each event is."""
-        return assign(self)
+        """What each event is, worked out anew; of a long trace, ask `rows` or `parts`."""
+        return self.rows(slice(0, len(self.ts_ns))).roles
+
+    def rows(self, which: slice | Ints | Rows) -> Events:
+        """Some of the events."""
+        return Events(self, which)
+
+    def parts(self) -> Iterator[Events]:
+        """All events, some at a time, in order of their starts."""
+        return parts(self)
 
     @cached_property
     def threads(self) -> Threads:
@@ -93,6 +131,11 @@ class Trace:
     def links(self) -> Links:
         """Which runtime call submitted which GPU activity, inside which operator."""
         return link(self)
+
+    @cached_property
+    def operators(self) -> Operators:
+        """Which operator made which runtime call."""
+        return find_operators(self)
 
     @cached_property
     def steps(self) -> StepTable:
@@ -107,12 +150,12 @@ class Trace:
     @cached_property
     def device(self) -> str:
         """`gpu` where the trace holds GPU activity, else `cpu`."""
-        return "gpu" if self.roles.gpu.any() else "cpu"
+        return "gpu" if self.census.any(lambda roles: roles.gpu) else "cpu"
 
     @cached_property
     def has_stacks(self) -> bool:
         """Whether the trace holds Python frames."""
-        return bool((self.roles.kind == PYTHON).any())
+        return self.census.any(lambda roles: roles.kind == PYTHON)
 
     @cached_property
     def lost_from_ns(self) -> int | None:

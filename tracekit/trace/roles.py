@@ -7,17 +7,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools
-from tracekit.trace.columns import codes, labels
-
-if TYPE_CHECKING:
-    from tracekit.trace.model import Trace
+from tracekit.intervals import Bools, Ints, Rows
 
 KERNEL, COPY, SET, RUNTIME, OPERATOR, USER, PYTHON, OVERHEAD, OTHER_DEVICE, OTHER = range(10)
 _KINDS = {
@@ -85,7 +79,7 @@ MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loadin
 
 @dataclass(frozen=True)
 class Roles:
-    """For each event whether it has a role; every array is as long as the events table."""
+    """For some events, or for some kinds of event, whether they have a role; every array has one entry for each."""
 
     kind: NDArray[np.int8]
     _named: Callable[[re.Pattern[str]], Bools]
@@ -164,27 +158,29 @@ class Roles:
         return self.host & self.named(BACKWARD_NODE)
 
 
-def assign(trace: "Trace") -> Roles:
-    """The roles of every event of a trace."""
-    kinds = _per_label(trace.events, "cat", lambda cat: _KINDS.get(cat, OTHER))
-    names, name_codes = trace.names, trace.name_codes
-    known: dict[re.Pattern[str], Bools] = {}  # by name, not by event: 1 ns an event to spread, 1 byte to keep
+class Labels:
+    """What categories and names say: worked out once for each name, and spread over the events that bear it."""
 
-    def named(pattern: re.Pattern[str]) -> Bools:
-        if pattern not in known:
-            known[pattern] = np.fromiter((pattern.fullmatch(name) is not None for name in names), bool, len(names))
-        spread: Bools = known[pattern][name_codes] if len(names) else np.zeros(len(name_codes), bool)
-        return spread
+    def __init__(self, categories: list[str], names: list[str]) -> None:
+        self.kinds = np.array([_KINDS.get(cat, OTHER) for cat in categories], np.int8)
+        self.names = names
+        self._known: dict[re.Pattern[str], Bools] = {}
 
-    return Roles(kinds, named)
+    def fits(self, pattern: re.Pattern[str]) -> Bools:
+        """For each name whether all of it fits."""
+        if pattern not in self._known:
+            fitting = (pattern.fullmatch(name) is not None for name in self.names)
+            self._known[pattern] = np.fromiter(fitting, bool, len(self.names))
+        return self._known[pattern]
+
+    def roles(self, categories: Ints | Rows, names: Ints | Rows) -> Roles:
+        """The roles of events of these categories and names, given as numbers."""
+        if not len(categories):
+            return Roles(np.zeros(0, np.int8), lambda _: np.zeros(0, bool))
+        return Roles(self.kinds[categories], lambda pattern: self.fits(pattern)[names])
 
 
 @lru_cache(4096)  # a trace names few calls, and makes many
 def bare(name: str) -> str:
     """A runtime call's name without version suffixes."""
     return _SUFFIX.sub("", name)
-
-
-def _per_label(events: pa.Table, column: str, rule: Callable[[str], int]) -> NDArray[np.int8]:
-    numbers = np.array([rule(label) for label in labels(events[column])], np.int8)
-    return numbers[codes(events[column])] if len(events) else np.zeros(0, np.int8)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Ints
 from tracekit.trace.roles import STEP
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
+
+_FAR = 1 << 62  # later than any time of a trace
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,15 @@ class StepTable:
 def find_steps(trace: "Trace") -> StepTable:
     """The steps of the main thread; without annotations, the whole trace as step 0."""
     main = trace.threads.main
-    rows = np.flatnonzero(trace.roles.step & (trace.track == (-1 if main is None else main)))
-    if not len(rows):
+    if main is None or not trace.census.any(lambda roles: roles.step):
         return _whole(trace)
-    names = trace.names
-    numbers = [_number(names[code]) for code in trace.name_codes[rows]]
-    order = sorted(range(len(rows)), key=lambda k: (trace.ts_ns[rows[k]], trace.end_ns[rows[k]], numbers[k]))
-    rows, numbers = rows[order], [numbers[k] for k in order]
-    issued, returned = trace.ts_ns[rows], trace.end_ns[rows]
+    rows = np.concatenate([part.rows(part.roles.step & (part.track == main)) for part in trace.parts()])
+    numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
+    starts, ends = trace.ts_ns[rows], trace.rows(rows).end_ns
+    order = sorted(range(len(rows)), key=lambda k: (starts[k], ends[k], numbers[k]))
+    issued, returned = starts[order], ends[order]
     until = np.append(issued[1:], returned[-1])
-    return _with_work(trace, numbers, issued, returned, until)
+    return _with_work(trace, [numbers[k] for k in order], issued, returned, until)
 
 
 def _number(name: str) -> int:
@@ -70,37 +71,41 @@ def _number(name: str) -> int:
 
 
 def _whole(trace: "Trace") -> StepTable:
-    lasting = _lasting(trace) & (trace.threads.process | trace.roles.gpu)
-    if not lasting.any():
-        nothing = np.zeros(0, np.int64)
-        return StepTable([], nothing, nothing, nothing, nothing, nothing, False)
-    start = np.array([trace.ts_ns[lasting].min()], np.int64)
-    end = np.array([trace.end_ns[lasting].max()], np.int64)
-    return StepTable([0], start, end, end, start, end, False)
+    start, end = _FAR, -_FAR
+    for part in trace.parts():
+        chosen = part.lasting & (part.process | part.roles.gpu)
+        if chosen.any():
+            start, end = min(start, int(part.ts_ns[chosen].min())), max(end, int(part.end_ns[chosen].max()))
+    found = np.full(1, start, np.int64), np.full(1, end, np.int64)
+    low, high = found if start < end else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return StepTable([0] * len(low), low, high, high, low, high, False)
 
 
 def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints, until: Ints) -> StepTable:
-    launched = np.flatnonzero((trace.links.launch >= 0) & _lasting(trace))  # what takes no time bounds nothing
-    launch_ts = trace.ts_ns[trace.links.launch[launched]]
     steps = StepTable(numbers, issued, returned, until, issued, returned, True)
-    owner = steps.of(launch_ts)
-    done = returned.copy()
-    np.maximum.at(done, owner[owner >= 0], trace.end_ns[launched[owner >= 0]])
-    backlog = _backlog(trace, int(issued[0]), launched[launch_ts < issued[0]])
-    reach = np.maximum.accumulate(np.append(backlog, done))
+    done, backlog = returned.copy(), -_FAR
+    for activities, launches in trace.links.some():
+        asked = trace.rows(activities)
+        lasting = asked.lasting  # what takes no time bounds nothing
+        launched, ends = trace.ts_ns[launches[lasting]], asked.end_ns[lasting]
+        owner = steps.of(launched)
+        np.maximum.at(done, owner[owner >= 0], ends[owner >= 0])
+        backlog = max(backlog, int(ends[launched < issued[0]].max(initial=-_FAR)))
+    backlog = max(backlog, _unlinked_backlog(trace))
+    reach = np.maximum.accumulate(np.append(backlog if backlog > -_FAR else issued[0], done))
     return StepTable(numbers, issued, returned, until, np.maximum(issued, reach[:-1]), reach[1:], True)
 
 
-def _backlog(trace: "Trace", start: int, launched_before: Ints) -> int:
-    """When the GPU had worked off what was submitted before the first step; the first step's start if nothing was."""
-    roles, links = trace.roles, trace.links
-    calls: Bools = roles.runtime & trace.threads.process & (trace.correlation != 0)
-    unlinked = roles.gpu & (links.launch < 0) & (trace.correlation != 0) & _lasting(trace)
-    if calls.any():
-        unlinked &= trace.correlation < trace.correlation[calls].min()
-    ends = np.concatenate((trace.end_ns[launched_before], trace.end_ns[unlinked]))
-    return int(ends.max()) if len(ends) else start
-
-
-def _lasting(trace: "Trace") -> Bools:
-    return trace.end_ns > trace.ts_ns
+def _unlinked_backlog(trace: "Trace") -> int:
+    """The end of the work of calls before the recording: of no call, and of an id below all that calls have."""
+    if trace.links.gpu == len(trace.links.activities):
+        return -_FAR
+    least, ends = _FAR * 2 - 1, -_FAR
+    for part in trace.parts():
+        calls = part.roles.runtime & part.process & (part.correlation != 0)
+        least = min(least, int(part.correlation[calls].min(initial=least)))
+    for part in trace.parts():
+        older = part.roles.gpu & part.lasting & (part.correlation != 0) & (part.correlation < least)
+        older[older] = trace.links.launch(part.rows(older)) < 0
+        ends = max(ends, int(part.end_ns[older].max(initial=-_FAR)))
+    return ends

@@ -1,15 +1,20 @@
 """Which host thread drives the training, and which threads help it?"""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Bools, Ints, below
+from tracekit.trace.census import Ask
 from tracekit.trace.roles import OPERATOR
+from tracekit.trace.rows import at_moments
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
+
+_FAR = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,7 @@ class Threads:
 
     main: int | None
     helpers: tuple[int, ...]
-    process: Bools  # for each event: a host event of the main thread's process
+    process: Bools  # for each track: whether it belongs to the main thread's process
 
     @property
     def driving(self) -> tuple[int, ...]:
@@ -28,46 +33,47 @@ class Threads:
 
 def find_threads(trace: "Trace") -> Threads:
     """The thread with the most steps, else launches, else operators, else events; and its helpers."""
-    roles, track = trace.roles, trace.track
     pids, tids = trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist()
     main = _main(trace, pids, tids)
     if main is None:
-        return Threads(None, (), np.zeros(len(track), bool))
-    same = np.array([pid == pids[main] for pid in pids], bool)
-    process = roles.host & same[track]
-    helping = np.flatnonzero(np.bincount(track[process & (roles.launch | roles.backward_node)]))
-    helpers = sorted((int(other) for other in helping if other != main), key=lambda other: _number_first(tids[other]))
-    return Threads(main, tuple(helpers), process)
+        return Threads(None, (), np.zeros(len(pids), bool))
+    process = np.array([pid == pids[main] for pid in pids], bool)
+    helping = trace.census.by_track(lambda roles: roles.launch | roles.backward_node, len(pids))
+    others = (int(track) for track in np.flatnonzero(process & (helping > 0)) if track != main)
+    return Threads(main, tuple(sorted(others, key=lambda track: _number_first(tids[track]))), process)
 
 
 def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:
-    roles = trace.roles
-    for candidates in (roles.step, None, roles.host):
-        counted = candidates if candidates is not None else _launches_or_operators(trace)
-        if counted.any():
-            counts: Ints = np.bincount(trace.track[counted], minlength=len(pids))
+    candidates: tuple[Callable[[], Ints], ...] = (
+        lambda: trace.census.by_track(lambda roles: roles.step, len(pids)),
+        lambda: _outside_nodes(trace, lambda roles: roles.launch),
+        lambda: _outside_nodes(trace, lambda roles: (roles.kind == OPERATOR) & ~roles.annotation),
+        lambda: trace.census.by_track(lambda roles: roles.host, len(pids)),
+    )
+    for count in candidates:
+        counts = count()
+        if counts.any():
             best = np.flatnonzero(counts == counts.max())
             return int(min(best, key=lambda track: (pids[track], tids[track])))
     return None
 
 
-def _launches_or_operators(trace: "Trace") -> Bools:
-    """Launch calls outside the autograd engine's nodes, or else operators outside them."""
-    roles = trace.roles
-    outside = ~_inside_own(trace, roles.backward_node)
-    launches = roles.launch & outside
-    return launches if launches.any() else (roles.kind == OPERATOR) & ~roles.annotation & outside
-
-
-def _inside_own(trace: "Trace", spans: Bools) -> Bools:
-    """The events that start inside such a span of their own thread."""
-    inside = np.zeros(len(spans), bool)
-    for track in np.flatnonzero(np.bincount(trace.track[spans])):
-        of_track = trace.track == track
-        chosen = spans & of_track
-        union = Union.of(trace.ts_ns[chosen], trace.end_ns[chosen])
-        inside[of_track] = union.covers(trace.ts_ns[of_track])
-    return inside
+def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:
+    """How many such events of each track start outside the autograd engine's nodes of their own thread."""
+    counts = np.zeros(len(trace.tracks), np.int64)
+    reach = np.full(len(trace.tracks), -_FAR, np.int64)  # how far the nodes seen on each track last
+    if not trace.census.any(lambda roles: roles.backward_node):
+        return trace.census.by_track(ask, len(counts))
+    for part in at_moments(trace):
+        asked, nodes = ask(part.roles), part.roles.backward_node
+        for track in np.flatnonzero(np.bincount(part.track[asked | nodes])).tolist():
+            own = part.track == track
+            starts = part.ts_ns[own & nodes]
+            reached = np.maximum.accumulate(np.append(reach[track], part.end_ns[own & nodes]))
+            points = part.ts_ns[own & asked]
+            counts[track] += int((reached[below(starts, points)] <= points).sum())
+            reach[track] = reached[-1]
+    return counts
 
 
 def _number_first(tid: str) -> tuple[int, int, str]:

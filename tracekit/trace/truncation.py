@@ -27,16 +27,30 @@ def first_loss(trace: "Trace") -> int | None:
     if not trace.cut_short or not len(trace.ts_ns):
         return None
     starts = trace.ts_ns
-    if not np.all(starts[1:] >= starts[:-1]):
-        return int(starts.min())
-    gpu = np.flatnonzero(trace.roles.gpu)
-    host = np.flatnonzero(trace.roles.kind == OPERATOR)
-    mixed = len(gpu) and len(host) and host[-1] > gpu[0]
+    if not trace.in_order:
+        return int(starts[0])
     host_only = trace.meta.get("deviceProperties") == [] and not trace.meta.get("with_stack")
-    return int(starts[-1]) if mixed or (host_only and _take_turns(trace)) else int(starts[0])
+    known = _host_follows_gpu(trace) or (host_only and _take_turns(trace))
+    return int(starts[-1]) if known else int(starts[0])
+
+
+def _host_follows_gpu(trace: "Trace") -> bool:
+    """Whether an operator stands behind a GPU activity."""
+    seen = False
+    for part in trace.parts():
+        gpu, host = (np.flatnonzero(mask) for mask in (part.roles.gpu, part.roles.kind == OPERATOR))
+        if len(host) and (seen or (len(gpu) and host[-1] > gpu[0])):
+            return True
+        seen = seen or len(gpu) > 0
+    return False
 
 
 def _take_turns(trace: "Trace") -> bool:
     """Whether an event of some thread stands behind one of another that stands behind one of its own."""
-    tracks = trace.track[trace.roles.host]
-    return len(runs(tracks)) - 1 > int(np.count_nonzero(np.bincount(tracks)))
+    turns, last = 0, -1
+    for part in trace.parts():
+        tracks = part.track[part.roles.host]
+        turns += len(runs(np.append(last, tracks))) - 2
+        last = int(tracks[-1]) if len(tracks) else last
+    threads = trace.census.by_track(lambda roles: roles.host, len(trace.tracks))
+    return turns > int(np.count_nonzero(threads))

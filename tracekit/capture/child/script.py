@@ -2,16 +2,23 @@
 
 import ast
 import os
-import runpy
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
-from tracekit.capture.child import recipe, timing
+from tracekit import step_marks
+from tracekit.capture.child import program, recipe, timing
+from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
+from tracekit.capture.child.failure import failure
 from tracekit.capture.child.measure import FIRST_STEPS, peaks
+from tracekit.capture.child.micro_batches import MicroBatches
+from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_variant import Twin
 from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
@@ -32,24 +39,35 @@ def is_script(path: str | Path) -> bool:
     return not any(_defines_setup(statement) for statement in body)
 
 
-def run(job: Job, steps: timing.Steps[Answer], recorder: CompileRecorder) -> Answer:
+def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRecorder) -> Answer:
     """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it."""
     if job.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the script chooses its device: leave it this one
-    sys.path.insert(0, str(Path(job.recipe).resolve().parent))
-    sys.argv = [job.recipe, *job.arguments]
     recipe.seed_all(job.seed)
-    running = _Running(job, steps, recorder)
+    running = _Running(job, begin, recorder)
+    failed: Answer | None = None
     try:
-        runpy.run_path(job.recipe, run_name="__main__")
+        _run_program(job)
     except _EnoughError:
         pass
     except SystemExit as end:
         if error := running.left_by(end):
-            return Answer(outcome="error", error=error)
+            failed = Answer(outcome="error", error=error)
+    except Exception as error:
+        failed = failure(error)
     finally:
         running.leave()
-    return running.answer()
+    return running.answer(failed)
+
+
+def _run_program(job: Job) -> None:
+    file, _, line = job.step_at.rpartition(":")
+    if file:
+        program.mark_line(file, int(line))
+    if job.module:
+        program.run_module(job.recipe, job.arguments)
+    else:
+        program.run_file(job.recipe, job.arguments)
 
 
 class _EnoughError(BaseException):
@@ -57,76 +75,146 @@ class _EnoughError(BaseException):
 
 
 class _Running:
-    """The script under way: when each of its steps ended, and what had compiled by then."""
+    """The script under way: where its steps end, when each of them did, and what had compiled by then."""
 
-    def __init__(self, job: Job, steps: timing.Steps[Answer], recorder: CompileRecorder) -> None:
-        self._job, self._steps, self._recorder = job, steps, recorder
+    def __init__(self, job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRecorder) -> None:
+        self._job, self._make, self._recorder = job, begin, recorder
+        self._steps: timing.Steps[Answer] | None = None
         self._found: Answer | None = None
+        self._allowed = allowed(job.step_at)
+        self._at: Boundary | None = None
+        self._caller: Any = None  # whose calls are steps, where they are
+        self._calls: Counter[int] = Counter()
         self._stamps: list[tuple[int, int]] = []
-        self._optimizer_steps = 0
-        self._ends = StepEnds(self._stepped)
-        self._twin = Twin(job.requested, self._ends, self._begin)
+        self._ends_seen = 0
+        self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
+        self._twin = Twin(job.requested, self._called)
+        self._batches = MicroBatches()
+        self._marked = out_of_dynamos_sight(self._mark_reached)
         self._ends.__enter__()
         self._twin.__enter__()
+        self._batches.__enter__()
+        step_marks.listen(self._marked)
 
     def leave(self) -> None:
         """Let go of torch; what the script was stopped in must not be measured."""
+        step_marks.listen_no_more(self._marked)
         self._several = [type(each).__name__ for each in self._ends.optimizers]
+        self._batches.__exit__()
         self._twin.__exit__()
         self._ends.__exit__()
 
     def left_by(self, end: SystemExit) -> str | None:
-        """Why there is nothing to find where the script ended itself; None where it had taken its steps."""
-        code = _exit_code(end)
-        taken = max(0, len(self._stamps) - 1)
+        """Why it failed where the script ended itself; None where it meant to, having taken its steps."""
+        code, taken = _exit_code(end), self._taken
         if self._found is not None or (code == 0 and taken):
             return None
         when = f"after step {taken}" if taken else "before its first step"
         hint = ". Its own arguments go after --" if code == _USAGE and not self._job.arguments else ""
         return f"the script ended itself (exit code {code}) {when}{hint}"
 
-    def answer(self) -> Answer:
+    def answer(self, failed: Answer | None) -> Answer:
         """What the pass found, or what can be said where the script came to its end before it did."""
-        if self._found is not None:
+        if self._found is not None:  # what it raised when it was stopped is not its failure
             return self._noted(self._found)
-        taken = len(self._stamps) - 1
-        if taken < 1:
-            return Answer(
-                outcome="error",
-                error="no optimizer stepped, so there is no step to measure. Does it train, with these arguments?",
-            )
+        if self._taken < 1:
+            return failed or Answer(outcome="error", error=self._why_no_steps(), no_steps=True)
+        found = self._noted(replace(self._end_early(), ended=self._taken))
+        if failed is None:
+            return found
+        return replace(found, outcome=failed.outcome, error=failed.error, traceback=failed.traceback)
+
+    @property
+    def _taken(self) -> int:
+        return max(0, len(self._stamps) - 1)
+
+    def _end_early(self) -> Answer:
+        assert self._steps is not None
         try:
             self._steps.throw(timing.EndedError)
         except StopIteration as end:
-            self._found = end.value
+            answer: Answer = end.value
+            return answer
         except timing.EndedError:
-            self._found = self._measured()
-        assert self._found is not None
-        return self._noted(replace(self._found, ended=taken))
+            pass
+        return self._measured()
 
-    def _begin(self) -> None:
-        if not self._stamps:
-            self._stamp()
-            next(self._steps)
+    def _called(self, module: Any, trains: bool) -> bool:
+        """The outermost module is about to run; whether it should be compiled, where modules are."""
+        self._calls[id(module)] += 1
+        boundary = of_a_call(self._allowed, trains, self._ends.made)
+        if boundary is not None and (self._at is None or boundary > self._at):
+            self._begin(boundary, module)
+        elif boundary is not None and boundary == self._at and boundary.is_call and module is self._caller:
+            self._stepped()
+            self._twin.watch(module)
+        # The first call that does not train may be there to make lazy parameters.
+        return trains or (self._at is Boundary.CALL and (len(self._allowed) == 1 or self._calls[id(module)] > 1))
+
+    def _compiled_code_begins(self, function: Any) -> None:
+        import torch
+
+        self._batches.step_aside()
+        if not self._twin.is_aside:  # no module has called it
+            self._called(function, torch.is_grad_enabled())
+        self._twin.step_aside()
+
+    def _compiled_code_ended(self) -> None:
+        self._twin.step_back()
+        if not self._twin.is_aside:
+            self._batches.step_back()
+
+    def _optimizer_stepped(self) -> None:
+        self._reached(Boundary.OPTIMIZER)
+
+    def _mark_reached(self) -> None:
+        self._reached(Boundary.MARK)
+
+    def _reached(self, boundary: Boundary) -> None:
+        if boundary not in self._allowed or (self._at is not None and boundary < self._at):
+            return
+        if boundary != self._at:  # nothing told us when this one began
+            self._begin(boundary, None)
+            self._twin.look_no_more()
+        else:
+            self._twin.look_no_more()
+            self._stepped()
+
+    def _begin(self, boundary: Boundary, caller: Any) -> None:
+        """Begin the pass, or begin it anew: what was thought to be steps was not."""
+        if self._steps is not None:
+            self._steps.close()
+        self._at, self._caller, self._ends_seen = boundary, caller, 0
+        self._stamps.clear()
+        self._batches.forget()
+        self._stamp()
+        self._steps = self._make()
+        next(self._steps)
 
     def _stepped(self) -> None:
-        self._twin.look_no_more()
-        if not self._stamps:  # nothing told us when this one began
-            return self._begin()
-        self._optimizer_steps += 1
-        if self._optimizer_steps % self._job.step_every:
-            return None
+        self._ends_seen += 1
+        if self._ends_seen % self._job.step_every:
+            return
         self._stamp()
+        self._batches.step_ended()
         if self._found is None:
+            assert self._steps is not None
             try:
                 next(self._steps)
-                return None
+                return
             except StopIteration as end:
                 self._found = end.value
         raise _EnoughError
 
     def _stamp(self) -> None:
         self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))
+
+    def _why_no_steps(self) -> str:
+        children = _children()
+        started = f"; it started {children} processes, and what they train is not seen" if children else ""
+        if ":" in self._job.step_at:
+            return f"{self._job.step_at} was not reached twice{started}"
+        return f"no optimizer stepped, and no module was called again and again{started}"
 
     def _measured(self) -> Answer:
         """Of a script that ended early: the steps after the first in which nothing compiled."""
@@ -146,21 +234,54 @@ class _Running:
         return Answer(measured=measured, memory=peaks(self._job.device))
 
     def _noted(self, found: Answer) -> Answer:
-        notes = [*found.effective.notes, "losses were not compared: a script keeps its own to itself"]
+        assert self._at is not None
+        notes, remarks = [*found.effective.notes], [*found.effective.remarks]
+        remarks.append("losses were not compared: a script keeps its own to itself")
         if self._job.requested.compile and not self._twin.compiles_itself and self._twin.compiled:
-            notes.append(f"compiled in place: {', '.join(type(each).__name__ for each in self._twin.compiled)}")
-        if len(self._several) > 1:
-            notes.append(f"several optimizers step ({', '.join(self._several)}): a step ends where the first one does")
+            remarks.append(f"compiled in place: {', '.join(type(each).__name__ for each in self._twin.compiled)}")
+        if self._at is Boundary.OPTIMIZER and len(self._several) > 1:
+            remarks.append(
+                f"several optimizers step ({', '.join(self._several)}): a step ends where the first one does"
+            )
         if drivers := [name for name in _DRIVERS if name in sys.modules]:
-            notes.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
+            remarks.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
         if found.ended is not None and self._is_short(found):
             notes.append(f"the script ended after {found.ended} steps: fewer than a capture takes")
-        return replace(found, effective=replace(found.effective, notes=notes))
+        return replace(
+            found,
+            effective=replace(found.effective, notes=notes, remarks=remarks),
+            boundary=self._at.name.lower(),
+            step=self._what_a_step_is(),
+        )
+
+    def _what_a_step_is(self) -> str:
+        """`4 steps of Adam, 16 micro-batches`."""
+        assert self._at is not None
+        count, batches = self._job.step_every, self._batches.in_a_step()
+        each = {
+            Boundary.OPTIMIZER: f"step{'s' * (count > 1)} of {self._several[0] if self._several else 'the optimizer'}",
+            Boundary.MARK: f"mark{'s' * (count > 1)} reached",
+        }.get(self._at, f"call{'s' * (count > 1)} of {_name(self._caller)}")
+        passes = f", {batches:g} micro-batches (backward passes)" if batches > count else ""
+        return f"{count} {each}{passes}"
 
     def _is_short(self, found: Answer) -> bool:
         if found.measured is not None:
             return found.measured.steps < timing.LEAST_TIMED_STEPS
         return found.profiled is None or found.profiled.steps < self._job.steps
+
+
+def _name(caller: Any) -> str:
+    import torch
+
+    return type(caller).__name__ if isinstance(caller, torch.nn.Module) else "what is compiled"
+
+
+def _children() -> int:
+    """How many processes multiprocessing has started."""
+    known = sys.modules.get("multiprocessing.process")
+    counter = repr(getattr(known, "_process_counter", "count(1)"))
+    return int("".join(filter(str.isdigit, counter)) or 1) - 1
 
 
 def _exit_code(end: SystemExit) -> int:

@@ -1,26 +1,34 @@
 """The eager and the compiled twin of a script, whichever of the two it was written as."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from tracekit.capture.child.recipe import compile_arguments
-from tracekit.capture.child.step_boundary import StepEnds
+from tracekit.capture.child.replaced import Replacements, leave_alone
 from tracekit.run import Requested
 
 
 class Twin:
-    """While entered, the script compiles or does not, as the variant wants it; `begin` is called as it first trains.
+    """While entered, the script compiles or does not, as the variant wants it; `called` hears of outermost modules.
 
-    `Module.__call__` is replaced rather than hooked: whatever stands in a module's way Dynamo would trace, so it
-    steps aside while the outermost module runs, and for good after the first step.
+    `Module.__call__` is replaced rather than hooked: whatever stands in a module's way Dynamo would trace. So it
+    steps aside while the outermost module runs, while compiled code runs, while anything is being compiled, which
+    may take hold of it – and for good after the first step.
     """
 
-    def __init__(self, requested: Requested, ends: StepEnds, begin: Callable[[], None]) -> None:
+    def __init__(self, requested: Requested, called: Callable[[Any, bool], bool]) -> None:
         self.compiles_itself = False
         self.compiled: list[Any] = []  # modules compiled in place
-        self._requested, self._ends, self._begin = requested, ends, begin
-        self._looking = True
+        self._requested, self._called = requested, called
+        self._looking = False
+        self._aside = 0  # how many reasons there are to be
+        self._replaced = Replacements()
+        self._watched: Any = None  # a module whose calls are steps
+
+    @property
+    def is_aside(self) -> bool:
+        """Is a module or compiled code at work?"""
+        return self._aside > 0
 
     def __enter__(self) -> "Twin":
         import torch
@@ -28,54 +36,95 @@ class Twin:
         self._call: Any = torch.nn.Module.__call__
         self._compile: Any = torch.compile
         self._outermost = self._make_outermost()
-        torch.nn.Module.__call__ = self._outermost
-        torch.compile = self._compile_as_wanted
+        self._replaced.put(torch.nn.Module, "__call__", self._outermost)
+        self._replaced.put(torch, "compile", self._make_compile())
+        self._looking = True
         if not self._requested.compile:
             torch.compiler.set_stance("force_eager")
         return self
 
     def __exit__(self, *_: object) -> None:
-        import torch
-
         self.look_no_more()
-        torch.compile = self._compile
+        self._replaced.undo()
 
     def look_no_more(self) -> None:
         """The first step is done: what will ever be called was called."""
         import torch
 
-        # Once: whoever changes a class makes Python look up anew what a thousand subclasses inherit from it.
         if self._looking:
             self._looking = False
             torch.nn.Module.__call__ = self._call
 
+    def step_aside(self) -> None:
+        """Let nothing of ours be in the way of what comes."""
+        import torch
+
+        self._aside += 1
+        if self._looking and self._aside == 1:
+            torch.nn.Module.__call__ = self._call
+
+    def step_back(self) -> None:
+        """Once for each time it stepped aside."""
+        import torch
+
+        self._aside -= 1
+        if self._looking and not self._aside:
+            torch.nn.Module.__call__ = self._outermost
+
     def _make_outermost(self) -> Callable[..., Any]:
         def outermost(module: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._out_of_the_way(module.training, self._call, module, *args, **kwargs)
+            self.step_aside()
+            try:
+                self._met(module)
+                return self._call(module, *args, **kwargs)
+            finally:
+                self.step_back()
+                if module is self._watched:
+                    self._watch()
 
         return outermost
 
-    def _out_of_the_way(self, training: bool, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _met(self, module: Any) -> None:
+        """Whether it is in training mode says nothing: layers with frozen statistics and wrappers are not."""
         import torch
 
-        torch.nn.Module.__call__ = self._call
-        try:
-            if training and torch.is_grad_enabled():
-                self._begin()
-                self._compile_in_place(args[0] if args else None)
+        parameters = [*module.parameters()]
+        if not parameters:
+            return  # a loss
+        trains = torch.is_grad_enabled() and any(each.requires_grad for each in parameters)
+        if self._called(module, trains):
+            self._compile_in_place(module)
+
+    def watch(self, module: Any) -> None:
+        """Its calls are the steps: from the next on, hear of them from itself, and of nothing else."""
+        import torch
+
+        if self._looking and isinstance(module, torch.nn.Module):
+            self._watched = module
+
+    def _watch(self) -> None:
+        import torch
+
+        module = self._watched
+        call = module._compiled_call_impl or module._call_impl
+        learns = any(each.requires_grad for each in module.parameters())
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self._called(module, learns and torch.is_grad_enabled())
             return call(*args, **kwargs)
-        finally:
-            if self._looking:
-                torch.nn.Module.__call__ = self._outermost
+
+        leave_alone(watched)
+        self.look_no_more()
+        object.__setattr__(module, "_compiled_call_impl", watched)  # a compiled module would hand it on
 
     def _compile_in_place(self, module: Any) -> None:
         import torch
 
-        if self.compiles_itself or not self._requested.compile or not isinstance(module, torch.nn.Module):
+        if self.compiles_itself or not self._requested.compile:
             return
         parts = (part for whole in self.compiled for part in whole.modules())
-        if any(part is module for part in parts) or not any(each.requires_grad for each in module.parameters()):
-            return  # a checkpoint calls parts again, in the backward pass; a loss has nothing to train
+        if any(part is module for part in parts):
+            return  # a checkpoint calls parts again, in the backward pass
         self.compiled.append(module)
         call = module._call_impl
         if type(module).__module__.startswith("torch."):
@@ -83,33 +132,20 @@ class Twin:
             call = torch._dynamo.external_utils.wrap_inline(call)
         module._compiled_call_impl = self._compile(call, **compile_arguments(self._requested, {}))
 
-    def _compile_as_wanted(self, model: Any = None, **own: Any) -> Any:
+    def _make_compile(self) -> Callable[..., Any]:
         """What the script gets for torch.compile."""
-        import torch
 
-        if model is None:
-            return lambda made: self._compile_as_wanted(made, **own)
-        self.compiles_itself = True
-        wanted = compile_arguments(self._requested, own) if self._requested.compile else own
-        made = self._compile(model, **wanted)
-        if isinstance(model, torch.nn.Module) or isinstance(getattr(model, "__self__", None), torch.nn.Module):
-            return made
-        return self._watched(model, self._ends.around(made) if _is_whole_step(model) else made)
+        def compile_as_wanted(model: Any = None, **own: Any) -> Any:
+            if model is None:
+                return lambda made: compile_as_wanted(made, **own)
+            if own.get("disable"):
+                return self._compile(model, **own)
+            self.compiles_itself = True
+            wanted = compile_arguments(self._requested, own) if self._requested.compile else own
+            self.step_aside()  # a compiled module binds its own call, and keeps it
+            try:
+                return self._compile(model, **wanted)
+            finally:
+                self.step_back()
 
-    def _watched(self, function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            if self._looking:
-                return self._out_of_the_way(True, call, *args, **kwargs)
-            return call(*args, **kwargs)
-
-        return watched
-
-
-def _is_whole_step(function: Any) -> bool:
-    """Does it step the optimizer itself? Compiled, that happens where nobody sees it."""
-    import torch
-
-    if isinstance(getattr(function, "__self__", None), torch.optim.Optimizer):
-        return True
-    return "step" in getattr(getattr(function, "__code__", None), "co_names", ())
+        return compile_as_wanted

@@ -4,91 +4,106 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tracekit.capture.child.compiled_regions import CompiledRegions, Region
+from tracekit.capture.child.compiled_steps import CompiledSteps
+from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
+
 
 class StepEnds:
     """While entered, calls `ended` after each step of the optimizer that steps first, whatever others do.
 
-    Not from the optimizer's post hook where it can be helped: that one runs inside the range the profiler records
-    for the optimizer, so a step would end within it, and the next begin. An optimizer that a learning rate
-    scheduler took hold of before we came is met there all the same.
+    Not from the optimizer's post hook: that one runs inside the range the profiler records for the optimizer, so a
+    step would end within it, and the next begin.
     """
 
-    def __init__(self, ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        ended: Callable[[], None],
+        entered: Callable[[Region], None] = lambda _: None,
+        left: Callable[[], None] = lambda: None,
+    ) -> None:
         self.optimizers: list[Any] = []  # those that stepped, the one that counts first
+        self.made = False  # whether there is any
         self._ended = ended
+        self._entered, self._left = entered, left  # compiled code
         self._calls = 0
         self._inside = False
-        self._restore: list[tuple[Any, str, Any]] = []
+        self._replaced = Replacements()
+        self._compiled = CompiledSteps()
+        self._regions = CompiledRegions(self._region_entered, self._compilation_begins, self._region_left)
 
     def __enter__(self) -> "StepEnds":
         from torch.optim import Optimizer
-        from torch.optim.optimizer import register_optimizer_step_post_hook
 
-        self._hook = register_optimizer_step_post_hook(lambda optimizer, *_: self._hooked(optimizer))
+        self._stepped = out_of_dynamos_sight(self._count)
         for kind in _subclasses(Optimizer):
             self._wrap_step(kind)
-        self._replace(Optimizer, "_patch_step_function", self._patching(Optimizer._patch_step_function))
+        for optimizer in _with_steps_of_their_own():
+            self._replaced.put(optimizer, "step", self._counted(optimizer.step, optimizer))
+        self._replaced.put(Optimizer, "_patch_step_function", self._patching(Optimizer._patch_step_function))
         if scaler := _grad_scaler():
-            self._replace(scaler, "step", self._scaling(scaler.step))
+            self._replaced.put(scaler, "step", self._scaling(scaler.step))
+        self._regions.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._hook.remove()
-        for holder, name, original in reversed(self._restore):
-            setattr(holder, name, original)
+        self._regions.__exit__()
+        self._replaced.undo()
         self.optimizers.clear()
 
-    def around(self, call: Callable[..., Any], optimizer: Any = None) -> Callable[..., Any]:
-        """That call, as the end of a step, too, unless an optimizer stepped in it."""
-
-        def calling(*args: Any, **kwargs: Any) -> Any:
-            before = self._calls
-            made = call(*args, **kwargs)
-            if self._calls == before:
-                self._stepped(optimizer)
-            return made
-
-        return calling
-
-    def _stepped(self, optimizer: Any) -> None:
+    def _count(self, optimizer: Any) -> None:
         self._calls += 1
+        self._compiled.saw(optimizer)
         if all(each is not optimizer for each in self.optimizers):
             self.optimizers.append(optimizer)
         if optimizer is self.optimizers[0]:
             self._ended()
 
-    def _hooked(self, optimizer: Any) -> None:
-        import torch
+    def _region_entered(self, region: Region) -> None:
+        if region.steps:
+            self._replaced.step_aside()
+        self._compiled.begin(region)
+        self._entered(region)
 
-        if not self._inside and not torch.compiler.is_compiling():
-            self._stepped(optimizer)
+    def _compilation_begins(self) -> None:
+        if self._regions:  # a backward pass is compiled outside of them, and not by Dynamo
+            self._replaced.step_aside()
+
+    def _region_left(self, region: Region) -> None:
+        if not self._regions:
+            self._replaced.step_back()
+        self._left()
+        for optimizer in self._compiled.stepped(region):
+            self._count(optimizer)
 
     def _wrap_step(self, kind: type) -> None:
         step: Any = vars(kind).get("step")
         # torch hooks a class when its first optimizer is made; ours comes after, for it must be around.
-        if not getattr(step, "hooked", False) or getattr(step, "counted", False):
-            return
+        if getattr(step, "hooked", False) and not getattr(step, "counted", False):
+            self._replaced.put(kind, "step", self._counted(step))
+
+    def _counted(self, step: Any, own: Any = None) -> Any:
+        """That function; of an optimizer with a `step` of its own, it is called without it."""
 
         @functools.wraps(step)
-        def counted(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            import torch
-
-            if self._inside or torch.compiler.is_compiling():
-                return step(optimizer, *args, **kwargs)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if self._inside:
+                return step(*args, **kwargs)
             self._inside = True
             try:
-                made = step(optimizer, *args, **kwargs)
+                made = step(*args, **kwargs)
             finally:
                 self._inside = False
-            self._stepped(optimizer)
+            self._stepped(args[0] if own is None else own)
             return made
 
         counted.counted = True  # type: ignore[attr-defined]
-        self._replace(kind, "step", counted)
+        return counted
 
     def _patching(self, patch: Callable[[Any], None]) -> Callable[[Any], None]:
         def patching(optimizer: Any) -> None:
             patch(optimizer)
+            self.made = True
             kinds: tuple[type, ...] = type(optimizer).__mro__
             for kind in kinds:
                 self._wrap_step(kind)
@@ -99,19 +114,28 @@ class StepEnds:
         """A step that the scaler skips, its gradients being infinite, was a step of training all the same."""
 
         def scaling(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            return self.around(step, optimizer)(scaler, optimizer, *args, **kwargs)
+            before = self._calls
+            made = step(scaler, optimizer, *args, **kwargs)
+            if self._calls == before:
+                self._stepped(optimizer)
+            return made
 
         return scaling
-
-    def _replace(self, holder: Any, name: str, new: Any) -> None:
-        self._restore.append((holder, name, getattr(holder, name)))
-        setattr(holder, name, new)
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
     for each in kind.__subclasses__():
         yield each
         yield from _subclasses(each)
+
+
+def _with_steps_of_their_own() -> list[Any]:
+    """Optimizers that a learning rate scheduler took hold of before we came: what it calls is the step as it was."""
+    import gc
+
+    from torch.optim import Optimizer
+
+    return [each for each in gc.get_objects() if issubclass(type(each), Optimizer) and "step" in vars(each)]
 
 
 def _grad_scaler() -> Any:

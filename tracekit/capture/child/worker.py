@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,8 +19,9 @@ from tracekit.capture.child.loss_check import check, draw_as_eager, drift
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.traces import profile
+from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.environment import backends, devices, gather
+from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
@@ -42,6 +44,8 @@ def main(folder: str) -> None:
 def perform(job: Job) -> Answer:
     """Do the pass; whatever the recipe raises becomes the answer."""
     notes: list[str] = []
+    if job.stage in ("profile", "check"):  # they share what is compiled
+        provenance.ask()
     try:
         answer = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
@@ -52,7 +56,7 @@ def perform(job: Job) -> Answer:
 def _inspect(job: Job, notes: list[str]) -> Answer:
     """What the recipe declares; its data is fetched here, once, where nothing is timed. A script is not run."""
     if job.script:
-        return Answer(environment=gather(), devices=devices(), backends=backends(), has_setup=False)
+        return Answer(has_setup=False, **_machine())
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
         return Answer()
@@ -64,17 +68,26 @@ def _inspect(job: Job, notes: list[str]) -> Answer:
     return Answer(
         params=declared,
         variants=dict(getattr(module, "VARIANTS", {})),
-        environment=gather(),
-        devices=devices(),
-        backends=backends(),
         has_setup=True,
+        **_machine(),
     )
+
+
+def _machine() -> dict[str, Any]:
+    """What the parent, which never imports torch, has to know of it."""
+    return {
+        "environment": gather(),
+        "devices": devices(),
+        "accelerator": accelerator(),
+        "why_no_gpu": why_no_gpu(),
+        "backends": backends(),
+    }
 
 
 def _measure(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, measure(job, recorder), recorder)
+            return script.run(job, lambda: measure(job, recorder), recorder)
         feed = _feed(job, notes)
         answer = timing.drive(measure(job, recorder), feed)
         if job.round:
@@ -87,7 +100,7 @@ def _measure(job: Job, notes: list[str]) -> Answer:
 def _profile(job: Job, notes: list[str]) -> Answer:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, profile(job, recorder), recorder)
+            return script.run(job, lambda: profile(job, recorder), recorder)
         return timing.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
 
 
@@ -104,11 +117,18 @@ def _check(job: Job, notes: list[str]) -> Answer:
         return msgspec.structs.replace(found, effective=Effective(notes=[note]))
 
 
+def _audit(job: Job, notes: list[str]) -> Answer:
+    from tracekit.capture.audit.child import audit
+
+    return audit(job, notes)
+
+
 _PASSES: dict[str, Callable[[Job, list[str]], Answer]] = {
     "inspect": _inspect,
     "measure": _measure,
     "profile": _profile,
     "check": _check,
+    "audit": _audit,
 }
 
 
@@ -126,9 +146,3 @@ def _die_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit("the capture that started this pass is gone")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
-    sys.stdout.flush()
-    os._exit(0)  # threads and workers that the recipe left running would keep us waiting

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.schema import CODED
 
-FEW = 32  # batches kept in memory: 64 MiB of trace
+FEW = 6  # batches kept in memory: 12 MiB of trace
 
 
 class Shelf:
@@ -27,7 +27,7 @@ class Shelf:
     def left(path: Path) -> "Shelf":
         """What another process put into its file."""
         shelf = Shelf(None)
-        shelf._far = pa.ipc.open_file(pa.OSFile(str(path)))
+        shelf._far = pa.ipc.open_file(pa.memory_map(str(path)))
         return shelf
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -44,7 +44,7 @@ class Shelf:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            self._far = pa.ipc.open_file(pa.OSFile(str(self._path)))  # not mapped: each batch is needed once
+            self._far = pa.ipc.open_file(pa.memory_map(str(self._path)))  # a batch may be long under way
 
     def __getitem__(self, number: int) -> pa.RecordBatch:
         if number < len(self._near):
@@ -64,6 +64,7 @@ class Part:
     names: list[Any] = field(default_factory=list)
     tracks: list[Any] = field(default_factory=list)  # [pid, tid]
     labels: list[Any] = field(default_factory=list)  # [what, pid, tid, label]
+    spans: list[Any] = field(default_factory=list)  # of each batch that holds an event: first, last, ascending
     events: int = 0
     lost: int = 0
     mended: int = 0
@@ -77,6 +78,7 @@ class Part:
             list(decoder.names),
             [list(pair) for pair in decoder.tracks],
             [[*key, label] for key, label in decoder.labels.items()],
+            decoder.spans,
             decoder.events,
             decoder.lost,
             decoder.mended,

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ class Args(msgspec.Struct, gc=False):
     stream: Scalar = None
     bytes: Scalar = None
     sequence: Scalar = msgspec.field(default=None, name="Sequence number")
+    fwd_thread: Scalar = msgspec.field(default=None, name="Fwd thread id")
     python_id: Scalar = msgspec.field(default=None, name="Python id")
     python_parent_id: Scalar = msgspec.field(default=None, name="Python parent id")
     name: Scalar = None
@@ -59,6 +60,14 @@ _NO_ARGS = Args()
 _INT64 = 1 << 63
 
 
+class Span(NamedTuple):
+    """When the events of a batch start, as they stand in the file."""
+
+    first: int
+    last: int
+    ascending: bool
+
+
 class Codes(dict[Any, int]):
     """Numbers for values, in the order in which they are first met."""
 
@@ -69,7 +78,10 @@ class Codes(dict[Any, int]):
 
 @dataclass
 class Decoder:
-    """Turns chunks into columns; remembers the names and tracks it met and counts what it could not read."""
+    """Turns chunks into columns, each in order of time.
+
+    Remembers the names and tracks it met and counts what it could not read.
+    """
 
     categories: Codes = field(default_factory=Codes)
     names: Codes = field(default_factory=Codes)
@@ -78,10 +90,11 @@ class Decoder:
     events: int = 0  # of any phase
     lost: int = 0  # pieces of text that are no event, however read, and events whose times are none
     mended: int = 0  # events that only a lenient reader understood, or whose duration is negative
+    spans: list[Span] = field(default_factory=list)  # of each batch
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
-        """The duration events of a JSON array of events."""
+        """The duration events of a JSON array of events, in order of time."""
         running = gc.isenabled()
         gc.disable()  # thousands of small objects, none of them cyclic: half the time goes otherwise
         try:
@@ -124,6 +137,13 @@ class Decoder:
             self.lost += sum(bytes(chosen[row].ts) != b"null" for row in np.flatnonzero(~timed).tolist())
             kept = [place for place, good in zip(kept, timed.tolist(), strict=True) if good]
             chosen, ts_ns = [events[place] for place in kept], ts_ns[timed]
+        if len(ts_ns):
+            ascending = bool((ts_ns[1:] >= ts_ns[:-1]).all())
+            self.spans.append(Span(int(ts_ns[0]), int(ts_ns[-1]), ascending))
+            if not ascending:
+                order = np.argsort(ts_ns, kind="stable")
+                ts_ns, numbers = ts_ns[order], order.tolist()
+                chosen, kept = [chosen[k] for k in numbers], [kept[k] for k in numbers]
         args = [event.args or _NO_ARGS for event in chosen]
         own = _either(_integers([arg.external_id for arg in args]), _integers([arg.external_id_2021 for arg in args]))
         columns = [
@@ -137,6 +157,7 @@ class Decoder:
             _integers([arg.stream for arg in args]),
             _integers([arg.bytes for arg in args]),
             _integers([arg.sequence for arg in args]),
+            _integers([arg.fwd_thread for arg in args]),
             _integers([arg.python_id for arg in args]),
             _integers([arg.python_parent_id for arg in args]),
         ]

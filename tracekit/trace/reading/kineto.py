@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.errors import EmptyTraceError, NotATraceError
-from tracekit.intervals import Ints
-from tracekit.trace.columns import values
+from tracekit.intervals import Bools, Ints
+from tracekit.trace.columns import valid, values
 from tracekit.trace.reading.convert import Converted, Watch, convert
+from tracekit.trace.reading.in_order import in_order, joined
 from tracekit.trace.schema import EVENTS, TRACKS, category
+from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
 
-_ROWS = 1 << 18  # of one batch on disk: 22 MB
+EVENTS_FILE = "events.columns"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Reading:
     lost: int
     mended: int
     cut_short: str | None  # why the file ends before its events do
+    in_order: bool  # whether a file that was cut holds its events in order of time
     header_lost: bool  # the keys before the events were too long to keep
     damage: str | None  # what is wrong with the archive it is packed in
     file: Path | None  # where the events lie as an Arrow file, if they do
@@ -61,8 +64,8 @@ def read(
     cut_short = None
     if converted.rest is None:
         cut_short = converted.damage or "the text ends inside the list of events"
-    tracks, joined = _joined(converted)
-    events, file = _kept(joined, converted, tables)
+    tracks, dictionaries, pieces = _joined(converted)
+    events, file = _kept(pieces, dictionaries, converted, tables)
     return Reading(
         events=events,
         tracks=tracks,
@@ -71,6 +74,7 @@ def read(
         lost=converted.lost,
         mended=sum(part.mended for part in converted.parts),
         cut_short=cut_short,
+        in_order=cut_short is None or _in_order(converted),
         header_lost=converted.header_lost,
         damage=converted.damage,
         file=file,
@@ -93,8 +97,8 @@ class _Numbering:
         return np.array([self.rows.setdefault(key, len(self.rows)) for key in keys], np.int32)
 
 
-def _joined(converted: Converted) -> tuple[pa.Table, "Iterator[pa.RecordBatch]"]:
-    """The tracks, and the batches of events with text for their codes."""
+def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Iterator[list[Piece]]]:
+    """The tracks, what the numbers of labels stand for, and the events in order of time."""
     cats, names, tracks = _Numbering(), _Numbering(), _Numbering()
     maps = [
         (
@@ -105,41 +109,50 @@ def _joined(converted: Converted) -> tuple[pa.Table, "Iterator[pa.RecordBatch]"]
         for part in converted.parts
     ]
     dictionaries = [pa.array(list(numbering.rows), pa.string()) for numbering in (cats, names)]
-    return _tracks(converted, tracks), _batches(converted, maps, dictionaries)
 
-
-def _batches(
-    converted: Converted, maps: list[tuple[Ints, Ints, Ints]], dictionaries: list[pa.Array]
-) -> Iterator[pa.RecordBatch]:
-    gathered: list[list[pa.Array]] = []
-    rows = 0
-    for place, (owner, _) in enumerate(converted.order):
-        batch = converted.batch(place)
-        columns = list(batch.columns)
+    def columns(place: int, rows: pa.RecordBatch) -> list[Piece]:
+        owner, _ = converted.order[place]
+        pieces = [Piece(values(column), _known(column)) for column in rows.columns]
         for where, numbers in zip((2, 3, 4), maps[owner], strict=True):
-            columns[where] = pa.array(numbers[values(columns[where])] if len(numbers) else values(columns[where]))
-        gathered.append(columns)
-        rows += len(batch)
-        if rows >= _ROWS or place == len(converted.order) - 1:
-            whole = [pa.concat_arrays(list(parts)) for parts in zip(*gathered, strict=True)]
-            for where, dictionary in zip((2, 3), dictionaries, strict=True):
-                whole[where] = pa.DictionaryArray.from_arrays(whole[where], dictionary)
-            yield pa.RecordBatch.from_arrays(whole, schema=EVENTS)
-            gathered, rows = [], 0
+            codes = pieces[where].values
+            pieces[where] = Piece(numbers[codes] if len(numbers) else codes)
+        return pieces
+
+    return _tracks(converted, tracks), dictionaries, in_order(converted.batch, columns, len(converted.order))
 
 
-def _kept(batches: Iterator[pa.RecordBatch], converted: Converted, folder: Path | None) -> tuple[pa.Table, Path | None]:
+def _known(column: pa.Array) -> Bools | None:
+    return valid(column) if column.null_count else None
+
+
+def _kept(
+    pieces: Iterator[list[Piece]], dictionaries: list[pa.Array], converted: Converted, folder: Path | None
+) -> tuple[pa.Table, Path | None]:
     """The events, in a file where there is a folder for it and they are many."""
     if folder is not None and len(converted.order) > 1:
-        file = folder / "events.arrow"
+        file = folder / EVENTS_FILE
         try:
-            with pa.ipc.new_file(str(file), EVENTS) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-            return pa.ipc.open_file(pa.memory_map(str(file))).read_all(), file
+            columns = ColumnFile(file, EVENTS, sum(len(converted.batch(k)) for k in range(len(converted.order))))
+            for each in pieces:
+                columns.add(each)
+            return columns.close(dictionaries), file
         except OSError:  # a disk that is full
-            return pa.Table.from_batches(_joined(converted)[1], EVENTS).combine_chunks(), None
-    return pa.Table.from_batches(batches, EVENTS), None
+            pieces = _joined(converted)[2]
+    return in_memory(joined(list(pieces)), EVENTS, dictionaries), None
+
+
+def _in_order(converted: Converted) -> bool:
+    """Whether the file itself is in order of time."""
+    reached, numbers = None, [0] * len(converted.parts)
+    for place, (owner, _) in enumerate(converted.order):
+        if not len(converted.batch(place)):
+            continue
+        first, last, ascending = converted.parts[owner].spans[numbers[owner]]
+        numbers[owner] += 1
+        if not ascending or (reached is not None and first < reached):
+            return False
+        reached = last
+    return True
 
 
 def _tracks(converted: Converted, numbering: _Numbering) -> pa.Table:

@@ -1,6 +1,6 @@
 """What was read once, on disk: tables as Arrow files, keyed by the content of the trace. Never trusted blindly.
 
-    TRACEKIT_CACHE_DIR/traces/KEY/events.arrow    the columns, mapped into memory when somebody asks for them
+    TRACEKIT_CACHE_DIR/traces/KEY/events.columns  the columns, mapped into memory when somebody asks for them
                                  /tracks.arrow …  and what was worked out from them
                                  /entry.json      size and checksum of each file; written last
                       /work/                      unfinished entries; see workspace.py
@@ -74,10 +74,21 @@ class Entry:
 
     def table(self, name: str) -> pa.Table:
         """A table of the entry, mapped into memory. Raises OSError or pa.ArrowInvalid where it is not what was kept."""
+        return pa.ipc.open_file(pa.memory_map(str(self._checked(name)))).read_all()
+
+    def columns(self, name: str, schema: pa.Schema) -> pa.Table:
+        """The same of a file of plain columns, which holds the events."""
+        from tracekit.trace.storing.column_file import labels_of, mapped
+
+        file = self._checked(name)
+        self._checked(labels_of(file).name)
+        return mapped(file, schema, int(self.told["events"]))
+
+    def _checked(self, name: str) -> Path:
         file = self.folder / name
         if _checksum_of(file) != self.files[name]["crc32"]:
             raise pa.ArrowInvalid(f"{name} is not what was written")
-        return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        return file
 
     def recall(self, name: str) -> bytes | None:
         """What was remembered under a name; None where nothing was, or it is damaged."""
@@ -124,7 +135,7 @@ def find(key: str) -> Entry | None:
 def publish(folder: Path, key: str, told: dict[str, Any]) -> Entry | None:
     """Make a finished folder of Arrow files an entry, at once or not at all; None where that cannot be done."""
     try:
-        files = {file.name: _described(file) for file in folder.glob("*.arrow")}
+        files = {file.name: _described(file) for file in folder.iterdir()}
         (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "told": told}))
         target = home() / "traces" / key
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,85 @@
+"""Events by what they have in common: how many there are, and what they come to, in the whole trace and a step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints, Rows
+from tracekit.profile import Profile
+
+Names = dict[str, Callable[[int], str | None]]  # columns that say what a group is, made from its number
+
+
+class Grouping:
+    """Takes events some at a time; the group that takes most in a counted step comes first in the end."""
+
+    def __init__(self, profile: Profile, sums: list[str]) -> None:
+        self._counted = np.append(profile.counted, False)
+        self._steps = float(max(int(profile.counted.sum()), 1))
+        self._sums = sums
+        self._places: dict[int, int] = {}
+        self._found = np.zeros((0, 2 + 2 * len(sums)), np.int64)  # how many, inside, and each sum and its part inside
+
+    def add(self, keys: Ints | Rows, step: Ints, *values: Ints) -> Ints:
+        """Events by the number of their group and the place of their step, −1 for none; the group of each."""
+        distinct, which = np.unique(keys, return_inverse=True)
+        group = np.array([self._places.setdefault(key, len(self._places)) for key in distinct.tolist()], np.int64)
+        missing = len(self._places) - len(self._found)
+        self._found = np.concatenate((self._found, np.zeros((missing, self._found.shape[1]), np.int64)))
+        place, inside = group[which], self._counted[step]
+        self._sum(0, place, inside, np.ones(len(keys), np.int64))
+        for column, value in enumerate(values):
+            self._sum(2 + 2 * column, place, inside, value)
+        return place
+
+    def _sum(self, column: int, place: Ints, inside: Bools, value: Ints) -> None:
+        np.add.at(self._found[:, column], place, value)
+        np.add.at(self._found[:, column + 1], place[inside], value[inside])
+
+    @property
+    def keys(self) -> Ints:
+        """The number of each group."""
+        return np.array([*self._places], np.int64)
+
+    def sorted(self, names: Names, **more: list[Any]) -> dict[str, Any]:
+        """One entry for each group, in columns.
+
+        `names` and `more`; `count` and each sum over the whole trace; `per_step` how many, and `<name>_per_step` how
+        much, in a counted step.
+        """
+        keys = self.keys.tolist()
+        told = {name: [make(key) for key in keys] for name, make in names.items()}
+        numbers = {"count": self._found[:, 0], "per_step": self._found[:, 1] / self._steps}
+        for place, name in enumerate(self._sums):
+            numbers[name] = self._found[:, 2 + 2 * place]
+            numbers[f"{name}_per_step"] = self._found[:, 3 + 2 * place] / self._steps
+        by = [f"{name}_per_step" for name in self._sums] + self._sums + ["count"]
+        largest = zip(*((-numbers[name]).tolist() for name in by), strict=True)
+        names_last = zip(*([(text is None, text or "") for text in texts] for texts in told.values()), strict=True)
+        order = [place for _, _, place in sorted(zip(largest, names_last, range(len(keys)), strict=True))]
+        listed = {name: [column[place] for place in order] for name, column in (told | more).items()}
+        return listed | {name: column[order] for name, column in numbers.items()}
+
+
+class Samples:
+    """Values of which the median is wanted, by group."""
+
+    def __init__(self) -> None:
+        self._groups: list[Ints] = []
+        self._values: list[Ints] = []
+
+    def add(self, group: Ints, values: Ints) -> None:
+        """More of them."""
+        self._groups.append(group.astype(np.int32))
+        self._values.append(values)
+
+    def medians(self, groups: int) -> list[float | None]:
+        """One for each group; None for one without values."""
+        if not self._groups:
+            return [None] * groups
+        group, values = np.concatenate(self._groups), np.concatenate(self._values)
+        order = np.argsort(group, kind="stable")
+        ends = np.cumsum(np.bincount(group, minlength=groups))
+        pieces = (values[order[start:end]] for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+        return [float(np.median(piece)) if len(piece) else None for piece in pieces]

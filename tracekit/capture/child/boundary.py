@@ -1,0 +1,38 @@
+"""What may end a step of a script; where several are there, the highest one counts."""
+
+from collections.abc import Collection
+from enum import IntEnum
+
+
+class Boundary(IntEnum):
+    """From what says least to what says most."""
+
+    CALL = 0  # the outermost module is called
+    TRAINING_CALL = 1  # … while gradients are recorded, for parameters that take them
+    OPTIMIZER = 2  # the optimizer has stepped
+    MARK = 3  # a line is reached, or tracekit.step()
+
+    @property
+    def is_call(self) -> bool:
+        """Is it a call of the outermost module?"""
+        return self <= Boundary.TRAINING_CALL
+
+
+def allowed(step_at: str) -> Collection[Boundary]:
+    """Those that `--step-at`, or an earlier pass, leaves."""
+    if not step_at:
+        return tuple(Boundary)
+    if step_at == "call":
+        return (Boundary.CALL, Boundary.TRAINING_CALL)
+    return tuple(each for each in Boundary if each.name.lower() == step_at) or (Boundary.MARK,)
+
+
+def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) -> Boundary | None:
+    """What the call of a module says of where steps end: it begins a step, at least, or is none of it."""
+    if len(among) == 1:
+        (only,) = among
+        return only if trains or only in (Boundary.CALL, Boundary.MARK) else None
+    said = Boundary.CALL
+    if trains:
+        said = Boundary.OPTIMIZER if has_optimizer else Boundary.TRAINING_CALL
+    return said if said in among else None

@@ -1,0 +1,86 @@
+"""When compiled code is entered and left, noticed where Dynamo itself prepares for it: outside of what it traces."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
+
+
+@dataclass(eq=False)
+class Region:
+    """What one call of torch.compile made."""
+
+    steps: list[Any] = field(default_factory=list)  # the optimizers that were met when it was traced
+
+
+class CompiledRegions:
+    """While entered, calls `entered` before compiled code runs, `compiling` before any is made, `left` after it ran.
+
+    An optimizer's step that was compiled leaves no call to notice. But while Dynamo traced it, it met the optimizer:
+    from then on the region is one that may step it.
+    """
+
+    def __init__(
+        self, entered: Callable[[Region], None], compiling: Callable[[], None], left: Callable[[Region], None]
+    ) -> None:
+        self._entered, self._compiling, self._left = entered, compiling, left
+        self._open: list[Region] = []
+        self._replaced = Replacements()
+        self._begins = out_of_dynamos_sight(lambda *_: self._compiling())
+
+    def __enter__(self) -> "CompiledRegions":
+        from torch._dynamo.callback import callback_handler
+        from torch._dynamo.eval_frame import OptimizeContext
+        from torch._dynamo.variables.optimizer import OptimizerVariable
+
+        self._replaced.put(OptimizeContext, "__init__", self._making(OptimizeContext.__init__))
+        self._replaced.put(OptimizerVariable, "call_method", self._tracing(OptimizerVariable.call_method))
+        callback_handler.register_start_callback(self._begins)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from torch._dynamo.callback import callback_handler
+
+        callback_handler.remove_start_callback(self._begins)
+        self._replaced.undo()
+        self._entered = self._left = _nothing  # what was compiled meanwhile lives on
+
+    def __bool__(self) -> bool:
+        """Is compiled code running?"""
+        return bool(self._open)
+
+    def _making(self, make: Callable[..., None]) -> Callable[..., None]:
+        def making(context: Any, *args: Any, **kwargs: Any) -> None:
+            make(context, *args, **kwargs)
+            context.enter_exit_hooks.append(self._hook(Region()))
+
+        return making
+
+    def _hook(self, region: Region) -> Callable[[], Callable[[], None]]:
+        def leave() -> None:
+            self._open.pop()
+            self._left(region)
+
+        def enter() -> Callable[[], None]:
+            self._open.append(region)
+            self._entered(region)
+            return leave
+
+        return enter
+
+    def _tracing(self, trace: Callable[..., Any]) -> Callable[..., Any]:
+        def tracing(variable: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+            if (
+                name == "_init_group"
+                and self._open
+                and all(each is not variable.value for each in self._open[-1].steps)
+            ):
+                self._open[-1].steps.append(variable.value)
+            return trace(variable, tx, name, *args, **kwargs)
+
+        return tracing
+
+
+def _nothing(_: Region) -> None:
+    return None

@@ -1,0 +1,78 @@
+"""The user's program, run as Python itself would: the same `__main__`, the same arguments, the same `sys.path`."""
+
+import ast
+import builtins
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from tracekit.errors import NoSuchLineError
+
+
+def run_file(path: str, arguments: list[str]) -> None:
+    """`python path ARGUMENTS`."""
+    file = os.path.abspath(path)
+    _path_begins_with(os.path.dirname(os.path.realpath(path)))
+    sys.argv = [path, *arguments]
+    main = ModuleType("__main__")
+    loader = SourceFileLoader("__main__", file)
+    main.__dict__.update(__file__=file, __builtins__=builtins, __cached__=None, __loader__=loader, __spec__=None)
+    sys.modules["__main__"] = main
+    exec(_code_of(loader, file), main.__dict__)
+
+
+def run_module(name: str, arguments: list[str]) -> None:
+    """`python -m name ARGUMENTS`."""
+    _path_begins_with(os.getcwd())
+    sys.argv = [name, *arguments]
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def mark_line(path: str, line: int) -> None:
+    """From now on, wherever this file is run or imported, a step ends each time that the line is reached."""
+    wanted, load = os.path.realpath(path), SourceFileLoader.get_code
+
+    def get_code(loader: Any, fullname: str) -> Any:
+        file = loader.get_filename(fullname)
+        if os.path.realpath(file) != wanted:
+            return load(loader, fullname)
+        return compile(marked(Path(file).read_bytes(), path, line), file, "exec", dont_inherit=True)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+
+
+def marked(source: bytes, path: str, line: int) -> ast.Module:
+    """The program, with the end of a step before the statement that begins on that line."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for _, block in ast.iter_fields(node):
+            for at, statement in enumerate(block if isinstance(block, list) else ()):
+                if isinstance(statement, ast.stmt) and statement.lineno == line:
+                    mark = ast.parse('__import__("tracekit").step()').body[0]
+                    for part in ast.walk(mark):
+                        ast.copy_location(part, statement)
+                    block.insert(at, mark)
+                    return tree
+    raise NoSuchLineError(path, line)
+
+
+def _code_of(loader: SourceFileLoader, file: str) -> CodeType:
+    """Compiled anew, as Python does with a script; marked, where it was asked for."""
+    if SourceFileLoader.get_code is _GET_CODE:
+        return compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+    code = loader.get_code("__main__")
+    assert code is not None
+    return code
+
+
+_GET_CODE: Callable[..., Any] = SourceFileLoader.get_code
+
+
+def _path_begins_with(folder: str) -> None:
+    if not sys.flags.safe_path:  # -P, PYTHONSAFEPATH
+        sys.path.insert(0, folder)

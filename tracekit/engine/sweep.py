@@ -1,0 +1,162 @@
+"""The machinery of attribution: a trace's time in blocks, and what one block has to know of those around it.
+
+What a moment is called depends on what covers that moment, except in three places: whether the autograd engine is at
+work between two events of a helper (§5), what ends a gap of the GPU, and which sync drained its queue (§6). For these a
+block is told what came before, and looks ahead where it must. So it is the same answer however time is cut, and memory
+does not grow with the trace.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.engine.host import HostView, Threads, driving, first_to_last, host_view, overhead
+from tracekit.engine.states import HostRules
+from tracekit.engine.wall import Gaps, WallView, activity, find_gaps, wall_view, without_gpu
+from tracekit.intervals import Bools, Ints, Union
+from tracekit.trace.roles import OVERHEAD, PYTHON, RUNTIME, SET
+from tracekit.trace.rows import Block, Blocks, Events
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+SIZE = 1 << 16  # events that start in one block
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Both views of a stretch of the analysed window; `wall` is None where that view cannot be answered."""
+
+    host: HostView
+    wall: WallView | None
+
+
+def sweep(trace: "Trace", *, with_wall: bool, blame: bool, size: int = SIZE) -> Iterator[Stretch]:
+    """The analysed window from its start to its end. Without `blame`, no event is named but syncs: that is faster."""
+    return _Sweep(trace, HostRules.of(trace, blame), with_wall, size).stretches()
+
+
+class _Sweep:
+    def __init__(self, trace: "Trace", rules: HostRules, with_wall: bool, size: int) -> None:
+        self._trace, self._with_wall = trace, with_wall
+        self._window = trace.steps.window
+        self._rules = rules
+        self._gpu = trace.device == "gpu"
+        self._driving = np.zeros(len(trace.tracks), bool)
+        self._driving[list(trace.threads.driving)] = True
+        self._blocks = Blocks(trace, self._takes_part, size)
+        self._helped = False  # the main thread is idle, and in this stretch of it a helper has been at work
+        self._foreseen = (self._window[0], False)  # up to a moment: whether a helper will be, before the stretch ends
+        self._gap: Gaps | None = None  # the gap of the GPU that is open
+        self._coming = 0  # the next lasting activity of the GPU is at this row, or after it
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Block by block."""
+        start, end = self._window
+        for block in self._blocks:
+            low, high = max(block.low, start), min(block.high, end)
+            if low < high:
+                yield self._stretch(block, low, high)
+            if block.high >= end:
+                return
+
+    def _takes_part(self, part: Events) -> Bools:
+        kind = part.roles.kind
+        driving = part.roles.host & self._driving[part.track]
+        wanted: Bools = part.lasting & ((kind <= SET) | (kind == OVERHEAD) | driving)
+        return wanted
+
+    def _stretch(self, block: Block, low: int, high: int) -> Stretch:
+        kind = self._kinds(block)
+        host = self._host(block, kind, low, high)
+        if not self._with_wall:
+            return Stretch(host, None)
+        if not self._gpu:
+            return Stretch(host, without_gpu(host))
+        return Stretch(host, self._wall(block.rows[kind <= SET], host, (low, high), block.next))
+
+    def _kinds(self, block: Block) -> NDArray[np.int8]:
+        return self._trace.labels.kinds[self._trace.category_codes[block.rows]]
+
+    # ------------------------------------------------------------------ host
+
+    def _host(self, block: Block, kind: NDArray[np.int8], low: int, high: int) -> HostView:
+        tools = overhead(self._trace, block.rows[kind == OVERHEAD], low, high)
+        rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
+        threads = driving(self._trace, self._rules, rows, low, high, *(union.edges for union in tools))
+        helped = self._helped_at_end(threads)
+        after = helped and not threads.working[-1] and self._helper_comes_back(block, high)
+        between = first_to_last(threads.idle, threads.working, self._helped, after)
+        self._helped = helped
+        return host_view(threads, between, self._rules, tools)
+
+    def _helped_at_end(self, threads: Threads) -> bool:
+        """Whether the main thread is idle at the end, and a helper has been at work since it is."""
+        spoke = np.flatnonzero(~threads.idle)
+        since = int(spoke[-1]) + 1 if len(spoke) else 0
+        if since == len(threads.idle):
+            return False
+        return bool(threads.working[since:].any()) or (since == 0 and self._helped)
+
+    def _helper_comes_back(self, block: Block, moment: int) -> bool:
+        """Whether a helper is at work again before the main thread is, from the end of a block on."""
+        if moment >= self._foreseen[0]:
+            self._foreseen = self._look_ahead(block)
+        return self._foreseen[1]
+
+    def _look_ahead(self, block: Block | None) -> tuple[int, bool]:
+        end = self._window[1]
+        while block is not None and block.high < end and (block := self._blocks.after(block)) is not None:
+            kind = self._kinds(block)
+            rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
+            threads = driving(self._trace, self._rules, rows, block.low, min(block.high, end))
+            busy, works = threads.first(~threads.idle), threads.first(threads.working & threads.idle)
+            if works is not None and (busy is None or works < busy):
+                return works, True
+            if busy is not None:
+                return busy, False
+        return end, False
+
+    # ------------------------------------------------------------------ wall
+
+    def _wall(self, rows: Ints, host: HostView, window: tuple[int, int], following: int) -> WallView:
+        low, high = window
+        gpu = activity(self._trace, rows, low, high)
+        gaps = self._gaps(gpu.busy.gaps(low, high), rows, host, high, following)
+        self._gap = gaps.last() if len(gaps.start) and gaps.end[-1] > high else None
+        return wall_view(gpu, gaps, host, low, high)
+
+    def _gaps(self, idle: Union, rows: Ints, host: HostView, high: int, following: int) -> Gaps:
+        """The gaps of a block: the open one, and those that begin here, each with its true end."""
+        if self._gap is not None:
+            idle = Union(idle.starts[1:], idle.ends[1:])
+        if len(idle.ends) and idle.ends[-1] == high < self._window[1]:
+            comes, enders = self._next_activity(following)
+            idle.ends[-1] = min(comes, self._window[1])
+            rows = np.concatenate((rows, enders))
+        elif high == self._window[1]:
+            rows = np.concatenate((rows, self._next_activity(following)[1]))
+        new = find_gaps(self._trace, host, idle, rows, self._window[1])
+        return new if self._gap is None else self._gap.before(new)
+
+    def _next_activity(self, row: int) -> tuple[int, Ints]:
+        """When the next lasting activity of the GPU starts, at that row or after it, and all that start then."""
+        trace = self._trace
+        self._coming = max(self._coming, row)
+        while self._coming < len(trace.ts_ns):
+            end = min(self._coming + 4096, len(trace.ts_ns))
+            part = trace.rows(slice(self._coming, end))
+            found = part.rows(part.roles.gpu & part.lasting)
+            self._coming = int(found[0]) if len(found) else end
+            if len(found):
+                return self._starting_with(self._coming)
+        return self._window[1] + 1, np.zeros(0, np.int64)
+
+    def _starting_with(self, row: int) -> tuple[int, Ints]:
+        trace = self._trace
+        moment = int(trace.ts_ns[row])
+        part = trace.rows(slice(row, int(np.searchsorted(trace.ts_ns, moment, side="right"))))
+        return moment, part.rows(part.roles.gpu & part.lasting)

@@ -1,0 +1,145 @@
+"""Some events of a trace, and what each of them is: looked up when asked, and never held for all events at once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints, Rows
+from tracekit.trace.roles import Roles
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+BEFORE, AFTER = -(1 << 62), 1 << 62  # no time of a trace reaches them
+PART = 1 << 16  # events looked at together: what is worked out for them stays in the processor's cache
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of some rows; every array has one entry for each."""
+
+    trace: "Trace"
+    which: slice | Ints | Rows
+
+    @cached_property
+    def ts_ns(self) -> Ints:
+        """Start."""
+        return self.trace.ts_ns[self.which]
+
+    @cached_property
+    def end_ns(self) -> Ints:
+        """End."""
+        ends: Ints = self.ts_ns + self.trace.dur_ns[self.which]
+        return ends
+
+    @cached_property
+    def lasting(self) -> Bools:
+        """Whether they last."""
+        found: Bools = self.trace.dur_ns[self.which] > 0
+        return found
+
+    @cached_property
+    def track(self) -> Rows:
+        """Row in `tracks`."""
+        return self.trace.track[self.which]
+
+    @cached_property
+    def correlation(self) -> Ints:
+        """Correlation id, 0 for none."""
+        return self.trace.correlation[self.which]
+
+    @cached_property
+    def name_codes(self) -> Rows:
+        """The number of the name."""
+        return self.trace.name_codes[self.which]
+
+    @cached_property
+    def roles(self) -> Roles:
+        """What they are."""
+        return self.trace.labels.roles(self.trace.category_codes[self.which], self.name_codes)
+
+    @cached_property
+    def process(self) -> Bools:
+        """Whether they are host events of the main thread's process."""
+        return self.roles.host & self.trace.threads.process[self.track]
+
+    def among(self, rows: Ints) -> Bools:
+        """Which of them are these rows, which are in ascending order; of a slice."""
+        assert isinstance(self.which, slice)
+        found = np.zeros(self.which.stop - self.which.start, bool)
+        first, last = np.searchsorted(rows, (self.which.start, self.which.stop))
+        found[rows[first:last] - self.which.start] = True
+        return found
+
+    def rows(self, mask: Bools) -> Ints:
+        """The rows of those that are chosen."""
+        chosen = np.flatnonzero(mask)
+        return chosen + self.which.start if isinstance(self.which, slice) else np.asarray(self.which[chosen], np.int64)
+
+
+def parts(trace: "Trace", size: int = PART) -> Iterator[Events]:
+    """All events, some at a time, in order."""
+    count = len(trace.ts_ns)
+    for start in range(0, count, size):
+        yield Events(trace, slice(start, min(start + size, count)))
+
+
+Wanted = Callable[[Events], Bools]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of time `[low, high)`: the events that start in it, `[first, next)`, and all that cover any of it."""
+
+    low: int
+    high: int
+    first: int
+    next: int
+    rows: Ints  # of those that are wanted and last: what is open from before, then what starts here
+
+
+class Blocks:
+    """The time of a trace in blocks, as long as about so many events start in them."""
+
+    def __init__(self, trace: "Trace", wanted: Wanted, size: int = PART) -> None:
+        self._trace, self._wanted, self._size = trace, wanted, size
+
+    def __iter__(self) -> Iterator[Block]:
+        block = self.after(None)
+        while block is not None:
+            yield block
+            block = self.after(block)
+
+    def after(self, block: Block | None) -> Block | None:
+        """The block after that one, or the first; None after the last, which has no end."""
+        trace, count = self._trace, len(self._trace.ts_ns)
+        first, low = (0, BEFORE) if block is None else (block.next, block.high)
+        if low == AFTER:
+            return None
+        following = moment_after(trace, first + self._size)
+        high = int(trace.ts_ns[following]) if following < count else AFTER
+        part = Events(trace, slice(first, following))
+        rows = part.rows(self._wanted(part))
+        if block is not None:
+            rows = np.concatenate((block.rows[trace.rows(block.rows).end_ns > low], rows))
+        return Block(low, high, first, following, rows)
+
+
+def at_moments(trace: "Trace", size: int = PART) -> Iterator[Events]:
+    """The same, cut so that events that start together stay together."""
+    start = 0
+    while start < len(trace.ts_ns):
+        end = moment_after(trace, start + size)
+        yield Events(trace, slice(start, end))
+        start = end
+
+
+def moment_after(trace: "Trace", row: int) -> int:
+    """The row at which to cut, there or soon after: the one before it starts earlier."""
+    count = len(trace.ts_ns)
+    if row >= count:
+        return count
+    return int(np.searchsorted(trace.ts_ns, trace.ts_ns[row - 1], side="right")) if row else 0

@@ -1,0 +1,137 @@
+"""A table as one file of plain columns, mapped into memory: each column is one piece, however long the table.
+
+Arrow's own files hold batches, and a column in pieces has to be copied together before numpy can look at it as a whole.
+What the numbers of labels stand for lies beside it, as an ordinary Arrow file.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tracekit.intervals import Bools
+
+_ALIGNED = 64  # bytes, as Arrow wants it
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of one column: the values, 0 where there is none, and where there is one (None: everywhere)."""
+
+    values: NDArray[Any]
+    valid: Bools | None = None
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where each column begins in the file: its values, and the bits that say which of them are there."""
+
+    values: list[int]
+    valid: list[int]
+    size: int
+
+    @staticmethod
+    def of(schema: pa.Schema, rows: int) -> "_Layout":
+        values, valid, at = [], [], 0
+        for field in schema:
+            values.append(at)
+            at = _aligned(at + rows * _stored(field.type).bit_width // 8)
+            valid.append(at)
+            at = _aligned(at + -(-rows // 8))
+        return _Layout(values, valid, max(at, 1))
+
+
+class ColumnFile:
+    """Takes a table of a known length, some rows at a time."""
+
+    def __init__(self, path: Path, schema: pa.Schema, rows: int) -> None:
+        self._path, self._schema, self._rows = path, schema, rows
+        self._layout = _Layout.of(schema, rows)
+        self._filled = 0
+        self._waiting = [np.zeros(0, bool) for _ in schema]  # which values are there, until they fill a byte
+        self._file = path.open("wb", buffering=0)
+        self._file.truncate(self._layout.size)
+
+    def add(self, pieces: Sequence[Piece]) -> None:
+        """Put the next rows there. Raises OSError where the disk is full."""
+        for place, piece in enumerate(pieces):
+            kind = _stored(self._schema.field(place).type)
+            self._put(self._layout.values[place] + self._filled * kind.bit_width // 8, piece.values)
+            here = piece.valid if piece.valid is not None else np.ones(len(piece.values), bool)
+            self._mark(place, np.concatenate((self._waiting[place], here)), len(here))
+        self._filled += len(pieces[0].values)
+
+    def _mark(self, place: int, valid: Bools, count: int) -> None:
+        last = self._filled + count == self._rows
+        whole = len(valid) if last else len(valid) // 8 * 8
+        first = self._filled + count - len(valid)
+        self._put(self._layout.valid[place] + first // 8, np.packbits(valid[:whole], bitorder="little"))
+        self._waiting[place] = valid[whole:]
+
+    def close(self, dictionaries: Sequence[pa.Array]) -> pa.Table:
+        """The table, mapped."""
+        self._file.close()
+        labelled = [field.name for field in self._schema if pa.types.is_dictionary(field.type)]
+        lists = [pa.ListArray.from_arrays(pa.array([0, len(each)], pa.int32()), each) for each in dictionaries]
+        beside = pa.table(dict(zip(labelled, lists, strict=True)))
+        with pa.ipc.new_file(str(labels_of(self._path)), beside.schema) as writer:
+            writer.write_table(beside)
+        return mapped(self._path, self._schema, self._rows)
+
+    def _put(self, at: int, values: NDArray[Any]) -> None:
+        rest = memoryview(np.ascontiguousarray(values).view(np.uint8).data)
+        while rest:
+            done = os.pwrite(self._file.fileno(), rest, at)
+            rest, at = rest[done:], at + done
+
+
+def mapped(path: Path, schema: pa.Schema, rows: int) -> pa.Table:
+    """The table of so many rows in such a file. Raises OSError or pa.ArrowInvalid where it is another."""
+    layout = _Layout.of(schema, rows)
+    with pa.memory_map(str(path)) as file:
+        if file.size() != layout.size:
+            raise pa.ArrowInvalid(f"{path.name} does not hold {rows} rows")
+        whole = file.read_buffer(layout.size)
+    beside = pa.ipc.open_file(pa.memory_map(str(labels_of(path)))).read_all()
+    columns = []
+    for place, field in enumerate(schema):
+        kind = _stored(field.type)
+        values = whole.slice(layout.values[place], rows * kind.bit_width // 8)
+        valid = whole.slice(layout.valid[place], -(-rows // 8))
+        column = pa.Array.from_buffers(kind, rows, [valid, values])
+        if pa.types.is_dictionary(field.type):
+            column = pa.DictionaryArray.from_arrays(column, beside[field.name].chunk(0).values)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def in_memory(pieces: Sequence[Piece], schema: pa.Schema, dictionaries: Sequence[pa.Array]) -> pa.Table:
+    """The same table of a single piece, for which no file is worth it."""
+    labels = iter(dictionaries)
+    columns = []
+    for field, piece in zip(schema, pieces, strict=True):
+        bits = None if piece.valid is None else pa.py_buffer(np.packbits(piece.valid, bitorder="little"))
+        values = pa.py_buffer(np.ascontiguousarray(piece.values))
+        column = pa.Array.from_buffers(_stored(field.type), len(piece.values), [bits, values])
+        if pa.types.is_dictionary(field.type):
+            column = pa.DictionaryArray.from_arrays(column, next(labels))
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    return pa.int32() if pa.types.is_dictionary(kind) else kind
+
+
+def _aligned(at: int) -> int:
+    return -(-at // _ALIGNED) * _ALIGNED
+
+
+def labels_of(path: Path) -> Path:
+    """The file beside it, with what the numbers of its labels stand for."""
+    return path.with_suffix(".labels.arrow")

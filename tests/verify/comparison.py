@@ -75,12 +75,12 @@ def _within(ratio: float | None, factor: float) -> bool:
 
 
 def _row(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Row:
-    timed = variant.measured.steps if variant.measured else 0
+    timed = "+".join(str(len(each.step_all_ns)) for each in (variant.measured.passes if variant.measured else ()))
     profiled = variant.profiled.steps if variant.profiled else 0
     return Row(
         script.name,
         variant.name,
-        f"{len(ran.printed.losses)}: {timed} + {profiled}",
+        f"{len(ran.printed.losses)}: {timed} timed, {profiled} traced",
         str(ran.counts),
         str(captured.counts(variant)),
         _pace(variant, taken, ran),
@@ -140,12 +140,14 @@ def _pace(variant: Variant, taken: Captured, ran: Plain) -> float | None:
 
 def _clock(variant: Variant, taken: Captured) -> float | None:
     """The last steps of a pass are the timed ones; the line of the very last is not printed any more."""
-    passes = _measured(taken, variant)
-    if variant.measured is None or not passes:
-        return None
-    timed = -(-variant.measured.steps // len(passes))
-    own = [ms for each in passes for ms in each.times_ms[-timed:]]
-    return _fast(variant.measured.step_all_ns) / 1e6 / _fast(own) if len(own) >= 5 else None
+    printed = taken.passes[variant.name]
+    ratios = []
+    for each in variant.measured.passes if variant.measured else ():
+        name = f"measure-{each.round + 1}" if each.round else "measure"
+        own = printed[name].times_ms[-len(each.step_all_ns) :]
+        if len(own) >= 5:
+            ratios.append(_fast(each.step_all_ns) / 1e6 / _fast(own))
+    return statistics.median(ratios) if ratios else None
 
 
 def _measured(taken: Captured, variant: Variant) -> list[Printed]:

@@ -1,5 +1,6 @@
 """A capture beside plain runs of the same script: every difference is a sentence."""
 
+import os
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,12 +33,14 @@ class Row:
     clock: float | None  # the step time that the capture states ÷ what the script itself printed in that pass
     losses: str
     files: str
+    busy: bool  # the machine had more to do than it has cores: its times say nothing
 
     @property
     def cells(self) -> list[str]:
         """As texts."""
         ratios = ["–" if each is None else f"{each:.2f} ×" for each in (self.pace, self.clock)]
-        return [self.script, self.variant, self.steps, self.plain, self.captured, *ratios, self.losses, self.files]
+        pace, clock = (f"{each} (busy)" if self.busy else each for each in ratios)
+        return [self.script, self.variant, self.steps, self.plain, self.captured, pace, clock, self.losses, self.files]
 
     @property
     def keeps_pace(self) -> bool:
@@ -65,9 +68,14 @@ def compare(script: Script, folder: Path) -> tuple[list[Row], list[str]]:
     return rows, [*dict.fromkeys(wrong), taken.output] if wrong else []
 
 
+def is_busy() -> bool:
+    """Does more run than this machine has cores for?"""
+    return os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1)
+
+
 def closest(row: Row, other: Row) -> Row:
     """Of two attempts at one variant."""
-    return min(row, other, key=lambda each: abs((each.pace or 0) - 1))
+    return min(row, other, key=lambda each: (each.busy, abs((each.pace or 0) - 1)))
 
 
 def _within(ratio: float | None, factor: float) -> bool:
@@ -87,6 +95,7 @@ def _row(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Row:
         _clock(variant, taken),
         "differ" if [*_losses(variant, taken, ran)] else "same",
         f"{len(ran.files)} / {len(taken.files)}",
+        is_busy(),
     )
 
 

@@ -214,6 +214,15 @@ class NoTorchError(TracekitError):
         )
 
 
+class ProfilerBusyError(TracekitError):
+    """A recording while another profiler runs in the same process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A profiler runs in this process already, and two at once crash it. Stop it first, or leave its block."
+        )
+
+
 class NoCompilerError(TracekitError):
     """torch.compile without what it generates code for."""
 

@@ -90,6 +90,14 @@ class BadRunError(TracekitError):
         )
 
 
+class NoTraceInRunError(TracekitError):
+    """A run whose profiled passes all failed: what was measured without the profiler is all there is."""
+
+    def __init__(self, path: object, why: str, measured: Sequence[str]) -> None:
+        paces = f" Without the profiler, {', '.join(measured)}." if measured else ""
+        super().__init__(f"{_named(path)}: holds no trace ({why}), so there is nothing to break down.{paces}")
+
+
 class UnknownVariantError(TracekitError):
     """A baseline that no variant is named after."""
 

@@ -12,11 +12,12 @@ from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.engine.cached import attributed
-from tracekit.errors import BadRunError, TracekitError
+from tracekit.errors import NoTraceInRunError, TracekitError
 from tracekit.intervals import Bools
 from tracekit.trace import Trace
 from tracekit.trace.reading.convert import Watch
 from tracekit.trace.reading.inputs import STDIN, is_address, traces_in
+from tracekit.units import duration
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,10 @@ def _of_run(path: Path, run: runs.Run, watch: Watch | None) -> tuple[list[Profil
         except TracekitError as error:
             problems.append(f"{variant.name}: {error}")
     if not profiles:
-        raise BadRunError(path, problems[0] if problems else "it holds no variant with a trace")
+        paces = [
+            f"{each.name} takes {duration(each.measured.step_ns)} a step" for each in run.variants if each.measured
+        ]
+        raise NoTraceInRunError(path, problems[0] if problems else "no variant has one", paces)
     return profiles, problems
 
 

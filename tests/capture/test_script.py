@@ -194,6 +194,19 @@ with torch.profiler.profile(
     assert not [*tmp_path.glob("own*"), *tmp_path.glob("ready")]
 
 
+def test_a_pass_that_died_leaves_what_was_measured(tmp_path, capsys):
+    body = PLAIN + "    if torch.autograd._profiler_enabled(): import os; os.kill(os.getpid(), 9)\n"
+    out = tmp_path / "run.json"
+    given = ["--variants", "eager", "--steps", "2", "--device", "cpu", "-o", str(out), "--", "20"]
+    assert main(["capture", str(script(tmp_path, body)), *given]) == 1
+    (eager,) = runs.read(out).variants
+    assert (eager.measured.steps, eager.profiled) == (17, None)
+    assert main(["report", str(out), "--no-cache"]) == 1
+    said = capsys.readouterr().err
+    assert "holds no trace (eager: " in said
+    assert "Without the profiler, eager takes " in said
+
+
 def test_one_without_steps_says_so(tmp_path):
     answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), script=True)
     assert answer.outcome == "error"

@@ -55,6 +55,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
     line: int | None = None
     stack: str = ""
     t_ns: int
+    times: int = 1  # met so often: recompilations of its frame meet it again
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from tracekit.errors import (
     UnknownParameterError,
     UnknownVariantError,
 )
+from tracekit.run import Break, Compile, Ledger, Measured, Requested, Run, Variant
 
 ROOT = Path(runs.__file__).parents[1]
 FAILING = """
@@ -320,6 +321,18 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
     assert all(
         line.startswith(("a\\x1b[31m\\x0a\\u202eb", "No GPU: ", "eager: ", "tracekit: ")) or not line for line in lines
     )
+
+
+def test_a_tab_is_space_and_a_break_that_was_met_again_counts():
+    assert messages.quoted("\tx = 1\n") == ["    x = 1"]
+    ledger = Ledger(
+        compiles=[Compile(id="0/0", kind="first", start_ns=0, end_ns=1, thread=1)],
+        breaks=[Break(compile="0/0", reason="", t_ns=0, times=times) for times in (1, 4)],
+    )
+    measured = Measured(step_ns=1, step_all_ns=[1], spread_ns=0, clock="perf_counter")
+    variant = Variant(name="c", outcome="ok", requested=Requested(compile=True), ledger=ledger, measured=measured)
+    run = Run(created="2026-11-21", tracekit="0", recipe="x", script="x", variants=[variant])
+    assert "1 graph, 0 recompilations, 5 graph breaks at 2 lines" in messages.ending(variant, run)
 
 
 def test_only_what_came_to_its_end_is_said_to_be_kept():

@@ -76,7 +76,7 @@ def moved_aside(aside: Path) -> str:
 
 def quoted(text: str) -> list[str]:
     """The recipe's own words or traceback, line by line."""
-    return text.rstrip().splitlines()
+    return text.rstrip().expandtabs(4).splitlines()
 
 
 def _short(path: Path) -> Path:
@@ -102,7 +102,9 @@ def _compilations(variant: Variant) -> str:
         return ""
     graphs = sum(entry.kind in ("first", "recompile") and not entry.failed for entry in ledger.compiles)
     again = sum(entry.kind == "recompile" for entry in ledger.compiles)
-    counts = [_some(graphs, "graph"), _some(again, "recompilation"), _some(len(ledger.breaks), "graph break")]
+    met = sum(each.times for each in ledger.breaks)
+    lines = f" at {_some(len(ledger.breaks), 'line')}" if met > len(ledger.breaks) else ""
+    counts = [_some(graphs, "graph"), _some(again, "recompilation"), f"{_some(met, 'graph break')}{lines}"]
     return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"
 
 

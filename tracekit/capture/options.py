@@ -25,6 +25,7 @@ class Options:
     step_every: int = 1  # ends of steps that make a step of a script
     step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" is for the script to show
     script: bool = False  # a script, even if it looks like a recipe
+    in_place: bool = False  # what a script writes in its passes stays
     module: bool = False  # `recipe` names a module, as python -m takes it
     out: str | Path = "run.json"
     tell: Callable[[str], None] = messages.on_stderr

@@ -16,6 +16,7 @@ from tracekit import step_marks
 from tracekit.capture.child import program, recipe, timing
 from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
 from tracekit.capture.child.failure import failure
+from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.idle_profilers import idle_profilers, was_one_met
 from tracekit.capture.child.measure import FIRST_STEPS, peaks
 from tracekit.capture.child.micro_batches import MicroBatches
@@ -56,6 +57,8 @@ def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRe
     failed: Answer | None = None
     try:
         with idle_profilers():
+            if running.journal is not None:
+                running.journal.begin()
             _run_program(job)
     except _EnoughError:
         pass
@@ -99,6 +102,7 @@ class _Running:
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
         self._twin = Twin(job.requested, self._called)
         self._batches = MicroBatches()
+        self.journal = None if job.in_place or not job.scratch else FileJournal(Path(job.scratch), [job.folder])
         self._marked = out_of_dynamos_sight(self._mark_reached)
         self._ends.__enter__()
         self._twin.__enter__()
@@ -107,6 +111,8 @@ class _Running:
 
     def leave(self) -> None:
         """Let go of torch; what the script was stopped in must not be measured."""
+        if self.journal is not None:
+            self.journal.end()
         step_marks.listen_no_more(self._marked)
         self._several = [type(each).__name__ for each in self._ends.optimizers]
         self._batches.__exit__()
@@ -196,6 +202,8 @@ class _Running:
         self._at, self._caller, self._ends_seen = boundary, caller, 0
         self._stamps.clear()
         self._batches.forget()
+        if self.journal is not None and boundary is not Boundary.CALL:
+            self.journal.training()
         self._stamp()
         self._steps = self._make()
         next(self._steps)

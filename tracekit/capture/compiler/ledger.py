@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, Note, Span
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
@@ -179,10 +181,11 @@ def _guard_ns(metrics: dict[str, Any]) -> int | None:
 
 
 def _distinct(breaks: list[Break]) -> list[Break]:
-    """A recompilation meets its frame's breaks again: keep the first meeting."""
+    """A recompilation meets its frame's breaks again: keep the first meeting, and how many there were."""
     first: dict[tuple[int | None, str | None, int | None], Break] = {}
     for each in breaks:
-        first.setdefault((_numbers(each.compile)[0], each.file, each.line), each)
+        key = _numbers(each.compile)[0], each.file, each.line
+        first[key] = replace(first[key], times=first[key].times + 1) if key in first else each
     return [*first.values()]
 
 

@@ -4,15 +4,17 @@ from typing import Any, Literal
 
 import msgspec
 
+from tracekit.capture.audit.rows import Audit
 from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
 
-Stage = Literal["inspect", "measure", "profile", "check"]
+Stage = Literal["inspect", "measure", "profile", "check", "audit"]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One pass of one variant."""
 
     stage: Stage
+    round: int = 0  # of the unprofiled passes: the first has empty caches, later ones are shorter
     recipe: str
     label: str = ""  # "gcn_cora compiled", for the trace's header
     params: dict[str, Any] = {}
@@ -65,3 +67,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []
     loss_drift: float | None = None
     metrics: dict[str, float | None] = {}
+    # audit
+    audit: Audit = Audit()

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec.structs import replace
-
 from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, Note, Span
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
@@ -36,7 +34,7 @@ def ledger(recorder: CompileRecorder, marks: Sequence[StepMark]) -> Ledger:
         compiles=[
             _compile(span, recorder, marks) for span in sorted(recorder.compiled, key=lambda span: span.start_ns)
         ],
-        breaks=_distinct([_break(note) for note in recorder.breaks]),
+        breaks=[_break(note) for note in recorder.breaks],
         limits=[_limit(hit) for hit in recorder.limits],
         skips=[_skip(note) for note in recorder.skips],
     )
@@ -178,15 +176,6 @@ def _skip(note: Note) -> Skip:
 def _guard_ns(metrics: dict[str, Any]) -> int | None:
     us = metrics.get("guard_latency_us")
     return None if us is None else round(us * 1000)
-
-
-def _distinct(breaks: list[Break]) -> list[Break]:
-    """A recompilation meets its frame's breaks again: keep the first meeting, and how many there were."""
-    first: dict[tuple[int | None, str | None, int | None], Break] = {}
-    for each in breaks:
-        key = _numbers(each.compile)[0], each.file, each.line
-        first[key] = replace(first[key], times=first[key].times + 1) if key in first else each
-    return [*first.values()]
 
 
 def _numbers(compile_id: str) -> tuple[int | None, int | None]:

@@ -62,11 +62,11 @@ class UnreadableFileError(TracekitError):
 
 
 class NotATraceError(TracekitError):
-    """The file is there, and it is no Kineto trace."""
+    """The file exists, but it is not a Kineto trace."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_read(path)}: is no PyTorch profiler trace ({why}). "
+            f"{_read(path)}: is not a PyTorch profiler trace ({why}). "
             "Write one with prof.export_chrome_trace('trace.json.gz')."
         )
 
@@ -86,7 +86,7 @@ class BadRunError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_read(path)}: is no run that this version reads ({why}). Capture it again: tracekit capture RECIPE"
+            f"{_read(path)}: is not a run that this version can read ({why}). Capture it again: tracekit capture RECIPE"
         )
 
 
@@ -140,7 +140,7 @@ class NotARecipeError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_named(path)}: is no recipe ({why}). A recipe defines setup(ctx) and returns its training step."
+            f"{_named(path)}: is not a recipe ({why}). A recipe defines setup(ctx) and returns its training step."
         )
 
 

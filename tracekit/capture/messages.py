@@ -152,7 +152,7 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
     if apart is None:
         return [f"its losses cannot be compared with {eager.name}'s"]
     if apart > loss_tolerance(eager.loss_drift):
-        return [f"OTHER losses than {eager.name}: {apart:.1e} apart within {len(variant.losses)} steps"]
+        return [f"losses differ from {eager.name}'s: {apart:.1e} apart within {len(variant.losses)} steps"]
     if apart > loss_tolerance():
         return [f"same losses as {eager.name} but for rounding, which moves those by {eager.loss_drift:.1e}, too"]
     return [f"same losses as {eager.name}"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import EventRows, numbered, text
 from tracekit.analyses.grouping import Grouping
 from tracekit.analyses.kernel_class import kernel_class
@@ -19,7 +19,7 @@ from tracekit.units import count, duration, exact, percent
 
 SUMMARY = pa.schema(
     [
-        column("name", LABEL, "name as written"),
+        column("name", LABEL, "name as written", role="kernel"),
         column("class", LABEL, "what kind of work, told by the name: a guess"),
         column("per_step", pa.float64(), "how often, per counted step; null where none of it is tied to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
@@ -31,8 +31,8 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step that launched it; null for none"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step that launched it; null for none", role="identity"),
         column("name", LABEL, "name as written"),
         column("kind", LABEL, "kernel, memcpy or memset"),
         column("class", LABEL, "what kind of work, told by the name: a guess"),
@@ -41,9 +41,9 @@ ROWS = pa.schema(
         column("device", LABEL, "device it ran on"),
         column("stream", LABEL, "stream it ran on"),
         column("bytes", pa.int64(), "bytes moved", "B"),
-        column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown"),
+        column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown", role="plumbing"),
         column("latency_ns", pa.int64(), "from that call's start to the start on the GPU", "ns"),
-        column("operator", LABEL, "operator that made the call"),
+        column("operator", LABEL, "operator that made the call", role="name"),
     ]
 )
 _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for kind in range(SET + 1)])
@@ -53,8 +53,17 @@ _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for k
 def answer(profile: Profile) -> Answer:
     """One row per name; behind it one per activity."""
     summary = _summary(profile)
-    rows = EventRows(ROWS, lambda: _rows(profile))
-    return Answer("kernels", "Kernels and copies", _sentence(profile, summary), summary, rows)
+    launched = profile.trace.census.any(lambda roles: roles.launch)
+    status: Status = "answered" if len(summary) else "unanswered" if launched else "absent"
+    return Answer(
+        "kernels",
+        "Kernels and copies",
+        _sentence(profile, summary),
+        summary,
+        EventRows(ROWS, lambda: _rows(profile)),
+        worth=share_of_step(profile, "gpu_compute", "gpu_comm", "gpu_copy"),
+        status=status,
+    )
 
 
 def _activities(trace: Trace) -> Iterator[tuple[Ints, Ints, Ints]]:

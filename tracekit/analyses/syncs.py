@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, keys_of, names_of
 from tracekit.analyses.event_rows import SOME, EventRows, numbered, text
 from tracekit.analyses.grouping import Grouping
@@ -22,9 +22,9 @@ from tracekit.units import count, duration
 
 SUMMARY = pa.schema(
     [
-        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "your line, where the trace has Python stacks"),
+        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "your line, where the trace has Python stacks", role="place"),
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
@@ -33,11 +33,11 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
-        column("call", LABEL, "runtime call, without version suffix"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "the innermost Python frame of your own code; null without stacks"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+        column("call", LABEL, "runtime call, without version suffix", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "the innermost Python frame of your own code; null without stacks", role="place"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "host time inside the call", "ns"),
         column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
@@ -60,7 +60,10 @@ def answer(profile: Profile) -> Answer:
     found = _Syncs(profile)
     summary = found.summary()
     sentence = _sentence(profile, summary) + _aside(profile.trace)
-    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, found.rows))
+    none = _no_gpu(profile.trace) and not len(summary)
+    status: Status = "unanswered" if calls_untold(profile.trace) else "absent" if none else "answered"
+    worth = share_of_step(profile, "sync_stall")
+    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, found.rows), worth=worth, status=status)
 
 
 def _aside(trace: Trace) -> str:

@@ -6,6 +6,7 @@ import pytest
 from small import training
 
 from tracekit import run as runs
+from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.run import Measured, Requested, Run, Traces, Variant
@@ -48,5 +49,5 @@ def test_losses_may_differ_as_far_as_rounding_moves_them(tmp_path, drift, said, 
     values, lines = told(subject, "loss against the baseline")
     assert values == {"compiled": said}
     assert bool(lines) == warned
-    document = json.loads(json.dumps(report(subject).document()))
+    document = json.loads(json.dumps(as_document(report(subject))))
     assert document["variants"][1]["measured"]["loss_tolerance"] == max(1e-4, 3 * (drift or 0))

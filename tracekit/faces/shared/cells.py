@@ -1,0 +1,69 @@
+"""One value of a table as text, by the unit and the role of its column."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from tracekit.sanitize import sanitize
+from tracekit.units import count, duration, percent, size
+
+_BY_UNIT: dict[str, Callable[[float], str]] = {
+    "ns": duration,
+    "B": size,
+    "share": percent,
+}
+_NAME_WIDTH = 60
+
+
+def unit(field: pa.Field) -> str:
+    """The unit that the schema gives a column."""
+    return _told(field, b"unit")
+
+
+def role(field: pa.Field) -> str:
+    """How people are to see a column, as the schema has it."""
+    return _told(field, b"role")
+
+
+def meaning(field: pa.Field) -> str:
+    """What a column holds."""
+    return sanitize(_told(field, b"comment"))
+
+
+def heading(field: pa.Field) -> str:
+    """The column's name without its unit, which every value carries."""
+    return sanitize(field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " "))
+
+
+def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str:
+    """A value as people read it; absent is `–`, never 0."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        by_unit = _BY_UNIT.get(unit(field))
+        if by_unit is not None:
+            return by_unit(value)
+        return str(value) if role(field) == "identity" else count(value)
+    return sanitize(str(value), width)
+
+
+def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:
+    """The columns to show people: no plumbing, none in which nothing stands, and details where all is wanted."""
+    return [
+        field
+        for field in table.schema
+        if role(field) != "plumbing"
+        and (full or role(field) != "detail")
+        and (not table.num_rows or table[field.name].null_count < table.num_rows)
+    ]
+
+
+def is_number(field: pa.Field) -> bool:
+    """Whether a column reads better flush right."""
+    return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or role(field) == "figure")
+
+
+def _told(field: pa.Field, key: bytes) -> str:
+    return str((field.metadata or {}).get(key, b"").decode())

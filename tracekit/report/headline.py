@@ -1,0 +1,144 @@
+"""The sentence a busy reader wants: how long a step takes, how that compares, and what makes the difference."""
+
+from tracekit.compare import Difference
+from tracekit.engine.buckets import BUCKETS
+from tracekit.profile import Profile
+from tracekit.report.model import Report
+from tracekit.run_facts import cold_cost_ns, contrast_of, inflation_of, pay_back_steps, pays_back_within_noise
+from tracekit.sanitize import sanitize
+from tracekit.units import count, duration, percent, ratio
+from tracekit.unprofiled import Contrast, compared
+
+_NAMED = 4  # contributions a sentence can carry
+_WORTH = 0.05  # of all that changed
+
+
+def headline(found: Report) -> list[str]:
+    """One sentence about each variant against its baseline; about a baseline where nothing is set against it."""
+    return [sentence for base, group in found.groups for sentence in _of_group(found, base, group)]
+
+
+def _of_group(found: Report, base: Profile, group: list[Profile]) -> list[str]:
+    entries = [(profile, entry) for profile in group if (entry := found.comparison(profile.name)) is not None]
+    if not entries:
+        return [_alone(base)]
+    return [
+        _never_compiled(profile) or _against(profile, base, entry.wall) + _cold(profile, base) + _gave_up(profile)
+        for profile, entry in entries
+    ]
+
+
+def _alone(profile: Profile) -> str:
+    name, mean = sanitize(profile.name), profile.mean()
+    wall, host = mean["wall"], mean["host"]
+    unprofiled = _unprofiled(profile)
+    if isinstance(wall, dict):
+        return f"{name} takes {_time(mean['wall_ns'])} a step{unprofiled}: {_largest(wall)}."
+    if isinstance(host, dict):
+        return f"{name}: where the wall time went cannot be answered; the host spends {_largest(host)} a step."
+    return f"{name}: neither wall nor host time can be answered."
+
+
+def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
+    name, other = sanitize(profile.name), sanitize(base.name)
+    ours, theirs = profile.mean()["wall_ns"], base.mean()["wall_ns"]
+    found = contrast_of(profile, base)
+    if found is not None:
+        pace = f"{name} takes {duration(_measured(profile))} a step unprofiled"
+        text = f"{pace}, {compared(found, other)}{_rests_on(found)}."
+        if wall is None:
+            return f"{text} Where the difference comes from cannot be answered."
+        return (
+            f"{text} Under the profiler{_inflation(profile)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
+            f"{_contradiction(found, wall)}"
+        )
+    if wall is None or not isinstance(ours, float) or not isinstance(theirs, float):
+        return f"{name} and {other}: the wall time of a step cannot be compared."
+    noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
+    pace = duration(ours, like=max(ours, theirs))
+    return f"{name} takes {pace} a step, {_faster(ours, theirs)} {other}{noise}: {_changes(wall)}."
+
+
+def _rests_on(found: Contrast) -> str:
+    """What the interval does not know; nothing where it knows how far passes lie apart."""
+    return {"rounds": "", "passes": ", in another capture", "steps": ", by one pass of each"}[found.covers]
+
+
+def _contradiction(found: Contrast, wall: Difference) -> str:
+    """A word where the traces say something else than the step times, or say it more surely."""
+    if (found.ratio > 1) != (wall.delta_ns > 0) and not (found.noise and wall.noise()):
+        return " The two do not agree on which is faster: believe the unprofiled step times."
+    if found.noise and not wall.noise():
+        return " That difference is one of two single passes: between passes it may vanish."
+    return ""
+
+
+def _never_compiled(profile: Profile) -> str:
+    """What is faster or slower then is not the compiler's doing."""
+    why = profile.variant.effective.ran_eagerly if profile.variant else None
+    return f"{sanitize(profile.name)} ran eagerly: {sanitize(why)}." if why else ""
+
+
+def _gave_up(profile: Profile) -> str:
+    limits = profile.variant.ledger.limits if profile.variant else []
+    names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
+    if not names:
+        return ""
+    return f" The compiler gave up on {', '.join(names[:_NAMED])} at the recompile limit: it runs eagerly since."
+
+
+def _cold(profile: Profile, base: Profile) -> str:
+    cost, steps = cold_cost_ns(profile.variant), pay_back_steps(profile, base)
+    if cost and pays_back_within_noise(profile, base):
+        return f" Compiling cost {duration(cost)}; whether that ever pays back cannot be told."
+    if not cost or steps is None or profile.variant is None or not profile.variant.requested.compile:
+        return ""
+    if steps == float("inf"):
+        return f" Compiling cost {duration(cost)}, which its steps never pay back."
+    return f" Compiling cost {duration(cost)}: {count(round(steps))} steps to pay back."
+
+
+def _faster(ours: float, theirs: float) -> str:
+    if not ours or not theirs:
+        return "not to be compared with"
+    factor = theirs / ours
+    if 0.995 < factor < 1.005:
+        return "as fast as"
+    return f"{ratio(factor)} faster than" if factor > 1 else f"{ratio(1 / factor)} slower than"
+
+
+def _changes(wall: Difference) -> str:
+    changed = sum(abs(part) for part in wall.parts.values())
+    largest = sorted(wall.parts.items(), key=lambda item: -abs(item[1]))
+    worth = [(key, part) for key, part in largest if part and abs(part) >= _WORTH * changed][:_NAMED]
+    like = max(abs(wall.delta_ns), *(abs(part) for part in wall.parts.values()))
+    named = [f"{duration(part, signed=True, like=like)} {BUCKETS[key].noun}" for key, part in worth]
+    return ", ".join(named) or "nothing changed"
+
+
+def _largest(parts: dict[str, float]) -> str:
+    total = sum(parts.values())
+    largest = sorted(parts.items(), key=lambda item: -item[1])
+    worth = [(key, part) for key, part in largest if part and part >= _WORTH * total][:_NAMED]
+    named = [f"{duration(part, like=total)} {BUCKETS[key].noun} ({percent(part / total)})" for key, part in worth]
+    return ", ".join(named) or "nothing"
+
+
+def _measured(profile: Profile) -> float | None:
+    return float(profile.variant.measured.step_ns) if profile.variant and profile.variant.measured else None
+
+
+def _unprofiled(profile: Profile) -> str:
+    measured = _measured(profile)
+    return f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
+
+
+def _inflation(profile: Profile) -> str:
+    factor = inflation_of(profile)
+    if factor is None or 0.995 < factor < 1.005:
+        return ""
+    return f" ({ratio(factor)} slower)" if factor > 1 else f" (where it took {ratio(factor)} the time)"
+
+
+def _time(ns: object) -> str:
+    return duration(ns) if isinstance(ns, float) else "an unknown time"

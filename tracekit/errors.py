@@ -131,8 +131,8 @@ class NoTerminalError(TracekitError):
 class NoSuchRecipeError(TracekitError):
     """The recipe to capture names no file."""
 
-    def __init__(self, path: object) -> None:
-        super().__init__(f"{_named(path)}: no such recipe. Try: tracekit capture recipes/gcn_cora.py")
+    def __init__(self, path: object, verb: str = "capture") -> None:
+        super().__init__(f"{_named(path)}: no such recipe. Try: tracekit {verb} recipes/gcn_cora.py")
 
 
 class NotARecipeError(TracekitError):
@@ -154,10 +154,10 @@ class NotPythonError(TracekitError):
 class NoRecipeError(TracekitError):
     """What only a recipe can be given, given to a script."""
 
-    def __init__(self, path: object, name: str, value: object) -> None:
+    def __init__(self, path: object, name: str, value: object, verb: str = "capture") -> None:
         super().__init__(
             f"{_named(path)}: is a script, and --param is for recipes. Give it its own arguments after --, "
-            f"as in tracekit capture {_named(path)} -- --{name} {value}"
+            f"as in tracekit {verb} {_named(path)} -- --{name} {value}"
         )
 
 
@@ -196,6 +196,13 @@ class RecipeFailedError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(f"{_named(path)}: failed before anything was captured ({why}). Does it run by itself?")
+
+
+class AuditFailedError(TracekitError):
+    """What was to be audited raised before its first steps were done."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{_named(path)}: failed before its steps could be seen ({why}). Does it run by itself?")
 
 
 class UnknownParameterError(TracekitError):

@@ -62,11 +62,11 @@ class UnreadableFileError(TracekitError):
 
 
 class NotATraceError(TracekitError):
-    """The file is there, and it is no Kineto trace."""
+    """The file exists, but it is not a Kineto trace."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_read(path)}: is no PyTorch profiler trace ({why}). "
+            f"{_read(path)}: is not a PyTorch profiler trace ({why}). "
             "Write one with prof.export_chrome_trace('trace.json.gz')."
         )
 
@@ -86,7 +86,7 @@ class BadRunError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_read(path)}: is no run that this version reads ({why}). Capture it again: tracekit capture RECIPE"
+            f"{_read(path)}: is not a run that this version can read ({why}). Capture it again: tracekit capture RECIPE"
         )
 
 
@@ -139,8 +139,8 @@ class NoTerminalError(TracekitError):
 class NoSuchRecipeError(TracekitError):
     """The recipe to capture names no file."""
 
-    def __init__(self, path: object) -> None:
-        super().__init__(f"{_named(path)}: no such recipe. Try: tracekit capture recipes/gcn_cora.py")
+    def __init__(self, path: object, verb: str = "capture") -> None:
+        super().__init__(f"{_named(path)}: no such recipe. Try: tracekit {verb} recipes/gcn_cora.py")
 
 
 class NotARecipeError(TracekitError):
@@ -148,7 +148,7 @@ class NotARecipeError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_named(path)}: is no recipe ({why}). A recipe defines setup(ctx) and returns its training step."
+            f"{_named(path)}: is not a recipe ({why}). A recipe defines setup(ctx) and returns its training step."
         )
 
 
@@ -162,10 +162,10 @@ class NotPythonError(TracekitError):
 class NoRecipeError(TracekitError):
     """What only a recipe can be given, given to a script."""
 
-    def __init__(self, path: object, name: str, value: object) -> None:
+    def __init__(self, path: object, name: str, value: object, verb: str = "capture") -> None:
         super().__init__(
             f"{_named(path)}: is a script, and --param is for recipes. Give it its own arguments after --, "
-            f"as in tracekit capture {_named(path)} -- --{name} {value}"
+            f"as in tracekit {verb} {_named(path)} -- --{name} {value}"
         )
 
 
@@ -204,6 +204,13 @@ class RecipeFailedError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(f"{_named(path)}: failed before anything was captured ({why}). Does it run by itself?")
+
+
+class AuditFailedError(TracekitError):
+    """What was to be audited raised before its first steps were done."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{_named(path)}: failed before its steps could be seen ({why}). Does it run by itself?")
 
 
 class UnknownParameterError(TracekitError):

@@ -569,7 +569,7 @@ def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe,
         assert [each.read_bytes() for each in tmp_path.glob("run-*.json")] == [earlier]
     else:
         assert out.read_bytes() == earlier
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60  # one that is still starting notices once it has
     while passes_of(capturing.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not passes_of(capturing.pid)

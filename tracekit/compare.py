@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.uncertainty import CONFIDENCE, Interval
 
-CONFIDENCE = 0.95
 _RESAMPLES = 2000
 _CELLS = 8_000_000  # resamples × steps held at once
 _SEED = 20_240_517  # any fixed number: the same traces give the same intervals
 
-Interval = tuple[float, float]
+# A profiled pass is one look: how far another would lie from it, its steps cannot know.
+COVERS = "the steps of one trace each: how far one pass lies from the next is not in them"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
 """All passes of one variant, up to the first that fails."""
 
+import os
 import re
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,26 +15,40 @@ from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import Plan
 from tracekit.errors import NoStepsError
-from tracekit.run import Effective, Outcome, Traces, Variant
+from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant
 
 # Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
-# there what the profiled pass compiled.
+# there what the profiled pass compiled. Those of the measured pass stay, for the passes after it.
 _GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile", "check"))
 _SCRIPTS_GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))  # its losses are its own
 Answers = dict[Stage, Answer]
 
 
-def capture_variant(plan: Plan, prepared: Prepared, folder: Path, options: Options) -> tuple[Variant, str | None]:
-    """The variant, and what it trained on in the recipe's own words. Traces go to a folder of its name."""
+def capture_variant(
+    plan: Plan, prepared: Prepared, folder: Path, caches: Path, options: Options
+) -> tuple[Variant, str | None]:
+    """The variant, and what it trained on in the recipe's own words. Traces go to a folder of its name.
+
+    The measured pass finds `caches` empty, and leaves there what it compiled.
+    """
     place = folder / slug(plan.name, prepared.run.planned)
     answers: Answers = {}
     try:
         place.mkdir()
-        _perform_all(plan, prepared, place, options, answers)
+        _perform_all(plan, prepared, place, caches=caches, options=options, answers=answers)
         outcome, error = _outcome(answers)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
     return _variant(plan, answers, place, outcome, error), _data(answers)
+
+
+def measure_again(
+    number: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options
+) -> Answer:
+    """Another unprofiled pass: with what the first one compiled, and shorter."""
+    place = folder / slug(plan.name, prepared.run.planned)
+    job = replace(_job("measure", plan, prepared, place, options=options, before=None), round=number)
+    return _perform(job, caches, place, options)
 
 
 def slug(name: str, among: Sequence[str]) -> str:
@@ -41,9 +58,11 @@ def slug(name: str, among: Sequence[str]) -> str:
     return short[at] if short.count(short[at]) == 1 else f"{short[at]}-{at}"
 
 
-def _perform_all(plan: Plan, prepared: Prepared, place: Path, options: Options, answers: Answers) -> None:
+def _perform_all(
+    plan: Plan, prepared: Prepared, place: Path, *, caches: Path, options: Options, answers: Answers
+) -> None:
     for stages in _SCRIPTS_GROUPS if prepared.script else _GROUPS:
-        with process.scratch() as scratch:
+        with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
                 options.tell(messages.doing(plan.name, stage))
                 job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
@@ -73,6 +92,7 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
         script=prepared.script,
         arguments=[*options.arguments],
         module=options.module,
+        in_place=options.in_place,
         step_every=options.step_every,
         step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
@@ -80,15 +100,36 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
 
 
 def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
-    log = place / f"{job.stage}.log"
+    log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}.log"
+    load, began = load_average(), time.time_ns()
     answer = process.perform(job, scratch, log, options.timeout)
     if log.stat().st_size == 0:
         log.unlink()
+    if answer.measured is not None:
+        answer = replace(answer, measured=_as_pass(job, answer.measured, began, load))
     if answer.no_steps:
         raise NoStepsError(job.recipe, answer.error or "")
     for line in messages.quoted(answer.traceback):
         options.tell(line)
     return answer
+
+
+def load_average() -> float | None:
+    """Of the last minute: how many processes ran or waited for a processor; None where no system tells."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def _as_pass(job: Job, measured: Measured, began: int, load: float | None) -> Measured:
+    one = Pass(
+        round=job.round,
+        started_ns=began,
+        seconds=round((time.time_ns() - began) / 1e9, 3),
+        step_ns=measured.step_ns,
+        step_all_ns=measured.step_all_ns,
+        compiles_timed=measured.compiles_timed,
+        load=load,
+    )
+    return replace(measured, passes=[one])
 
 
 def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error: str | None) -> Variant:
@@ -102,7 +143,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         error=error,
         params=plan.params,
         requested=plan.requested,
-        effective=_with_notes(profiled.effective, [*measured.effective.notes, *checked.effective.notes]),
+        effective=_joined(profiled.effective, measured.effective, checked.effective),
         traces=relative(profiled.traces, place),
         measured=measured.measured,
         memory=measured.memory,
@@ -115,9 +156,12 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
     )
 
 
-def _with_notes(effective: Effective, notes: list[str]) -> Effective:
-    """Those of the other pass, too, each once."""
-    return replace(effective, notes=[*dict.fromkeys([*effective.notes, *notes])])
+def _joined(effective: Effective, *others: Effective) -> Effective:
+    """With what the other passes had to say, each thing once."""
+    said = (effective, *others)
+    notes = dict.fromkeys(note for each in said for note in each.notes)
+    remarks = dict.fromkeys(remark for each in said for remark in each.remarks)
+    return replace(effective, notes=[*notes], remarks=[*remarks])
 
 
 def relative(traces: Traces, place: Path) -> Traces:

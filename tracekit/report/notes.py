@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tracekit.compare import COVERS, Comparison
 from tracekit.profile import Profile
 from tracekit.report.blocks import Note
-from tracekit.run_facts import warnings
+from tracekit.run_facts import busy, contrast_of, warnings
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
@@ -29,6 +30,8 @@ def merged(found: list[Note], every: list[str]) -> list[Note]:
 
 def _of(report: "Report", profile: Profile) -> Iterator[Note]:
     of = (profile.name,)
+    if profile.run is not None and (said := busy(profile.run)):
+        yield Note("warning", of, said)
     for warning in warnings(profile, report.base_of(profile)):
         yield Note("warning", of, warning)
     for view, reason in profile.cost.cannot_answer.items():
@@ -63,3 +66,17 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
             yield Note("comparison", (entry.variant,), said)
         elif entry.wall.delta_interval is None:
             yield Note("comparison", (entry.variant,), "too few steps to tell a difference from noise.")
+        else:
+            yield Note("comparison", (entry.variant,), _what_intervals_cover(report, entry))
+
+
+def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
+    said = f"the intervals of its buckets cover {COVERS}."
+    found = contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
+    if found is None or entry.wall is None:
+        return said
+    if found.noise and not entry.wall.noise():
+        return f"{said} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
+    if (found.ratio > 1) != (entry.wall.delta_ns > 0):
+        return f"{said} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
+    return said

@@ -22,7 +22,7 @@ def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     gc.collect()  # what compiling left behind would be collected inside a timed step
     _forget_peaks(job.device)
     settled = len(recorder.compiled)
-    times = yield from timing.time_many(job.device, job.steps)
+    times = yield from timing.time_many(job.device, timing.ONE_OF_SEVERAL if job.round else timing.ALONE)
     memory = peaks(job.device)
     compiled = [*recorder.compiled]
     measured = Measured(

@@ -90,6 +90,8 @@ def _measure(job: Job, notes: list[str]) -> Answer:
             return script.run(job, lambda: measure(job, recorder), recorder)
         feed = _feed(job, notes)
         answer = timing.drive(measure(job, recorder), feed)
+        if job.round:
+            return answer
         assert answer.measured is not None
         infer = infer_ns(feed, job, recorder)
         return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.analyses import Answer
-from tracekit.compare import Comparison, Difference
+from tracekit.compare import COVERS, Comparison, Difference
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import WALL
 from tracekit.engine.views import StepView
@@ -18,7 +18,15 @@ from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Tab
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.section import Section
 from tracekit.run import Run
-from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps, tolerance_of
+from tracekit.run_facts import (
+    cold_cost_ns,
+    contrast_of,
+    loss_difference,
+    pay_back_steps,
+    pays_back_within_noise,
+    tolerance_of,
+)
+from tracekit.unprofiled import Contrast, passes_document
 
 SCHEMA = "tracekit.report/1"
 
@@ -34,7 +42,7 @@ def as_document(report: Report) -> dict[str, Any]:
             _missing(member) if isinstance(member, Missing) else _variant(report, member)
             for member in report.subject.members
         ],
-        "comparison": [_comparison(entry) for entry in report.comparisons],
+        "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
         "answers": [_answer(profile, answer) for profile, answer in report.answers],
         "findings": [
             {"variant": name, **finding.document()} for name, found in report.findings.items() for finding in found
@@ -144,7 +152,8 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
     measured, pay_back, off = variant.measured, pay_back_steps(profile, baseline), loss_difference(profile, baseline)
     return {
         "step_ns": float(measured.step_ns),
-        "note": "unprofiled: median of the timed steps",
+        "note": "unprofiled: the median of the timed steps; of several passes, the geometric mean of their medians",
+        **passes_document(measured),
         "spread_ns": float(measured.spread_ns),
         "steps": measured.steps,
         "clock": measured.clock,
@@ -155,6 +164,7 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
         "cold_cost_ns": cold_cost_ns(variant),
         "pay_back_steps": pay_back if pay_back != float("inf") else None,
         "never_pays_back": pay_back == float("inf"),
+        "pay_back_within_noise": pays_back_within_noise(profile, baseline),
         "peak_allocated_bytes": variant.memory.peak_allocated_bytes,
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
@@ -166,7 +176,11 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
     }
 
 
-def _comparison(entry: Comparison) -> dict[str, Any]:
+def _contrast(report: Report, entry: Comparison) -> Contrast | None:
+    return contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
+
+
+def _comparison(entry: Comparison, found: Contrast | None) -> dict[str, Any]:
     wall, host = entry.wall, entry.host
     return {
         "variant": entry.variant,
@@ -179,6 +193,8 @@ def _comparison(entry: Comparison) -> dict[str, Any]:
         "host_delta_ns": host.delta_ns if host is not None else None,
         "host": host.parts if host is not None else None,
         "host_interval": host.intervals if host is not None else None,
+        "interval_covers": COVERS,
+        "unprofiled": found.document() if found is not None else None,
     }
 
 

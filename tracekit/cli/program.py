@@ -26,11 +26,7 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-<<<<<<< HEAD
-VERBS = (Capture, Report, Lines, Tui, Export, Cache, Doctor)
-=======
-VERBS = (Capture, Audit, Report, Tui, Export, Cache, Doctor)
->>>>>>> main
+VERBS = (Capture, Audit, Report, Lines, Tui, Export, Cache, Doctor)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 

@@ -24,8 +24,9 @@ def call(name, start, end):
 
 
 @pytest.fixture
-def recording(tmp_path):
+def recording(tmp_path, monkeypatch):
     """Line 2 calls from 10 to 60, line 3 adds from 60 to 70, and line 4 calls from 80 to 100: of a step of 100 µs."""
+    monkeypatch.setenv("COLUMNS", "160")
     trace = write(
         tmp_path / "trace.json",
         step(0, 0, 100),

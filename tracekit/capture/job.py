@@ -6,6 +6,7 @@ import msgspec
 
 from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
 
+SO_FAR = "so_far.json"  # in the scratch folder: an answer, but for what is still to come
 Stage = Literal["inspect", "measure", "profile", "check"]
 
 
@@ -28,6 +29,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" is for the script to show
     available: int | None = None  # all the steps the script has, where it came to its end before
     folder: str = "."  # where the traces go
+    scratch: str = ""  # where the answers go; none where no other process waits for them
     parent: int = 0  # its process id: without it the child has nobody to answer
 
 

@@ -15,7 +15,8 @@ from typing import BinaryIO
 import msgspec
 
 from tracekit import interruption
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import SO_FAR, Answer, Job
+from tracekit.run import Traces
 
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
@@ -34,7 +35,14 @@ def scratch() -> Iterator[Path]:
 
 def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
-    (folder / "job.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(job, parent=os.getpid())))
+    job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
+    (folder / "job.json").write_bytes(msgspec.json.encode(job))
+    (folder / SO_FAR).unlink(missing_ok=True)
+    found = _perform(folder, log, timeout)
+    return found if found.outcome == "ok" or _has_something(found) else _with_so_far(found, folder / SO_FAR)
+
+
+def _perform(folder: Path, log: Path, timeout: float) -> Answer:
     answer = folder / "answer.json"
     answer.unlink(missing_ok=True)
     with open(log, "wb") as output:
@@ -52,6 +60,20 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
             return found
         return msgspec.structs.replace(found, traceback=_tail(log))  # nothing was raised: what it printed says why
     return Answer(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
+
+
+def _with_so_far(failed: Answer, path: Path) -> Answer:
+    """What it had found before it failed, with the failure."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Answer)
+    except (OSError, msgspec.DecodeError):
+        return failed
+    names = ("outcome", "error", "traceback", "notes")
+    return msgspec.structs.replace(found, **{name: getattr(failed, name) for name in names})
+
+
+def _has_something(found: Answer) -> bool:
+    return found.measured is not None or found.traces != Traces()
 
 
 def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:

@@ -10,14 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tracekit.capture.child import timing
+from tracekit.capture.child import so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.ledger import StepMark, ledger
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Answer, Job
-from tracekit.run import Profiled, Traces
+from tracekit.run import Profiled, Requested, Traces
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,12 @@ class _Taking:
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
         if cold:
             yield from self.trace(cold)
+            so_far.keep(self.job, self.answer(recorder))
         self.during = "warmup"
         for _ in timing.settle(recorder, self.job.warmup - COLD.steps, warmup):
             yield from self.step()
         yield from self.trace(steady)
+        so_far.keep(self.job, self.answer(recorder))
         if detail:
             yield from self.trace(detail)
 
@@ -155,17 +157,20 @@ class _Taking:
 def _profiler(window: Window, first: int, last: int, job: Job, path: Path) -> Any:
     import torch
 
-    on_gpu = job.device.startswith("cuda")
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if on_gpu:
+    if job.device.startswith("cuda") and not (window is COLD and autotunes(job.requested)):
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     return torch.profiler.profile(
         activities=activities,
         schedule=_schedule(first, last),
         on_trace_ready=lambda profiler: export(profiler, path, last),
-        experimental_config=torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True) if on_gpu else None,
         **window.options,
     )
+
+
+def autotunes(requested: Requested) -> bool:
+    """Does it try out configurations, with hundreds of launches for each? Nobody wants those in a trace."""
+    return requested.compile and (requested.mode or "").startswith("max-autotune")
 
 
 def _schedule(first: int, last: int) -> Callable[[int], Any]:

@@ -1,0 +1,52 @@
+"""What a pass had found before it failed is kept, with the failure."""
+
+import pytest
+from capturing import perform, read_trace
+
+# The profiled pass takes 3 cold steps, 5 to settle, 2 + 3 steady ones, then 1 + 3 of the detail trace.
+RECIPE = """
+import os, time
+from types import SimpleNamespace
+import torch
+def setup(ctx):
+    weight, taken = torch.zeros(3, requires_grad=True), []
+    def step():
+        taken.append(1)
+        if len(taken) == LAST:
+            ENDING
+        loss = weight.square().sum()
+        loss.backward()
+        return loss.detach()
+    return step
+"""
+ENDINGS = {
+    "oom": "torch.empty(1 << 60)",
+    "error": "raise ValueError('no more')",
+    "crash": "os.abort()",
+    "timeout": "time.sleep(999)",
+}
+
+
+def profile(tmp_path, write_recipe, outcome, last, timeout=120):
+    text = RECIPE.replace("LAST", str(last)).replace("ENDING", ENDINGS[outcome])
+    return perform(tmp_path, "profile", write_recipe(text), timeout=timeout, steps=3, warmup=5)
+
+
+@pytest.mark.parametrize("outcome", ["oom", "error", "crash"])
+def test_a_failure_in_the_detail_window_leaves_the_other_traces(tmp_path, write_recipe, outcome):
+    answer = profile(tmp_path, write_recipe, outcome, last=15)
+    assert answer.outcome == outcome
+    assert answer.error
+    assert (answer.traces.cold, answer.traces.steady, answer.traces.detail) == ("cold.json.gz", "steady.json.gz", None)
+    assert answer.profiled.steps == 3
+    assert [*read_trace(tmp_path / "steady.json.gz").steps] == [10, 11, 12]
+
+
+def test_one_that_takes_too_long_leaves_what_it_had(tmp_path, write_recipe):
+    answer = profile(tmp_path, write_recipe, "timeout", last=6, timeout=40)
+    assert (answer.outcome, answer.error, answer.traces.cold) == ("timeout", "took longer than 40 s", "cold.json.gz")
+
+
+def test_one_that_fails_at_once_leaves_nothing_of_an_earlier_pass(tmp_path, write_recipe):
+    answer = profile(tmp_path, write_recipe, "error", last=1)
+    assert (answer.error, answer.traces.cold) == ("ValueError: no more", None)

@@ -36,7 +36,7 @@ def setup(ctx):
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
 
     def step(batch):
-        head, relation, tail = batch.to(ctx.device).unbind(1)
+        head, relation, tail = batch.to(ctx.device, non_blocking=True).unbind(1)
         optimizer.zero_grad()
         loss = compute_loss(head, relation, tail)  # against triples whose head or tail it draws at random
         loss.backward()
@@ -57,12 +57,14 @@ def setup(ctx):
         rank = 1 + (scores >= infer()[:, None]).sum(1)
         return {"mean reciprocal rank": float((1 / rank).mean())}
 
-    return SimpleNamespace(step=step, batches=make_loader(train, ctx.batch), infer=infer, evaluate=evaluate)
+    return SimpleNamespace(step=step, batches=make_loader(ctx, train), infer=infer, evaluate=evaluate)
 
 
-def make_loader(rows, size):
+def make_loader(ctx, rows):
     """A batch is one look-up of many rows, not many of one."""
-    return DataLoader(rows, sampler=BatchSampler(RandomSampler(rows), size, drop_last=False), batch_size=None)
+    sampler = BatchSampler(RandomSampler(rows), ctx.batch, drop_last=False)
+    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    return DataLoader(rows, sampler=sampler, batch_size=None, pin_memory=pinned)
 
 
 def load(ctx):

@@ -84,14 +84,15 @@ class Sampler(BaseSampler):
 
 def setup(ctx):
     data, classes = load(ctx)
-    whole = data.to(ctx.device)
+    whole = data.clone().to(ctx.device)  # `to` moves the data itself, and the sampler needs it where it is
+    train = whole.train_mask.nonzero()[:, 0]
     model = GCN(ctx, data.num_features, classes).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr, weight_decay=ctx.weight_decay)
 
     def step(batch):
-        batch = batch.to(ctx.device)
-        seeds = slice(batch.batch_size) if ctx.sampled else batch.train_mask
+        batch = batch.to(ctx.device, non_blocking=True)
+        seeds = slice(batch.batch_size) if ctx.sampled else train
         model.train()
         optimizer.zero_grad()
         with torch.autocast(batch.x.device.type, torch.bfloat16, enabled=ctx.amp):
@@ -116,6 +117,7 @@ def setup(ctx):
 
 def make_loader(ctx, data):
     more = {"input_nodes": data.train_mask, "batch_size": ctx.batch, "shuffle": True}
+    more["pin_memory"] = ctx.device.type == "cuda"  # only from there a copy goes without a wait
     if WITH_PYG_LIB:
         return NeighborLoader(data, ctx.fanout, **more)
     return NodeLoader(data, Sampler(data, ctx.fanout), **more)

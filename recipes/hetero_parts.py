@@ -63,11 +63,12 @@ def setup(ctx):
     compiled = ctx.compile(model) if ctx.whole else model
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
     paper = data["paper"]
+    train = paper.train.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
 
     def step():
         optimizer.zero_grad()
         out = compiled(data.x_dict, data.edge_index_dict)
-        loss = cross_entropy(out[paper.train], paper.y[paper.train])
+        loss = cross_entropy(out[train], paper.y[train])
         loss.backward()
         optimizer.step()
         return loss.detach()

@@ -207,14 +207,17 @@ def setup(ctx):
         return {task.metric: float(task.judge(*infer()))}
 
     rows = BatchSampler(RandomSampler(train), ctx.batch, drop_last=False)
-    batches = DataLoader(train, sampler=rows, batch_size=None, collate_fn=make_batch)
+    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    batches = DataLoader(train, sampler=rows, batch_size=None, collate_fn=make_batch, pin_memory=pinned)
     return SimpleNamespace(step=step, batches=batches, infer=infer, evaluate=evaluate)
 
 
 def to_device(batch, device):
     if isinstance(batch, dict):
         return {key: to_device(part, device) for key, part in batch.items()}
-    return batch.to(device) if torch.is_tensor(batch) else [to_device(part, device) for part in batch]
+    if torch.is_tensor(batch):
+        return batch.to(device, non_blocking=True)
+    return [to_device(part, device) for part in batch]
 
 
 def generate(scale):

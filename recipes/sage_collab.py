@@ -58,7 +58,7 @@ def setup(ctx):
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
 
     def step(batch):
-        pairs = batch.T.to(ctx.device)
+        pairs = batch.T.to(ctx.device, non_blocking=True)
         others = None if ctx.drawn_inside else torch.randint(len(x), pairs.shape, device=x.device)
         optimizer.zero_grad()
         with torch.autocast(x.device.type, torch.bfloat16, enabled=ctx.amp):
@@ -79,12 +79,14 @@ def setup(ctx):
         bar = infer(torch.randint(len(x), (2, 5000), device=x.device)).topk(50).values[-1]
         return {"hits@50": float((infer() > bar).float().mean())}
 
-    return SimpleNamespace(step=step, batches=make_loader(train, ctx.batch), infer=infer, evaluate=evaluate)
+    return SimpleNamespace(step=step, batches=make_loader(ctx, train), infer=infer, evaluate=evaluate)
 
 
-def make_loader(rows, size):
+def make_loader(ctx, rows):
     """A batch is one look-up of many rows, not many of one."""
-    return DataLoader(rows, sampler=BatchSampler(RandomSampler(rows), size, drop_last=False), batch_size=None)
+    sampler = BatchSampler(RandomSampler(rows), ctx.batch, drop_last=False)
+    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    return DataLoader(rows, sampler=sampler, batch_size=None, pin_memory=pinned)
 
 
 def load(ctx):

@@ -104,6 +104,7 @@ class Sampler(BaseSampler):
 
 def make_loader(ctx, data, seeds, shuffle):
     more = {"batch_size": ctx.batch, "shuffle": shuffle, "num_workers": ctx.workers}
+    more["pin_memory"] = ctx.device.type == "cuda"  # only from there a copy goes without a wait
     if WITH_PYG_LIB:
         return NeighborLoader(data, ctx.fanout, seeds, **more)
     return NodeLoader(data, Sampler(data, ctx.fanout), seeds, **more)
@@ -131,12 +132,13 @@ def setup(ctx):
 
     @torch.no_grad()
     def infer(batch=None):
-        batch = (next(iter(held_out)) if batch is None else batch).to(ctx.device)
+        batch = next(iter(held_out)).to(ctx.device) if batch is None else batch
         model.eval()
         return compiled(batch.x, batch.edge_index, batch.edge_weight)[: batch.batch_size]
 
     def evaluate():
-        right = [infer(batch).argmax(-1).cpu() == batch.y[: batch.batch_size] for batch in held_out]
+        moved = (batch.to(ctx.device) for batch in held_out)
+        right = [infer(batch).argmax(-1) == batch.y[: batch.batch_size] for batch in moved]
         return {"test accuracy": float(torch.cat(right).float().mean())}
 
     return SimpleNamespace(step=step, batches=batches, infer=infer, evaluate=evaluate)

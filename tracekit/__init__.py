@@ -1,6 +1,7 @@
 """Where a training step's wall time goes, to the nanosecond.
 
 `tracekit.load(path)` opens a run or a trace in a notebook, and `with tracekit.record(path):` makes a run there;
+`tracekit.step()` says where a step ends, in code whose optimizer does not;
 `tracekit.Trace` and `tracekit.attribute` are the parts.
 """
 
@@ -10,9 +11,10 @@ if TYPE_CHECKING:
     from tracekit.capture.recording import record
     from tracekit.engine import Attribution, attribute
     from tracekit.notebook import Tables, load
+    from tracekit.step_marks import step
     from tracekit.trace import Trace
 
-__all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record"]
+__all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record", "step"]
 
 _HOMES = {
     "Attribution": "tracekit.engine",
@@ -21,6 +23,7 @@ _HOMES = {
     "attribute": "tracekit.engine",
     "load": "tracekit.notebook",
     "record": "tracekit.capture.recording",
+    "step": "tracekit.step_marks",
 }
 
 

@@ -159,15 +159,15 @@ class NoScriptError(TracekitError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path}: is a recipe, and arguments after -- or --step-every are for other scripts. "
-            "Give it parameters: --param NAME=VALUE"
+            f"{path}: is a recipe, and arguments after --, --step-every and --step-at are for other scripts. "
+            "Give it parameters, --param NAME=VALUE, or say that it is one: --script"
         )
 
 
 class NoSuchLineError(TracekitError):
     """A line to end steps at where no statement begins."""
 
-    def __init__(self, path: object, line: int) -> None:
+    def __init__(self, path: object, line: object) -> None:
         super().__init__(
             f"{_named(path)}:{line}: no statement begins there. Name the line of one that runs once in every step, "
             "as in --step-at train.py:12"

@@ -18,7 +18,10 @@ def headline(found: Report) -> list[str]:
         return [_alone(found.baseline)]
     by_name = {profile.name: profile for profile in found.profiles}
     return [
-        _against(by_name[entry.variant], found.baseline, entry.wall) + _cold(by_name[entry.variant], found.baseline)
+        _never_compiled(by_name[entry.variant])
+        or _against(by_name[entry.variant], found.baseline, entry.wall)
+        + _cold(by_name[entry.variant], found.baseline)
+        + _gave_up(by_name[entry.variant])
         for entry in found.comparisons
     ]
 
@@ -51,6 +54,20 @@ def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
     pace = duration(ours, like=max(ours, theirs))
     return f"{name} takes {pace} a step, {_faster(ours, theirs)} {other}{noise}: {_changes(wall)}."
+
+
+def _never_compiled(profile: Profile) -> str:
+    """What is faster or slower then is not the compiler's doing."""
+    why = profile.variant.effective.ran_eagerly if profile.variant else None
+    return f"{sanitize(profile.name)} ran eagerly: {sanitize(why)}." if why else ""
+
+
+def _gave_up(profile: Profile) -> str:
+    limits = profile.variant.ledger.limits if profile.variant else []
+    names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
+    if not names:
+        return ""
+    return f" The compiler gave up on {', '.join(names[:_NAMED])} at the recompile limit: it runs eagerly since."
 
 
 def _cold(profile: Profile, base: Profile) -> str:

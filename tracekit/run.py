@@ -103,6 +103,8 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
 
     mode: str | None = None
     notes: list[str] = []
+    remarks: list[str] = []  # worth knowing, and nothing to doubt
+    ran_eagerly: str | None = None  # why, where compiling was asked for and nothing compiled
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +166,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []  # of the check run: seeded, random numbers as in eager; None is not finite
     loss_drift: float | None = None  # how far they move when sums round differently, relative; of eager variants
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
+    step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
 
     def __post_init__(self) -> None:

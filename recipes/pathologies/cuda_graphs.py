@@ -11,10 +11,11 @@ from types import SimpleNamespace
 
 import torch
 from torch.nn.functional import cross_entropy, pad
+from torch.utils.data import DataLoader
 from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
 
-PARAMS = {"padded": False, "nodes": 1000, "batches": 24, "hidden": 64, "lr": 0.01}
+PARAMS = {"padded": False, "nodes": 1000, "hidden": 64, "lr": 0.01}
 VARIANTS = {
     "before": {"mode": "reduce-overhead"},
     "before-dynamic": {"mode": "reduce-overhead", "dynamic": True},
@@ -36,25 +37,29 @@ class SAGE(torch.nn.Module):
 
 
 def setup(ctx):
-    ctx.note(f"{ctx.batches} generated batches of about {ctx.nodes} nodes")
-    batches = [generate(ctx.nodes, at) for at in range(ctx.batches)]
-    if ctx.padded:
-        nodes = max(batch.num_nodes for batch in batches) + 1
-        edges = max(batch.num_edges for batch in batches)
-        batches = [fill_up(batch, nodes, edges) for batch in batches]
+    ctx.note(f"generated batches of about {ctx.nodes} nodes, each of other sizes")
     model = SAGE(ctx.hidden).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
 
     def step(batch):
-        batch = batch.to(ctx.device)
+        batch = batch.to(ctx.device, non_blocking=True)
         optimizer.zero_grad()
         loss = cross_entropy(compiled(batch.x, batch.edge_index), batch.y, ignore_index=IGNORED)
         loss.backward()
         optimizer.step()
         return loss.detach()
 
-    return SimpleNamespace(step=step, batches=batches)
+    return SimpleNamespace(step=step, batches=make_loader(ctx))
+
+
+def make_loader(ctx):
+    def make_batch(at):
+        batch = generate(ctx.nodes, at)
+        return fill_up(batch, ctx.nodes + ctx.nodes // 10 + 1, 4 * ctx.nodes + 1) if ctx.padded else batch
+
+    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    return DataLoader(range(1_000_000), batch_size=None, collate_fn=make_batch, pin_memory=pinned)
 
 
 def fill_up(batch, nodes, edges):
@@ -64,16 +69,20 @@ def fill_up(batch, nodes, edges):
     return Data(x=x, y=y, edge_index=pad(batch.edge_index, (0, edges - batch.num_edges), value=nodes - 1))
 
 
-def generate(nodes, seed):
-    """As a neighbour sampler would give them: about so many nodes and edges, never twice the same."""
-    draw = torch.Generator().manual_seed(seed)
-    nodes += int(torch.randint(-nodes // 10, nodes // 10, (), generator=draw))
+def generate(nodes, at):
+    """As a neighbour sampler would give them: about so many nodes and edges, and never twice the same sizes.
+
+    The two go round in circles whose lengths share no divisor: for 1000 nodes it takes 200 200 batches to meet again.
+    """
+    draw = torch.Generator().manual_seed(at)
+    edges = 3 * nodes + 7919 * at % (nodes + 1)
+    nodes += 7919 * at % (nodes // 5) - nodes // 10
     y = torch.randint(CLASSES, (nodes,), generator=draw)
     x = torch.randn(nodes, FEATURES, generator=draw)
     x[:, :CLASSES] += torch.nn.functional.one_hot(y, CLASSES)
-    edges = torch.randint(nodes, (2, 8 * nodes + 3 * seed), generator=draw)
-    alike = (y[edges[0]] == y[edges[1]]) | (torch.rand(edges.size(1), generator=draw) < 0.3)
-    return Data(x=x, y=y, edge_index=edges[:, alike])
+    pairs = torch.randint(nodes, (2, 6 * edges), generator=draw)
+    alike = (y[pairs[0]] == y[pairs[1]]) | (torch.rand(pairs.size(1), generator=draw) < 0.3)
+    return Data(x=x, y=y, edge_index=pairs[:, alike][:, :edges])
 
 
 if __name__ == "__main__":
@@ -81,6 +90,7 @@ if __name__ == "__main__":
     ctx = SimpleNamespace(**PARAMS, device=device, seed=0, compile=lambda module=None, **_: module, note=print)
     torch.manual_seed(ctx.seed)
     training = setup(ctx)
-    for epoch in range(1, 6):
-        losses = [training.step(batch) for batch in training.batches]
-        print(f"epoch {epoch}  loss {torch.stack(losses).mean():.4f}")
+    for count, batch in zip(range(1, 101), training.batches, strict=False):
+        loss = training.step(batch)
+        if count % 20 == 0:
+            print(f"step {count}  loss {loss:.4f}")

@@ -43,21 +43,26 @@ def setup(ctx):
     batches = [generate(at) for at in range(ctx.batches)]
     if ctx.dummies:
         batches = [add_dummies(*batch) for batch in batches]
+    batches = [to_device(batch, ctx.device) for batch in batches]
     model = Net(ctx.hidden).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=ctx.lr)
 
     def step(batch):
         x, edges, y = batch
-        x = {name: rows.to(ctx.device) for name, rows in x.items()}
-        edges = {name: pairs.to(ctx.device) for name, pairs in edges.items()}
         optimizer.zero_grad()
-        loss = cross_entropy(compiled(x, edges), y.to(ctx.device), ignore_index=IGNORED)
+        loss = cross_entropy(compiled(x, edges), y, ignore_index=IGNORED)
         loss.backward()
         optimizer.step()
         return loss.detach()
 
     return SimpleNamespace(step=step, batches=batches)
+
+
+def to_device(part, device):
+    if isinstance(part, dict):
+        return {key: to_device(each, device) for key, each in part.items()}
+    return part.to(device) if torch.is_tensor(part) else [to_device(each, device) for each in part]
 
 
 def add_dummies(x, edges, y):

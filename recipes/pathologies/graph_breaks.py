@@ -40,8 +40,11 @@ class Net(torch.nn.Module):
         x = x / (scale.item() if broken["item"] else scale) * nodes**0.5
         chance = softmax(self.score(x), data.graph, num_nodes=None if broken["softmax-size"] else graphs)
         mean = global_mean_pool(chance * x, data.graph, None if broken["pool-size"] else graphs)
-        sizes = {} if broken["dense-size"] else {"batch_size": graphs, "max_num_nodes": data.largest}
-        largest = to_dense_batch(x, data.graph, **sizes)[0].amax(1)
+        sizes = {"batch_size": graphs, "max_num_nodes": data.largest}
+        if broken["dense-size"]:
+            largest = to_dense_batch(x, data.graph)[0].amax(1)
+        else:  # what fills it up, made on the device: a number would be copied there
+            largest = to_dense_batch(x, data.graph, x.new_zeros(()), **sizes)[0].amax(1)
         of_graph = torch.cat([mean, largest], 1)
         size = {} if broken["repeat-size"] else {"output_size": nodes}
         of_graph = of_graph.repeat_interleave(data.counts, 0, **size)

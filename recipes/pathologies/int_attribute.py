@@ -44,14 +44,15 @@ def setup(ctx):
     model = Annealed(ctx.hidden).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
-    steps = 0
+    steps, counted = 0, torch.zeros((), device=ctx.device)
 
     def step():
         nonlocal steps
         steps += 1
+        counted.add_(1)  # made from a number, it would be copied to the device in each step
         if ctx.count == "attribute":
             model.steps = steps
-        given = {"argument": [steps], "tensor": [torch.tensor(float(steps), device=x.device)]}.get(ctx.count, [])
+        given = {"argument": [steps], "tensor": [counted]}.get(ctx.count, [])
         optimizer.zero_grad()
         loss = cross_entropy(compiled(x, edge_index, *given), y)
         loss.backward()

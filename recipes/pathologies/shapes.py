@@ -40,12 +40,12 @@ def setup(ctx):
         nodes = max(batch.num_nodes for batch in batches) + 1
         edges = max(batch.num_edges for batch in batches)
         batches = [fill_up(batch, nodes, edges) for batch in batches]
+    batches = [batch.to(ctx.device) for batch in batches]
     model = SAGE(ctx.hidden).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
 
     def step(batch):
-        batch = batch.to(ctx.device)
         optimizer.zero_grad()
         loss = cross_entropy(compiled(batch.x, batch.edge_index), batch.y, ignore_index=IGNORED)
         loss.backward()

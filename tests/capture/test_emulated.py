@@ -7,9 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
+import pytest
 from capturing import read_trace
+from emulated import gpu
 
+from tracekit.capture.child.traces import COLD, DETAIL, _profiler
 from tracekit.capture.job import Answer, Job
+from tracekit.run import Requested
 
 ROOT = Path(__file__).parents[2]
 # Tensors stay on the CPU, whatever the device.
@@ -58,3 +62,25 @@ def test_the_captures_own_wait_stands_in_the_last_step_under_a_name_of_its_own(t
 def test_on_a_cpu_there_is_nothing_to_wait_for(tmp_path):
     perform(tmp_path, "profile", device="cpu", steps=3, warmup=1)
     assert spans(tmp_path / "steady.json.gz", "tracekit.synchronize") == []
+
+
+def test_one_window_can_be_taken_alone_at_its_own_steps(tmp_path):
+    done = perform(tmp_path, "profile", steps=3, warmup=5, windows=("detail",))
+    assert (done.answer.traces.cold, done.answer.traces.steady) == (None, None)
+    assert min(read_trace(tmp_path / "detail.json.gz").steps) == 9  # 3 cold ones, 5 to settle, and one to warm up
+
+
+@pytest.mark.parametrize(
+    ("window", "mode", "device", "activities"),
+    [
+        (COLD, "max-autotune", "cuda", 1),  # hundreds of launches for every configuration that is tried
+        (COLD, "default", "cuda", 2),
+        (DETAIL, "max-autotune", "cuda", 2),
+        (DETAIL, "default", "cpu", 1),
+    ],
+)
+def test_a_cold_trace_leaves_autotuning_out(tmp_path, window, mode, device, activities):
+    job = Job(stage="profile", recipe="", device=device, requested=Requested(compile=True, mode=mode))
+    with gpu():
+        profiler = _profiler(window, 0, 2, job, tmp_path)
+    assert len(profiler.activities) == activities

@@ -3,6 +3,9 @@
 import pytest
 from capturing import perform, read_trace
 
+from tracekit import run as runs
+from tracekit.capture.harness import Options, capture
+
 # The profiled pass takes 3 cold steps, 5 to settle, 2 + 3 steady ones, then 1 + 3 of the detail trace.
 RECIPE = """
 import os, time
@@ -50,3 +53,13 @@ def test_one_that_takes_too_long_leaves_what_it_had(tmp_path, write_recipe):
 def test_one_that_fails_at_once_leaves_nothing_of_an_earlier_pass(tmp_path, write_recipe):
     answer = profile(tmp_path, write_recipe, "error", last=1)
     assert (answer.error, answer.traces.cold) == ("ValueError: no more", None)
+
+
+def test_the_other_passes_are_taken_all_the_same(tmp_path, write_recipe):
+    text = RECIPE.replace("len(taken) == LAST", "torch.autograd._profiler_enabled() and len(taken) == 15")
+    path, out = write_recipe(text.replace("ENDING", ENDINGS["oom"])), tmp_path / "run.json"
+    capture(Options(path, ["eager"], device="cpu", steps=3, warmup=5, out=out, tell=lambda line: None))
+    (variant,) = runs.read(out).variants
+    assert (variant.outcome, variant.error[:22]) == ("oom", "profile: RuntimeError:")
+    assert variant.measured
+    assert (bool(variant.traces.steady), variant.traces.detail, len(variant.losses)) == (True, None, 20)

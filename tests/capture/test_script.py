@@ -80,7 +80,7 @@ def test_from_the_command_line_to_a_run(tmp_path):
     assert kinds(compiled) == [("0/0", "first"), ("0/0", "backward")]
     assert compiled.ledger.breaks == []
     assert [entry.step for entry in compiled.ledger.compiles] == [0, 0]
-    assert "compiled in place: Net" in compiled.effective.notes
+    assert "compiled in place: Net" in compiled.effective.remarks
     for variant in run.variants:
         assert "the script ended after 23 steps: fewer than a capture takes" in variant.effective.notes
         assert (variant.measured.steps, variant.profiled.steps) == (20, 2)
@@ -92,7 +92,7 @@ def test_a_model_of_torchs_own_modules_is_compiled_too(tmp_path):
     body = "net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))" + PLAIN
     answer = profiled(tmp_path, body)
     assert kinds(answer) == [("0/0", "first"), ("0/0", "backward")]
-    assert "compiled in place: Sequential" in answer.effective.notes
+    assert "compiled in place: Sequential" in answer.effective.remarks
 
 
 def test_one_that_compiles_itself_has_an_eager_twin(tmp_path):
@@ -101,7 +101,7 @@ def test_one_that_compiles_itself_has_an_eager_twin(tmp_path):
     compiled = profiled(tmp_path, "net.compile(backend='inductor')\n" + PLAIN)
     assert kinds(compiled) == [("0/0", "first"), ("0/0", "backward")]  # by the backend that was asked for
     assert compiled.ledger.breaks == []
-    assert not any("in place" in note for note in compiled.effective.notes)
+    assert not any("in place" in note for note in compiled.effective.remarks)
 
 
 def test_a_step_compiled_whole_ends_where_it_returns(tmp_path):
@@ -127,8 +127,8 @@ for _ in range(steps):
         optimizer.step()
 """
     answer = profiled(tmp_path, body)
-    assert "several optimizers step (SGD, Adam): a step ends where the first one does" in answer.effective.notes
-    assert "compiled in place: Net" in answer.effective.notes
+    assert "several optimizers step (SGD, Adam): a step ends where the first one does" in answer.effective.remarks
+    assert "compiled in place: Net" in answer.effective.remarks
     names = event_names(tmp_path / answer.traces.steady)
     assert (names.count("Optimizer.step#SGD.step"), names.count("Optimizer.step#Adam.step")) == (2, 4)
 
@@ -224,7 +224,7 @@ def test_a_script_may_leave_its_folder(tmp_path):
     assert eager.traces.steady.startswith("run-")
     # Of its four steps three are the first: the pace rests on one, which has no spread.
     assert eager.measured.steps == 1
-    assert "a step;" in done.stderr
+    assert "a step, which is 1 step of Adam;" in done.stderr
     assert "rests on one step only" in next(
         warnings(SimpleNamespace(variant=eager), SimpleNamespace(name="eager", variant=eager))
     )

@@ -4,10 +4,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from tracekit.capture.audit.rows import Audit
 from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
 
 SO_FAR = "so_far.json"  # in the scratch folder: an answer, but for what is still to come
-Stage = Literal["inspect", "measure", "profile", "check"]
+Stage = Literal["inspect", "measure", "profile", "check", "audit"]
+Window = Literal["cold", "steady", "detail"]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +29,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     module: bool = False  # `recipe` is the name of a module, as python -m takes it
     step_every: int = 1  # ends of steps in a step
     step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" is for the script to show
+    windows: tuple[Window, ...] = ("cold", "steady", "detail")  # to trace
     available: int | None = None  # all the steps the script has, where it came to its end before
     folder: str = "."  # where the traces go
     scratch: str = ""  # where the answers go; none where no other process waits for them
@@ -65,3 +68,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []
     loss_drift: float | None = None
     metrics: dict[str, float | None] = {}
+    # audit
+    audit: Audit = Audit()
+
+
+def has_something(answer: Answer) -> bool:
+    """Whether the pass found what is worth having, however it ended."""
+    return answer.measured is not None or answer.traces != Traces()

@@ -46,11 +46,17 @@ def doing(name: str, stage: Stage) -> str:
     return f"{name}: {_DOING[stage]} …"
 
 
+def taking_again(window: str) -> str:
+    """Some profilers lose the kernels of a process's later sessions."""
+    return f"  kernels are missing: taking the {window} trace again, in a process of its own …"
+
+
 def ending(variant: Variant, run: Run) -> str:
     """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses as eager`."""
     if variant.outcome != "ok":
         return f"{variant.name}: {_OUTCOMES.get(variant.outcome, variant.outcome)} ({variant.error})"
-    said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *variant.effective.notes]
+    effective = variant.effective
+    said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *effective.notes, *effective.remarks]
     return f"{variant.name}: {'; '.join(part for part in said if part)}"
 
 
@@ -91,7 +97,8 @@ def _pace(variant: Variant) -> str:
     if measured is None:
         return ""
     spread = f" (± {duration(measured.spread_ns / 2)})" if measured.steps > 1 else ""
-    return f"{duration(measured.step_ns)} a step{spread}"
+    step = f", which is {variant.step}" if variant.step else ""
+    return f"{duration(measured.step_ns)} a step{spread}{step}"
 
 
 def _compilations(variant: Variant) -> str:

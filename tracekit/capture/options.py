@@ -22,6 +22,9 @@ class Options:
     seed: int = 0
     timeout: float = 1800  # seconds a pass may take
     arguments: Sequence[str] = ()  # of a script that is no recipe
-    step_every: int = 1  # optimizer steps that make a step of a script
+    step_every: int = 1  # ends of steps that make a step of a script
+    step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" is for the script to show
+    script: bool = False  # a script, even if it looks like a recipe
+    module: bool = False  # `recipe` names a module, as python -m takes it
     out: str | Path = "run.json"
     tell: Callable[[str], None] = messages.on_stderr

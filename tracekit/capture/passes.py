@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture import messages, process
-from tracekit.capture.job import Answer, Job, Stage
+from tracekit.capture import kineto_log, messages, process
+from tracekit.capture.job import Answer, Job, Stage, Window, has_something
+from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import Plan
+from tracekit.errors import NoStepsError
 from tracekit.run import Effective, Outcome, Traces, Variant
 
 # Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
@@ -47,13 +50,22 @@ def _perform_all(plan: Plan, prepared: Prepared, place: Path, options: Options, 
                 options.tell(messages.doing(plan.name, stage))
                 job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
                 answers[stage] = _perform(job, scratch, place, options)
-                if answers[stage].outcome != "ok":
+                if stage == "profile":
+                    again = partial(_again, job, scratch, place, options)
+                    answers[stage] = completed(answers[stage], place, again)
+                if answers[stage].outcome != "ok" and not has_something(answers[stage]):
                     return
 
 
+def _again(job: Job, scratch: Path, place: Path, options: Options, window: Window) -> Answer:
+    """That window alone, in a process of its own."""
+    options.tell(messages.taking_again(window))
+    return _perform(replace(job, windows=(window,)), scratch, place, options)
+
+
 def _outcome(answers: Answers) -> tuple[Outcome, str | None]:
-    stage, last = [*answers.items()][-1]
-    return last.outcome, None if last.outcome == "ok" else f"{stage}: {last.error}"
+    failed = [(stage, answer) for stage, answer in answers.items() if answer.outcome != "ok"]
+    return (failed[0][1].outcome, f"{failed[0][0]}: {failed[0][1].error}") if failed else ("ok", None)
 
 
 def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: Options, before: Answer | None) -> Job:
@@ -71,7 +83,9 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
         folder=str(place),
         script=prepared.script,
         arguments=[*options.arguments],
+        module=options.module,
         step_every=options.step_every,
+        step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
     )
 
@@ -79,11 +93,20 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
 def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     log = place / f"{job.stage}.log"
     answer = process.perform(job, scratch, log, options.timeout)
+    answer = _with_warnings(answer, log)
     if log.stat().st_size == 0:
         log.unlink()
+    if answer.no_steps:
+        raise NoStepsError(job.recipe, answer.error or "")
     for line in messages.quoted(answer.traceback):
         options.tell(line)
     return answer
+
+
+def _with_warnings(answer: Answer, log: Path) -> Answer:
+    """What the profiler's library said, too: nobody reads its log."""
+    said = [f"the profiler warned: {text}" for text in kineto_log.warnings(log.read_text(errors="replace"))]
+    return replace(answer, effective=_with_notes(answer.effective, said)) if said else answer
 
 
 def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error: str | None) -> Variant:
@@ -106,6 +129,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         losses=checked.losses,
         loss_drift=checked.loss_drift,
         metrics=checked.metrics,
+        step=measured.step or profiled.step,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tracekit import run as runs
 from tracekit.capture import environment, messages, process
+from tracekit.capture.child.program import marked
 from tracekit.capture.child.script import is_script
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.options import Options
@@ -20,6 +21,7 @@ from tracekit.errors import (
     NoRecipeError,
     NoScriptError,
     NoSuchDeviceError,
+    NoSuchLineError,
     NoSuchRecipeError,
     NotARecipeError,
     NoTorchError,
@@ -43,7 +45,7 @@ class Prepared:
 def prepare(options: Options) -> Prepared:
     """Read the recipe in a child process, let it fetch its data, and plan the variants. A script is only looked at."""
     _check_options(options)
-    script = is_script(options.recipe)
+    script = options.script or options.module or is_script(options.recipe)
     _check_kind(options, script)
     answer = _inspect(options, script)
     overrides = parse_all(options.params, answer.params)
@@ -55,7 +57,7 @@ def prepare(options: Options) -> Prepared:
     run = Run(
         created=runs.now(),
         tracekit=own_version(),
-        recipe=Path(options.recipe).stem,
+        recipe=str(options.recipe).rpartition(".")[2] if options.module else Path(options.recipe).stem,
         script=str(options.recipe),
         params=_script_params(options) if script else params,
         device=device,
@@ -70,10 +72,12 @@ def prepare(options: Options) -> Prepared:
 
 
 def _check_options(options: Options) -> None:
-    if not Path(options.recipe).is_file():
-        raise NoSuchRecipeError(options.recipe)
-    if Path(options.recipe).suffix != ".py":
-        raise NotPythonError(options.recipe)
+    if not options.module:
+        if not Path(options.recipe).is_file():
+            raise NoSuchRecipeError(options.recipe)
+        if Path(options.recipe).suffix != ".py":
+            raise NotPythonError(options.recipe)
+    _check_boundary(options.step_at)
     if not environment.has_torch():
         raise NoTorchError
     for name, value, least in (
@@ -87,8 +91,18 @@ def _check_options(options: Options) -> None:
         raise BadParameterError("--timeout", options.timeout, "a number of seconds above 0")
 
 
+def _check_boundary(step_at: str) -> None:
+    file, _, line = step_at.rpartition(":")
+    if not file and step_at not in ("", "optimizer", "call"):
+        raise BadParameterError("--step-at", step_at, "optimizer, call, or FILE:LINE")
+    if file:
+        if not line.isdecimal() or not Path(file).is_file():
+            raise NoSuchLineError(file, line)
+        marked(Path(file).read_bytes(), file, int(line))
+
+
 def _check_kind(options: Options, script: bool) -> None:
-    if not script and (options.arguments or options.step_every > 1):
+    if not script and (options.arguments or options.step_every > 1 or options.step_at):
         raise NoScriptError(options.recipe)
     if script:
         for name, value in options.params.items():
@@ -98,7 +112,8 @@ def _check_kind(options: Options, script: bool) -> None:
 def _script_params(options: Options) -> dict[str, Any]:
     """What the script was run with, where it was run with anything."""
     given = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
-    return {**given, **({"step_every": options.step_every} if options.step_every > 1 else {})}
+    steps = {"step_every": options.step_every} if options.step_every > 1 else {}
+    return {**given, **steps, **({"step_at": options.step_at} if options.step_at else {})}
 
 
 def _inspect(options: Options, script: bool) -> Answer:

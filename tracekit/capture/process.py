@@ -15,8 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from tracekit import interruption
-from tracekit.capture.job import SO_FAR, Answer, Job
-from tracekit.run import Traces
+from tracekit.capture.job import SO_FAR, Answer, Job, has_something
 
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
@@ -39,7 +38,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
     (folder / "job.json").write_bytes(msgspec.json.encode(job))
     (folder / SO_FAR).unlink(missing_ok=True)
     found = _perform(folder, log, timeout)
-    return found if found.outcome == "ok" or _has_something(found) else _with_so_far(found, folder / SO_FAR)
+    return found if found.outcome == "ok" or has_something(found) else _with_so_far(found, folder / SO_FAR)
 
 
 def _perform(folder: Path, log: Path, timeout: float) -> Answer:
@@ -70,10 +69,6 @@ def _with_so_far(failed: Answer, path: Path) -> Answer:
         return failed
     names = ("outcome", "error", "traceback", "notes")
     return msgspec.structs.replace(found, **{name: getattr(failed, name) for name in names})
-
-
-def _has_something(found: Answer) -> bool:
-    return found.measured is not None or found.traces != Traces()
 
 
 def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:

@@ -212,7 +212,7 @@ class _Running:
     def _why_no_steps(self) -> str:
         children = _children()
         started = f"; it started {children} processes, and what they train is not seen" if children else ""
-        if self._job.step_at and Boundary.MARK in self._allowed and len(self._allowed) == 1:
+        if ":" in self._job.step_at:
             return f"{self._job.step_at} was not reached twice{started}"
         return f"no optimizer stepped, and no module was called again and again{started}"
 
@@ -235,18 +235,21 @@ class _Running:
 
     def _noted(self, found: Answer) -> Answer:
         assert self._at is not None
-        notes = [*found.effective.notes, "losses were not compared: a script keeps its own to itself"]
+        notes, remarks = [*found.effective.notes], [*found.effective.remarks]
+        remarks.append("losses were not compared: a script keeps its own to itself")
         if self._job.requested.compile and not self._twin.compiles_itself and self._twin.compiled:
-            notes.append(f"compiled in place: {', '.join(type(each).__name__ for each in self._twin.compiled)}")
+            remarks.append(f"compiled in place: {', '.join(type(each).__name__ for each in self._twin.compiled)}")
         if self._at is Boundary.OPTIMIZER and len(self._several) > 1:
-            notes.append(f"several optimizers step ({', '.join(self._several)}): a step ends where the first one does")
+            remarks.append(
+                f"several optimizers step ({', '.join(self._several)}): a step ends where the first one does"
+            )
         if drivers := [name for name in _DRIVERS if name in sys.modules]:
-            notes.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
+            remarks.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
         if found.ended is not None and self._is_short(found):
             notes.append(f"the script ended after {found.ended} steps: fewer than a capture takes")
         return replace(
             found,
-            effective=replace(found.effective, notes=notes),
+            effective=replace(found.effective, notes=notes, remarks=remarks),
             boundary=self._at.name.lower(),
             step=self._what_a_step_is(),
         )

@@ -10,6 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from tracekit.capture.child import so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.compiler.compile_log import CompileRecorder
@@ -17,7 +19,7 @@ from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.ledger import StepMark, ledger
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Answer, Job
-from tracekit.run import Profiled, Requested, Traces
+from tracekit.run import Profiled, Traces
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Window:
 
 OWN_WAIT = "tracekit.synchronize"  # readers know a sync inside of it for ours
 _STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
+_COLD_WITHOUT_GPU = "its cold trace leaves the GPU out: autotuning launches hundreds of kernels for every choice"
 COLD = Window("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
 DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
@@ -78,25 +81,35 @@ class _Taking:
     def all(self, recorder: CompileRecorder) -> timing.Steps[None]:
         """Every window, with the warm-up between the first two."""
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
-        if cold:
+        if cold and self._wants(cold):
             yield from self.trace(cold)
             so_far.keep(self.job, self.answer(recorder))
+        elif cold:
+            for _ in range(cold.steps):
+                yield from self.step()
         self.during = "warmup"
         for _ in timing.settle(recorder, self.job.warmup - COLD.steps, warmup):
             yield from self.step()
-        yield from self.trace(steady)
-        so_far.keep(self.job, self.answer(recorder))
-        if detail:
+        if self._wants(steady):
+            yield from self.trace(steady)
+            so_far.keep(self.job, self.answer(recorder))
+        if detail and self._wants(detail):
             yield from self.trace(detail)
+
+    def _wants(self, window: Window) -> bool:
+        return window.name in self.job.windows
 
     def answer(self, recorder: CompileRecorder) -> Answer:
         """What was taken."""
         happened = ledger(recorder, self.marks)
+        found = effective(self.job, happened)
+        if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
+            found = replace(found, notes=[*found.notes, _COLD_WITHOUT_GPU])
         return Answer(
             traces=Traces(**self.names),
             profiled=self.profiled,
             ledger=happened,
-            effective=effective(self.job, happened),
+            effective=found,
         )
 
     def step(self) -> timing.Steps[None]:
@@ -158,7 +171,7 @@ def _profiler(window: Window, first: int, last: int, job: Job, path: Path) -> An
     import torch
 
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if job.device.startswith("cuda") and not (window is COLD and autotunes(job.requested)):
+    if _sees_gpu(window, job):
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     return torch.profiler.profile(
         activities=activities,
@@ -168,9 +181,10 @@ def _profiler(window: Window, first: int, last: int, job: Job, path: Path) -> An
     )
 
 
-def autotunes(requested: Requested) -> bool:
-    """Does it try out configurations, with hundreds of launches for each? Nobody wants those in a trace."""
-    return requested.compile and (requested.mode or "").startswith("max-autotune")
+def _sees_gpu(window: Window, job: Job) -> bool:
+    """Where configurations are tried out, hundreds of launches for each, nobody wants those in a trace."""
+    autotunes = job.requested.compile and (job.requested.mode or "").startswith("max-autotune")
+    return job.device.startswith("cuda") and not (window is COLD and autotunes)
 
 
 def _schedule(first: int, last: int) -> Callable[[int], Any]:

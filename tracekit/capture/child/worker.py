@@ -112,11 +112,18 @@ def _check(job: Job, notes: list[str]) -> Answer:
         return msgspec.structs.replace(found, effective=Effective(notes=[note]))
 
 
+def _audit(job: Job, notes: list[str]) -> Answer:
+    from tracekit.capture.audit.child import audit
+
+    return audit(job, notes)
+
+
 _PASSES: dict[str, Callable[[Job, list[str]], Answer]] = {
     "inspect": _inspect,
     "measure": _measure,
     "profile": _profile,
     "check": _check,
+    "audit": _audit,
 }
 
 

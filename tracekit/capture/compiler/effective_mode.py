@@ -16,7 +16,8 @@ def effective(job: Job, happened: Ledger) -> Effective:
     if not requested.compile:
         return Effective(mode="eager")
     if not any(entry.failed is None for entry in happened.compiles):
-        return Effective(mode="eager", notes=[_nothing_compiled(job, happened), *_limit_notes(happened)])
+        why = _nothing_compiled(job, happened)
+        return Effective(mode="eager", notes=[why, *_limit_notes(happened)], ran_eagerly=why)
     mode, notes = requested.mode or "default", _limit_notes(happened)
     if requested.backend != "inductor":
         if requested.mode:
@@ -36,7 +37,10 @@ def _nothing_compiled(job: Job, happened: Ledger) -> str:
     if happened.compiles:
         return f"every compilation failed, so all of it ran eagerly ({happened.compiles[0].failed})"
     if job.script:
-        return "nothing was compiled: the script called no module with parameters to train"
+        return (
+            "nothing was compiled: the script calls no module as a whole, only layers one by one or functions; "
+            "compile in it what it calls, with torch.compile"
+        )
     return "nothing was compiled: does the recipe pass its model through ctx.compile?"
 
 

@@ -2,13 +2,19 @@
 
 import gzip
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-_LAUNCH = re.compile(r"(?:cuda|hip|cu)(?:LaunchKernel|LaunchCooperativeKernel|GraphLaunch)|hip(?:Ext)?(?:Module)?Launch")
+from tracekit.capture.job import Answer, Window
+from tracekit.run import Traces
+
+_LAUNCH = re.compile(
+    r"(?:cuda|hip|cu)(?:LaunchKernel|LaunchCooperativeKernel|GraphLaunch)|hip(?:Ext)?(?:Module)?Launch"
+)
 _GPU = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
 _CALLS = frozenset(("cuda_runtime", "cuda_driver", "hip_runtime"))
 _TOO_MANY = 0.05  # a launch or two at either end of a window may be lost without harm
@@ -71,3 +77,41 @@ def count(events: Iterable[_Event]) -> GpuSide:
         elif event.cat in _CALLS and _LAUNCH.match(event.name):
             launched.add(number)
     return GpuSide(len(launched), len(launched - seen))
+
+
+def completed(answer: Answer, folder: Path, take: Callable[[Window], Answer]) -> Answer:
+    """That pass's answer, with each trace that lost kernels taken again alone, and what there is to say of it.
+
+    CUPTI of CUDA 12.6 to 13.0 gives the first kernels of a later session no time at all, and Kineto drops those.
+    """
+    windows: tuple[Window, ...] = ("cold", "steady", "detail")
+    before = {window: _side(answer.traces, window, folder) for window in windows}
+    if not any(before.values()):
+        return answer
+    if before["cold"] is None:  # a process's first session is whole
+        for window in ("steady", "detail"):
+            if before[window] is not None:
+                answer = _with_window(answer, take(window), window)
+    return _told(answer, before, {window: _side(answer.traces, window, folder) for window in windows})
+
+
+def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
+    """What is wrong with that trace, if there is one and something is."""
+    name = getattr(traces, window)
+    side = gpu_side(folder / name) if name else None
+    return side if side is not None and side.incomplete else None
+
+
+def _with_window(answer: Answer, again: Answer, window: Window) -> Answer:
+    if getattr(again.traces, window) is None:
+        return answer
+    return replace(answer, profiled=again.profiled or answer.profiled)
+
+
+def _told(answer: Answer, before: dict[Window, GpuSide | None], after: dict[Window, GpuSide | None]) -> Answer:
+    notes = [f"{window}: {side.sentence()}" for window, side in after.items() if side]
+    healed = [window for window, side in before.items() if side and not after[window]]
+    if healed:
+        notes.append(f"the profiler lost kernels where traces share a process: {', '.join(healed)} got one each")
+    effective = replace(answer.effective, notes=[*answer.effective.notes, *notes])
+    return replace(answer, effective=effective)

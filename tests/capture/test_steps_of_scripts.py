@@ -1,0 +1,201 @@
+"""Where a step of a script ends, and what a step is: with an optimizer, and without one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.capture.conftest import COMPILED, perform
+from tests.capture.test_script import HEAD, PLAIN, script
+from tracekit import run as runs
+from tracekit.capture.child.program import marked
+from tracekit.capture.options import Options
+from tracekit.capture.preparation import prepare
+from tracekit.cli import main
+from tracekit.errors import BadParameterError, NoSuchLineError
+from tracekit.headline import _gave_up, _never_compiled
+
+OPTIMIZER = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+TRAINING = """
+    optimizer.zero_grad()
+    loss_of(net, torch.randn(6, 4)).backward()
+    optimizer.step()
+"""
+BODIES = {
+    "in eval mode": ("net.eval()\n" + PLAIN, "optimizer", "1 step of Adam", 1),
+    "a wrapper in eval mode": (
+        "net = torch.nn.Sequential(net)\nnet.training = False\n" + PLAIN,
+        "optimizer",
+        "1 step of Adam",
+        1,
+    ),
+    "accumulating": (
+        OPTIMIZER
+        + "for at in range(steps):\n    loss_of(net, torch.randn(6, 4)).backward()\n"
+        + "    if at % 4 == 3:\n        optimizer.step()\n        optimizer.zero_grad()\n",
+        "optimizer",
+        "1 step of SGD, 4 micro-batches (backward passes)",
+        1,
+    ),
+    "only inferring": (
+        "net.eval()\nwith torch.no_grad():\n    for _ in range(steps): net(torch.randn(6, 4))\n",
+        "call",
+        "1 call of Net",
+        1,
+    ),
+    "stepping by hand": (
+        "for _ in range(steps):\n    loss_of(net, torch.randn(6, 4)).backward()\n"
+        "    with torch.no_grad():\n        for each in net.parameters(): each -= 0.1 * each.grad; each.grad = None\n",
+        "training_call",
+        "1 call of Net",
+        1,
+    ),
+    "with functions": (
+        "from torch.func import functional_call, grad\nweights = dict(net.named_parameters())\n"
+        "loss = lambda weights, x: functional_call(net, weights, (x,)).square().mean()\n"
+        "for _ in range(steps):\n    found = grad(loss)(weights, torch.randn(6, 4))\n"
+        "    weights = {name: (each - 0.1 * found[name]).detach() for name, each in weights.items()}\n",
+        "training_call",
+        "1 call of Net",
+        None,
+    ),
+    "after a lazy call": (
+        "net = torch.nn.Sequential(torch.nn.LazyLinear(8), torch.nn.Linear(8, 1))\n"
+        "with torch.no_grad(): net(torch.randn(6, 4))\n" + PLAIN,
+        "optimizer",
+        "1 step of Adam",
+        1,
+    ),
+    "marked": (
+        "import tracekit\n"
+        + OPTIMIZER
+        + f"for _ in range(steps):\n  for _ in range(3):{TRAINING}\n  tracekit.step()\n",
+        "mark",
+        "1 mark reached, 3 micro-batches (backward passes)",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_step_is_what_the_script_makes_it(tmp_path, name):
+    body, boundary, step, graphs = BODIES[name]
+    answer = perform(
+        tmp_path, "measure", script(tmp_path, body), script=True, requested=COMPILED, warmup=3, arguments=["60"]
+    )
+    assert answer.outcome == "ok", answer.traceback or answer.error
+    assert (answer.boundary, answer.step) == (boundary, step)
+    if graphs is not None:
+        assert answer.measured.compiles >= graphs  # compiled in place
+
+
+def test_a_line_ends_a_step_in_every_pass(tmp_path):
+    body = OPTIMIZER + f"for _ in range(steps):\n  for _ in range(2):{TRAINING}\n  done = True\n"
+    path = script(tmp_path, body)
+    line = (HEAD + body).splitlines().index("  done = True") + 1
+    for stage in ("measure", "profile"):
+        answer = perform(
+            tmp_path, stage, path, script=True, steps=2, warmup=3, step_at=f"{path}:{line}", arguments=["16"]
+        )
+        assert answer.outcome == "ok", answer.traceback or answer.error
+        assert answer.step == "1 mark reached, 2 micro-batches (backward passes)"
+        assert answer.ended == (16 if stage == "measure" else None)
+
+
+def test_layers_that_are_trained_one_by_one_are_not_compiled_and_the_headline_says_so(tmp_path):
+    body = """
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(steps):
+    optimizer.zero_grad()
+    torch.nn.functional.linear(torch.randn(6, 4), net.first.weight).sum().backward()
+    optimizer.step()
+"""
+    answer = perform(tmp_path, "profile", script(tmp_path, body), script=True, requested=COMPILED, steps=2, warmup=3)
+    assert answer.effective.mode == "eager"
+    assert "calls no module as a whole" in answer.effective.ran_eagerly
+    profile = SimpleNamespace(name="compiled", variant=SimpleNamespace(effective=answer.effective))
+    assert _never_compiled(profile).startswith("compiled ran eagerly: nothing was compiled")
+
+
+def test_the_headline_says_where_the_compiler_gave_up():
+    limits = [runs.Limit(name="forward", t_ns=0), runs.Limit(name="forward", t_ns=1)]
+    variant = SimpleNamespace(ledger=runs.Ledger(limits=limits))
+    assert "gave up on forward at the recompile limit" in _gave_up(SimpleNamespace(variant=variant))
+
+
+def test_without_steps_it_runs_once_and_says_what_to_do(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    body = """
+import multiprocessing
+def work(): pass
+if __name__ == "__main__":
+    multiprocessing.Process(target=work).start()
+    open("ran", "a").write("x")
+"""
+    Path("train.py").write_text(body)
+    assert main(["capture", "train.py", "--backend", "aot_eager"]) == 1
+    said = capsys.readouterr().err
+    for each in ("no optimizer stepped", "started 1 process", "--step-at FILE:LINE", "tracekit.step()"):
+        assert each in said
+    assert "compiled: measuring" not in said
+    assert not Path("run.json").exists()
+    assert [each for each in Path().iterdir() if each.is_dir()] == []
+
+
+def test_an_exception_keeps_what_was_measured(tmp_path):
+    path = script(tmp_path, PLAIN + "    if _ == 24: raise ValueError('epoch 2')\n")
+    out = tmp_path / "run.json"
+    given = ["--variants", "eager", "--steps", "2", "--device", "cpu", "-o", str(out), "--script"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tracekit", "capture", str(path), *given],
+        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    (eager,) = runs.read(out).variants
+    assert (eager.outcome, eager.error) == ("error", "measure: ValueError: epoch 2")
+    assert eager.measured.steps == 22
+    assert eager.profiled.steps == 2
+    assert main(["report", str(out), "--no-cache"]) == 0
+
+
+def test_a_module_of_a_package_runs_as_python_would_run_it(tmp_path, monkeypatch):
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "model.py").write_text(HEAD)
+    (package / "train.py").write_text(
+        f"from .model import *\nimport json\n{PLAIN}print(json.dumps([sys.path[0], sys.argv]))"
+    )
+    monkeypatch.chdir(tmp_path)
+    answer = perform(tmp_path, "measure", "pkg.train", script=True, module=True, arguments=["5"])
+    assert answer.outcome == "ok", answer.traceback or answer.error
+    plain = subprocess.run([sys.executable, "-m", "pkg.train", "5"], capture_output=True, text=True, check=True)
+    assert (tmp_path / "measure.log").read_text() == plain.stdout
+    prepared = prepare(Options("pkg.train", module=True, backend="aot_eager"))
+    assert (prepared.run.recipe, prepared.run.script, prepared.script) == ("train", "pkg.train", True)
+
+
+def test_a_script_with_a_setup_of_its_own_is_one_if_it_is_said(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("def setup(config): ...\n")
+    assert prepare(Options(path, script=True, backend="aot_eager")).script
+
+
+@pytest.mark.parametrize("where", ["nowhere.py:3", "train.py:2", "train.py:x", "later"])
+def test_a_place_for_steps_must_be_one(tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("print(\n1)\n")
+    with pytest.raises(BadParameterError if where == "later" else NoSuchLineError):
+        prepare(Options("train.py", step_at=where))
+
+
+def test_a_mark_stands_before_the_outermost_statement_of_its_line():
+    tree = marked(b"x = 1\nfor _ in range(3): x += 1\nif x:\n    y = 2\n", "t.py", 2)
+    assert [type(each).__name__ for each in tree.body] == ["Assign", "Expr", "For", "If"]
+    assert [type(each).__name__ for each in marked(b"if 1:\n    y = 2\n", "t.py", 2).body[0].body] == ["Expr", "Assign"]

@@ -1,0 +1,187 @@
+"""What every recipe and pathology does to a GPU, seen on the emulated one: nothing crashes there, the cured wait for
+nothing, and the pathologies wait exactly where they are meant to.
+"""
+
+import importlib
+import linecache
+
+import pytest
+
+from tests.recipes.test_pathologies import SMALL as PATHOLOGIES
+from tests.recipes.test_recipes import SMALL
+from tests.recipes.training import NOWHERE, load, path_of, train
+from tracekit.capture.audit.child import audit
+from tracekit.capture.audit.rows import Audit
+from tracekit.capture.job import Job
+
+CLEAN = [
+    ("gcn_cora", "eager-norm", {}),
+    ("gat_pubmed", "eager-ahead", {}),
+    ("gin_arxiv", "eager", {}),
+    ("sage_products", "eager", {}),
+    ("rgcn_mag", "typed", {}),
+    ("sage_collab", "eager", {}),
+    ("distmult_biokg", "eager", {}),
+    ("gin_molecules", "eager", {}),
+    ("relational", "eager", {}),
+    ("relational", "eager", {"task": "sales"}),
+    ("relational", "eager", {"task": "purchase"}),
+    ("hetero_parts", "eager", {}),
+    ("hetero_parts", "eager", {"model": "to_hetero"}),
+    ("gcn_sampled", "sampled-amp-compiled", {}),
+    ("gcn_amp", "fp32", {}),
+    ("gcn_amp", "bf16", {}),
+    ("sparse_csr", "eager", {}),
+    ("sparse_csr", "csr-eager", {}),
+    ("tuple_keys", "before", {}),
+    ("tuple_keys", "after", {}),
+    ("edge_types", "before", {}),
+    ("edge_types", "after", {}),
+    ("cuda_graphs", "before", {}),
+    ("cuda_graphs", "padded", {}),
+    ("int_attribute", "before", {}),
+    ("int_attribute", "after", {}),
+    ("int_attribute", "after-tensor", {}),
+    ("syncs", "after", {}),
+    ("graph_breaks", "after", {}),
+    ("float_lr", "before", {}),
+    ("float_lr", "after", {}),
+    ("float_lr", "after", {"optimizer": "adam"}),
+    ("shapes", "before", {}),
+    ("shapes", "padded", {}),
+    ("self_loops", "after", {}),
+    ("self_loops", "after", {"model": "gat", "hidden": 16}),
+    ("pipeline", "5-no-syncs", {}),
+]
+
+# Recipe, variant, parameters; then how often a step does what at which of its lines, told by a part of it.
+LOOPS_IN_CORA = ["1 sync index: self.first(", "1 sync index: self.second(", "1 break index: self.first("]
+LOOPS_IN_CORA += ["1 break index: self.second("]
+LOOPS_IN_ONE_LINE = ["2 sync index: self.second(self.first(", "2 break index: self.second(self.first("]
+METRIC = ["1 sync _local_scalar_dense: right_on_host += int("]
+MEAN = ["2 sync _local_scalar_dense: if torch.isnan(part).any():"]
+MASK = ["2 sync index: out[known], y[known]", "1 sync index_put: loss.backward()"]
+REPEAT = ["1 sync repeat_interleave: repeat_interleave(counts, 0, **size)"]
+REPEAT_INSIDE = [*REPEAT, "1 break repeat_interleave: repeat_interleave(counts, 0, **size)"]
+RELATIONS = [
+    f"{count} {kind} {operator}: self.{layer}(x, *edges)"
+    for layer in ("first", "second")
+    for count, kind, operator in (
+        (8, "sync", "index"),  # each relation's edges are picked by a mask
+        (1, "sync", "_local_scalar_dense"),
+        (8, "break", "index"),
+        (2, "break", "_local_scalar_dense"),
+    )
+]
+IN_FORWARD = [
+    ("_local_scalar_dense", "scale.item()"),
+    ("_local_scalar_dense", "softmax(self.score(x)"),
+    ("_local_scalar_dense", "global_mean_pool("),
+    ("_local_scalar_dense", "degree(data.edge_index[1]"),
+    ("repeat_interleave", "repeat_interleave(data.counts"),
+]
+BREAKS = [f"1 {kind} {operator}: {line}" for kind in ("sync", "break") for operator, line in IN_FORWARD]
+BREAKS += [f"2 {kind} _local_scalar_dense: to_dense_batch(x, data.graph)" for kind in ("sync", "break")]
+BREAKS += ["1 copy _to_copy: to_dense_batch(x, data.graph)", *MASK, "2 break index: out[known], y[known]"]
+COPIES = ["10 copy _to_copy: part.to(device"]
+PLANTED = [
+    ("gcn_cora", "eager", {}, LOOPS_IN_CORA),
+    ("gat_pubmed", "eager", {}, LOOPS_IN_CORA),
+    ("gcn_sampled", "sampled", {}, LOOPS_IN_ONE_LINE),
+    ("gcn_sampled", "baseline", {}, LOOPS_IN_ONE_LINE),
+    ("rgcn_mag", "eager", {}, RELATIONS),
+    ("gin_molecules", "unsized", {}, [f"1 {kind} _local_scalar_dense: global_add_pool" for kind in ("sync", "break")]),
+    ("gcn_amp", "fp16", {}, ["1 sync _local_scalar_dense: scaler.step(optimizer)"]),
+    ("syncs", "before", {}, [*METRIC, *MEAN, *MASK, *REPEAT_INSIDE]),
+    ("syncs", "metric", {}, METRIC),
+    ("syncs", "mean-metric", {}, MEAN),
+    ("syncs", "mask", {}, MASK),
+    ("syncs", "repeat", {}, REPEAT_INSIDE),
+    ("self_loops", "before", {}, LOOPS_IN_ONE_LINE),
+    ("self_loops", "before", {"model": "gat", "hidden": 16}, LOOPS_IN_ONE_LINE),
+    ("graph_breaks", "before", {}, BREAKS),
+    ("pipeline", "0-naive", {}, [*METRIC, *MEAN, *MASK, "2 break index: out[known], y[known]", *REPEAT, *COPIES]),
+    ("pipeline", "4-no-cudagraphs", {}, [*METRIC, *MEAN, *REPEAT, *COPIES]),
+]
+
+
+@pytest.mark.parametrize(("name", "variant", "params"), CLEAN, ids=str)
+def test_runs_clean(name, variant, params):
+    assert seen(audited(name, variant, **params)) == []
+
+
+@pytest.mark.parametrize(("name", "variant", "params", "planted"), PLANTED, ids=str)
+def test_waits_where_it_is_meant_to(name, variant, params, planted):
+    found = seen(audited(name, variant, **params))
+    expected = [each.split(": ", 1) for each in planted]
+    assert sorted(what for what, _ in found) == sorted(what for what, _ in expected)
+    for what, part in expected:
+        assert any(part in line for each, line in found if each == what), (what, part, found)
+
+
+def test_drawing_negatives_within_goes_to_the_host_and_back():
+    found = audited("sage_collab", "drawn-inside")
+    assert {row.kind for row in found.rows} == {"sync", "copy", "break"}
+    assert {source(row) for row in found.rows} == {"others = negative_sampling(edge_index, len(x), pairs.size(1))"}
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "params"),
+    [
+        ("syncs", "before", {}),
+        ("pipeline", "5-no-syncs", {}),
+        ("edge_types", "after", {}),
+        ("gcn_cora", "eager-norm", {}),
+        ("gin_molecules", "eager", {}),
+        ("sage_products", "eager", {}),
+        ("relational", "eager", {}),
+        ("sparse_csr", "csr-eager", {}),
+        ("gcn_amp", "bf16", {}),
+        ("gcn_amp", "fp16", {}),
+    ],
+    ids=str,
+)
+def test_the_losses_are_those_of_a_plain_run(monkeypatch, name, variant, params):
+    on_gpu = audited(name, variant, **params).losses
+    # On a GPU, optimizers go through all parameters at once; on a CPU, they have to be told to.
+    for optimizer in ("adam", "sgd"):
+        module = importlib.import_module(f"torch.optim.{optimizer}")
+        monkeypatch.setattr(module, "_default_to_fused_or_foreach", lambda *_, **__: (False, True))
+    plain = train(
+        name, f"{variant}:compile=false", len(on_gpu), **{**SMALL.get(name, {}), **PATHOLOGIES.get(name, {}), **params}
+    )
+    assert on_gpu == plain.losses
+
+
+def test_no_size_of_a_cuda_graph_comes_again():
+    """Else the steady steps replay what the first ones recorded, and the pathology does not show."""
+    graphs = load("cuda_graphs")
+    batches = [graphs.generate(100, at) for at in range(500)]
+    assert len({(batch.num_nodes, batch.num_edges) for batch in batches}) == 500
+    assert len({tuple(graphs.fill_up(batch, 111, 401).edge_index.shape) for batch in batches}) == 1
+    tables = [load("pipeline").generate(400, at)[0] for at in range(500)]
+    assert len({tuple(len(rows) for rows in table.values()) for table in tables}) == 500
+
+
+def audited(name: str, variant: str, steps: int = 2, **params) -> Audit:
+    """So many steps after the first; then inference and evaluation, where the recipe has them."""
+    params = {**SMALL.get(name, {}), **PATHOLOGIES.get(name, {}), **params}
+    if "root" in load(name).PARAMS:
+        params = {"root": NOWHERE, **params}
+    answer = audit(Job(stage="audit", recipe=str(path_of(name)), label=variant, params=params, steps=steps), [])
+    assert answer.outcome == "ok", answer.traceback or answer.error
+    assert len(answer.audit.losses) == steps + 1
+    return answer.audit
+
+
+def seen(found: Audit) -> list[tuple[str, str]]:
+    """`("2 sync index", "loss = cross_entropy(out[known], y[known])")`, lines that say the same added up."""
+    counts: dict[tuple[str, str, str], float] = {}
+    for row in found.rows:
+        key = (row.kind, row.operator.removeprefix("aten::"), source(row))
+        counts[key] = counts.get(key, 0) + row.per_step
+    return [(f"{count:g} {kind} {operator}", line) for (kind, operator, line), count in counts.items()]
+
+
+def source(row) -> str:
+    return linecache.getline(row.file, row.line).strip()

@@ -1,0 +1,130 @@
+"""The audit in the child process: a few steps of a recipe or a script on the emulated GPU."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch._dynamo  # it lists torch's functions as it is imported, and must meet the true ones
+from msgspec.structs import replace
+
+from tracekit.capture.audit import cuda, tensors
+from tracekit.capture.audit.devices import GPU, Devices
+from tracekit.capture.audit.emulation import Emulation
+from tracekit.capture.audit.regions import Regions
+from tracekit.capture.audit.replacing import Replacing
+from tracekit.capture.audit.rows import Audit
+from tracekit.capture.audit.watch import Watch
+from tracekit.capture.child import recipe, script, timing
+from tracekit.capture.child.failure import failure
+from tracekit.capture.child.recipe import Feed
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.job import Answer, Job
+from tracekit.capture.params import parse_all
+from tracekit.capture.variants import plan
+from tracekit.errors import NotARecipeError
+from tracekit.run import Requested
+
+
+def audit(job: Job, notes: list[str]) -> Answer:
+    """The steps, and what was seen; where the training fails, what was seen until then."""
+    with emulated() as emulation:
+        losses: list[float] = []
+        try:
+            answer = _of_script(job, emulation) if job.script else _of_recipe(job, emulation, notes, losses)
+        except (Exception, SystemExit) as error:
+            answer = failure(error)
+        emulation.watch.silent += 1
+        return replace(answer, audit=_found(emulation, losses))
+
+
+@contextmanager
+def emulated() -> Iterator[Emulation]:
+    """Within, tensors can lie on a GPU that is not there."""
+    watch, regions = Watch(), Regions()
+    emulation = Emulation(Devices(), watch, regions)
+    torch.jit._state.disable()  # scripted code would fuse operators behind our back
+    with ExitStack() as stack:
+        replacing = stack.enter_context(Replacing())
+        cuda.replace(replacing, emulation.devices, watch)
+        tensors.replace(replacing, emulation)
+        replacing.replace(torch, compile=regions.compile)
+        replacing.replace(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
+        replacing.replace(threading.Thread, run=_in_threads(emulation, threading.Thread.run))
+        stack.enter_context(emulation)
+        yield emulation
+
+
+def _in_threads(emulation: Emulation, run: Callable[..., None]) -> Callable[..., None]:
+    """A mode sees its own thread only: enter it in each."""
+
+    def running(thread: threading.Thread) -> None:
+        with Emulation(emulation.devices, emulation.watch, emulation.regions):
+            run(thread)
+
+    return running
+
+
+def _steps(watch: Watch, steps: int) -> timing.Steps[Answer]:
+    """The first step makes what the others find there: it is taken, and not counted."""
+    watch.begin()
+    try:
+        yield
+        watch.counting = True
+        for _ in range(steps):
+            yield
+            watch.steps += 1
+    except timing.EndedError:  # the script came to its end before: what it showed stands
+        pass
+    finally:
+        watch.counting = False
+    return Answer()
+
+
+def _of_script(job: Job, emulation: Emulation) -> Answer:
+    unchanged = replace(job, requested=Requested(compile=False), device="cuda")
+    with CompileRecorder() as recorder:
+        return script.run(unchanged, lambda: _steps(emulation.watch, job.steps), recorder)
+
+
+def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> Answer:
+    module = recipe.load(job.recipe)
+    if not hasattr(module, "setup"):
+        raise NotARecipeError(job.recipe, "it has no setup(ctx)")
+    context = _context(module, job, emulation, notes)
+    if hasattr(module, "prepare"):
+        module.prepare(context)
+    recipe.seed_all(job.seed)
+    feed = Feed(module, context)
+    recipe.seed_all(job.seed)
+    answer = timing.drive(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
+    for other in filter(None, (feed.infer, feed.evaluate)):
+        other()
+    return answer
+
+
+def _context(module: Any, job: Job, emulation: Emulation, notes: list[str]) -> SimpleNamespace:
+    declared = dict(getattr(module, "PARAMS", {}))
+    given = parse_all(job.params, declared)
+    variant = plan([job.label], {**declared, **given}, getattr(module, "VARIANTS", {}), "inductor")[0]
+    context = recipe.make_context(module, replace(job, params={**given, **variant.params}, device=str(GPU)), notes)
+    context.compile = lambda made=None, **options: emulation.regions.compile(made, **options)
+    return context
+
+
+def _quietly(emulation: Emulation, feed: Feed) -> float:
+    loss = feed()
+    emulation.watch.silent += 1
+    value = float(loss)
+    emulation.watch.silent -= 1
+    return value
+
+
+def _found(emulation: Emulation, losses: list[float]) -> Audit:
+    notes = []
+    if emulation.foreign:
+        notes.append(f"whether these wait on a GPU is not known here: {', '.join(sorted(emulation.foreign))}")
+    watch = emulation.watch
+    return Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=notes)

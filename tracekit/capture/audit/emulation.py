@@ -1,0 +1,135 @@
+"""The emulated GPU: every operator runs on the CPU, and what it makes lies where a GPU would have put it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tracekit.capture.audit.devices import CPU, UNDECIDED, Devices, normalized
+from tracekit.capture.audit.lines import running
+from tracekit.capture.audit.operators import INDEXES, MIXES, READS, Call, Wait, wait_of
+from tracekit.capture.audit.regions import Regions
+from tracekit.capture.audit.watch import Watch
+
+_KNOWN_NAMESPACES = ("aten", "prim", "prims", "profiler", "quantized", "mkldnn", "mkl", "onednn")
+
+
+class Emulation(TorchDispatchMode):  # type: ignore[misc]
+    """While entered, sees every operator of this thread, forward and backward."""
+
+    def __init__(self, devices: Devices, watch: Watch, regions: Regions) -> None:
+        super().__init__()
+        self.devices, self.watch, self.regions = devices, watch, regions
+        self.foreign: set[str] = set()  # operators of which nobody here knows whether they wait
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Look, run on the CPU, and put what was made where it belongs."""
+        if any(_dispatches_itself(each) for each in types):
+            return NotImplemented  # a subclass with a mind of its own unwraps itself first
+        kwargs = kwargs or {}
+        packet = function.overloadpacket
+        call = Call(packet.__name__, function._overloadname, args, kwargs)
+        given = [*_tensors((*args, *kwargs.values()))]
+        device = self._device(kwargs, given)
+        self._look(call, given, device)
+        if not str(packet).startswith(_KNOWN_NAMESPACES) and device.type == "cuda":
+            self.foreign.add(str(packet).replace(".", "::"))
+        known = {key for each in given for key in self.devices.keys(each)}
+        made = function(*args, **_on_cpu(kwargs))
+        self._place(made, device, known, pinned=bool(kwargs.get("pin_memory")))
+        return made
+
+    def _device(self, kwargs: dict[str, Any], given: list[torch.Tensor]) -> torch.device:
+        """Where its result goes."""
+        wanted = kwargs.get("device")
+        if wanted is not None and (torch.device(wanted).type != "cpu" or "pin_memory" in kwargs):
+            return normalized(wanted)  # from Python; from inside of an operator, `cpu` means where its inputs are
+        theirs = {self.devices.of(each) for each in given}
+        gpus = [each for each in theirs if each.type == "cuda"]
+        return gpus[0] if gpus else UNDECIDED if theirs <= {UNDECIDED} else CPU
+
+    def _place(self, made: Any, device: torch.device, known: set[int], pinned: bool) -> None:
+        for tensor in _tensors((made,)):
+            if device != CPU and (self._is_new(tensor, known) or self.devices.of(tensor) == UNDECIDED):
+                self.devices.put(tensor, device)
+            if pinned:
+                self.devices.pin(tensor)
+
+    def _is_new(self, tensor: torch.Tensor, known: set[int]) -> bool:
+        return known.isdisjoint(self.devices.keys(tensor))
+
+    def _look(self, call: Call, given: list[torch.Tensor], device: torch.device) -> None:
+        if self.watch.silent:
+            return
+        if wait := wait_of(call):
+            self._look_at_wait(call, wait, on_gpu=bool(given) and self.devices.of(given[0]).type == "cuda")
+        if device.type == "cuda" and len(given) > 1:
+            self._look_for_mixed(call, given, device)
+
+    def _look_at_wait(self, call: Call, wait: Wait, on_gpu: bool) -> None:
+        at = running()
+        if self.regions.depth and (at.via or "").startswith("torch/optim/"):
+            return  # compiled, an optimizer asks for no number
+        if on_gpu:
+            self.watch.see("sync", f"aten::{call.name}", wait.why, at)
+        if self.regions.depth and wait.sized:
+            self.watch.see("break", f"aten::{call.name}", _breaking(wait.why), at)
+
+    def _look_for_mixed(self, call: Call, given: list[torch.Tensor], device: torch.device) -> None:
+        others = [each for each in given if each.dim() and self.devices.of(each) not in (device, UNDECIDED)]
+        if not others:
+            return
+        if call.name in INDEXES and self.devices.of(given[0]) == device:
+            why = "takes indices that lie on the CPU: they are copied each time"
+            return self.watch.see("copy", f"aten::{call.name}", why)
+        if call.name in ("copy_", "_foreach_copy_"):
+            return self._look_at_copy(call)
+        if call.name not in MIXES:
+            storages = [key for each in others for key in self.devices.keys(each)]
+            self.watch.see_mixed(f"aten::{call.name}", _mixed(self.devices, given), storages)
+        return None
+
+    def _look_at_copy(self, call: Call) -> None:
+        target, source, non_blocking = call.args[0], call.args[1], call.given("non_blocking", 2)
+        if isinstance(target, (list, tuple)):
+            target, source = target[0], source[0]
+        self.see_copy(f"aten::{call.name}", source, self.devices.of(target), bool(non_blocking))
+
+    def see_copy(self, operator: str, source: torch.Tensor, to: torch.device, non_blocking: bool) -> None:
+        """A copy from device to device: does the host wait for it?"""
+        if non_blocking or source.numel() == 0:
+            return
+        if to.type == "cpu":
+            self.watch.see("sync", operator, "copies to the host and waits")
+        elif self.devices.of(source).type != "cuda":
+            pinned = "pinned, but without non_blocking=True" if self.devices.is_pinned(source) else "pageable"
+            self.watch.see("copy", operator, f"copies to the GPU and waits ({pinned})")
+
+
+def _breaking(why: str) -> str:
+    return "breaks the graph: a value that it reads back" if why is READS else "breaks the graph: a size from the data"
+
+
+def _mixed(devices: Devices, given: Iterable[torch.Tensor]) -> str:
+    return f"would crash: tensors on {' and '.join(sorted({str(devices.of(each)) for each in given if each.dim()}))}"
+
+
+def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
+    if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
+        kwargs = {**kwargs, "device": CPU}
+    return kwargs
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+def _dispatches_itself(kind: type) -> bool:
+    return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]

@@ -1,0 +1,101 @@
+"""Which operators wait for a GPU, or make something whose size only the data tells?
+
+Read off torch 2.6–2.13's CUDA kernels: each of these copies something back to the host and waits for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+READS = "reads a value back (.item(), float(), int(), if tensor:)"
+_MASK = "counts the rows of a boolean mask"
+_SIZED = "counts its result: its size depends on the data"
+_CHECKS = "looks whether it succeeded"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operator, as the dispatcher hands it over."""
+
+    name: str  # without namespace and overload
+    overload: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def given(self, name: str, position: int) -> Any:
+        """An argument, however it was handed over."""
+        return self.kwargs.get(name, self.args[position] if position < len(self.args) else None)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Why an operator waits; `sized` where a compiler cannot know the size of what it makes, or a value."""
+
+    why: str
+    sized: bool = True
+    unless: Callable[[Call], bool] = lambda call: False
+
+
+def wait_of(call: Call) -> Wait | None:
+    """Why this call would wait on a GPU; None where it would not."""
+    wait = _WAITS.get(call.name)
+    return wait if wait is not None and not wait.unless(call) else None
+
+
+def _is_masked(call: Call) -> bool:
+    indices = call.given("indices", 1) or ()
+    return any(isinstance(each, torch.Tensor) and each.dtype in (torch.bool, torch.uint8) for each in indices)
+
+
+def _fills(call: Call) -> bool:
+    """`x[mask] = 0` fills where the mask says so, and counts nothing."""
+    values = call.given("values", 2)
+    if not _is_masked(call):
+        return True
+    return isinstance(values, torch.Tensor) and values.dim() == 0 and values.device.type == "cpu"
+
+
+_INDEX = Wait(_MASK, unless=lambda call: not _is_masked(call))
+_PUT = Wait(_MASK, unless=_fills)
+_WAITS = {
+    "_local_scalar_dense": Wait(READS),
+    "nonzero": Wait(_SIZED),
+    "index": _INDEX,
+    "_unsafe_index": _INDEX,
+    "index_put": _PUT,
+    "index_put_": _PUT,
+    "_index_put_impl_": _PUT,
+    "_unsafe_index_put": _PUT,
+    "masked_select": Wait(_MASK),
+    "_unique": Wait(_SIZED),
+    "_unique2": Wait(_SIZED),
+    "unique_dim": Wait(_SIZED),
+    "unique_consecutive": Wait(_SIZED),
+    "unique_dim_consecutive": Wait(_SIZED),
+    "bincount": Wait(_SIZED),
+    "repeat_interleave": Wait(
+        "adds up the repetitions: give it output_size=",
+        unless=lambda call: call.overload != "Tensor" or call.kwargs.get("output_size") is not None,
+    ),
+    "equal": Wait("reads whether all are equal back"),
+    "multinomial": Wait(
+        "checks the probabilities", sized=False, unless=lambda call: bool(call.given("replacement", 2))
+    ),
+    "normal": Wait(
+        "checks the deviations", sized=False, unless=lambda call: call.overload not in ("Tensor_Tensor", "float_Tensor")
+    ),
+    "histc": Wait("looks for the ends", sized=False, unless=lambda call: (call.given("max", 3) or 0) != 0),
+    "embedding_renorm_": Wait("counts the rows that it renormalizes", sized=False),
+    "_coalesce": Wait(_SIZED),
+    "_to_sparse": Wait(_SIZED),
+    "to_sparse": Wait(_SIZED),
+    "segment_reduce": Wait("checks the lengths", sized=False, unless=lambda call: bool(call.kwargs.get("unsafe"))),
+    "_linalg_check_errors": Wait(_CHECKS, sized=False),
+    "linalg_eig": Wait("computes on the CPU"),
+    "_linalg_svd": Wait(_CHECKS, sized=False),
+}
+# Operators that take tensors of two devices, beside a zero-dimensional one of the CPU, which every operator takes.
+MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_pack_padded_sequence", "_copy_from"}
+INDEXES = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}

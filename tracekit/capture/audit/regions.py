@@ -1,0 +1,77 @@
+"""What torch.compile would take: while it runs, a size or a value from the data breaks its graph.
+
+That is what the script gives to torch.compile; of one that compiles nothing, its outermost module.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+class Regions:
+    """How deep in compiled code is this?"""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.compiles = False  # something was given to torch.compile
+
+    def compile(self, model: Any = None, *_: Any, **options: Any) -> Any:
+        """In place of torch.compile: the same, run eagerly, and known as what would be compiled."""
+        if model is None:
+            return self.compile
+        self.compiles = True
+        if isinstance(model, torch.nn.Module):
+            return _Compiled(model, self)
+        return self.around(model)
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """That call, as a region."""
+
+        @functools.wraps(call)
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            with self.entered():
+                return call(*args, **kwargs)
+
+        return compiled
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """For the time being, in compiled code."""
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def call_module(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """In place of `Module.__call__`: the outermost is a region where the script compiles nothing."""
+
+        def calling(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.compiles or self.depth:
+                return call(module, *args, **kwargs)
+            with self.entered():
+                return call(module, *args, **kwargs)
+
+        return calling
+
+
+class _Compiled(torch.nn.Module):  # type: ignore[misc]
+    """As torch.compile's: everything but the call is the module's own."""
+
+    def __init__(self, module: torch.nn.Module, regions: Regions) -> None:
+        super().__init__()
+        self._orig_mod = module
+        object.__setattr__(self, "_regions", regions)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return super().__getattr__(name)
+        return getattr(self._orig_mod, name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """In the region."""
+        with self._regions.entered():
+            return self._orig_mod(*args, **kwargs)

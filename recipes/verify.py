@@ -63,6 +63,7 @@ def verify(file, backend, variants=()):
                 backend=backend,
                 steps=5,
                 warmup=5,
+                passes=1,
                 out=Path(folder, "run.json"),
                 tell=lambda line: print(line, file=sys.stderr, flush=True),
             )

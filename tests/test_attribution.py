@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from real import trace_names, trace_path
 from strategies import as_json, traces
 
+from tracekit.faces.shared.document import attribution
+
 STEP_KEYS = ("step", "start_ns", "wall_ns", "host_start_ns", "host_ns", "steady", "wall", "host")
 
 
@@ -30,7 +32,7 @@ def by_engine(path: Path, size: int = 1 << 16) -> dict[str, Any]:
     from tracekit.engine import attribute
     from tracekit.trace import Trace
 
-    return attribute(Trace.load(path), size).document()
+    return attribution(attribute(Trace.load(path), size))
 
 
 def view(document: dict[str, Any]) -> dict[str, Any]:

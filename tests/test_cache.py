@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace import Trace
@@ -65,7 +66,7 @@ def made(path: Path, mega: int) -> Path:
 
 
 def document(path: Path) -> str:
-    return json.dumps(report(open_subject([path])).document(), sort_keys=True)
+    return json.dumps(as_document(report(open_subject([path]))), sort_keys=True)
 
 
 def folder_of(home: Path) -> Path:

@@ -269,12 +269,12 @@ def test_a_piped_report_is_as_wide_as_is_asked(tmp_path, capsys, monkeypatch):
 
 
 def test_a_failure_while_drawing_leaves_no_half_report(tmp_path, capsys, monkeypatch):
-    from tracekit.draw import text
+    from tracekit.faces import text
 
     def broken(*_):
         raise ValueError
 
-    monkeypatch.setattr(text, "_answer", broken)
+    monkeypatch.setattr(text, "_entry", broken)
     with pytest.raises(ValueError):  # noqa: PT011 - raised above
         main(["report", str(training(tmp_path / "eager.json"))])
     assert capsys.readouterr().out == ""

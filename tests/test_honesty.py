@@ -8,10 +8,11 @@ from small import event, kernel, launch, op, step, write
 
 from tracekit.analyses import answers
 from tracekit.cli import main
+from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.sections.step_series import lines
 from tracekit.tables import tables
-from tracekit.tui.pulse import pulses
 
 GRAPH = "cudaGraphLaunch"
 
@@ -47,7 +48,7 @@ def unseen_graphs(path):
 
 def test_steady_steps_without_a_wall_view_leave_their_host_view(tmp_path):
     found = report(open_subject([unseen_graphs(tmp_path / "t.json")]))
-    (variant,) = found.document()["variants"]
+    (variant,) = as_document(found)["variants"]
     assert [each["steady"] for each in variant["steps"]] == [False, True, True, True]
     assert (variant["mean"]["wall"], variant["mean"]["wall_ns"]) == (None, None)
     assert (variant["mean"]["host"]["python"], variant["mean"]["host"]["compile"]) == (95_000.0, 0.0)
@@ -89,11 +90,13 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
     path = tmp_path / "cut.json"
     path.write_text(whole[: whole.rindex('"aten::add"')])
     subject = open_subject([path])
-    assert [each["host"] is None for each in report(subject).document()["variants"][0]["steps"]] == [False] * 3 + [True]
+    assert [each["host"] is None for each in as_document(report(subject))["variants"][0]["steps"]] == [False] * 3 + [
+        True
+    ]
     rows = tables(subject.profiles)["attribution"].to_pylist()
     shown = {row["step"] for row in rows if row["view"] == "host" and row["dur_ns"] is not None}
     assert shown == {0, 1, 2}
-    assert pulses(report(subject), "host")[0].known.tolist() == [True, True, True, False]
+    assert [value is not None for value in lines(report(subject), "host")[0].values] == [True, True, True, False]
     assert "the host view of 1 of 4 steps" in " ".join(note.text for note in report(subject).notes)
 
 
@@ -123,7 +126,7 @@ def test_without_runtime_calls_nothing_is_said_of_them(tmp_path):
         assert told["launches"].startswith("Cannot be answered"), name
         assert told["syncs"].startswith("Cannot be answered"), name
     assert told["kernels"].startswith("1 kernels and copies a step")
-    gpu_only = report(open_subject([tmp_path / "gpu only.json"])).document()
+    gpu_only = as_document(report(open_subject([tmp_path / "gpu only.json"])))
     assert gpu_only["variants"][0]["mean"] == {"wall_ns": None, "host_ns": None, "wall": None, "host": None}
     kernels = next(answer for answer in gpu_only["answers"] if answer["analysis"] == "kernels")
     assert "of which steps cannot be answered" in kernels["sentence"]

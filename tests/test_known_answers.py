@@ -4,10 +4,11 @@ import pytest
 from real import trace_names, trace_path
 
 from tracekit.analyses import answers
-from tracekit.headline import headline
+from tracekit.faces.shared.document import as_document
 from tracekit.intervals import Union
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.headline import headline
 
 pytestmark = pytest.mark.traces
 
@@ -17,7 +18,7 @@ def opened(*names):
 
 
 def mean(found, place=0):
-    return found.document()["variants"][place]["mean"]
+    return as_document(found)["variants"][place]["mean"]
 
 
 def answer(found, name):
@@ -36,7 +37,7 @@ def test_idle_to_the_nanosecond_and_steps_that_last_until_their_work_is_done():
     busy = Union.of(trace.ts_ns[gpu], trace.end_ns[gpu])
     assert int(trace.end_ns[gpu].max() - trace.ts_ns[gpu].min()) - busy.total() == 7_574_738
     assert "7,574.738 µs" in answer(found, "kernels").sentence
-    steps = found.document()["variants"][0]["steps"]
+    steps = as_document(found)["variants"][0]["steps"]
     assert [round(step["wall_ns"] / 1e6, 1) for step in steps[1:]] == [95.7, 95.6, 95.7, 95.4]
     assert min(step["host_ns"] for step in steps) < 36e6
 
@@ -45,14 +46,14 @@ def test_a_host_operator_that_launches_is_no_kernel():
     found = opened("hta_triton_example")
     kernels = answer(found, "kernels").rows.table()
     assert sum(kernels["dur_ns"].to_pylist()) == 1_760
-    variant = found.document()["variants"][0]
+    variant = as_document(found)["variants"][0]
     assert "wall" in variant["cannot_answer"]
     assert [step["wall"] for step in variant["steps"]] == [None]
 
 
 def test_a_missing_gpu_side_is_no_idle_gpu():
     found = opened("pyg_timeline_rtx4090_no_kernels")
-    variant = found.document()["variants"][0]
+    variant = as_document(found)["variants"][0]
     assert variant["cannot_answer"].keys() == {"wall"}
     assert variant["mean"]["wall"] is None
     assert variant["mean"]["host"] is not None
@@ -76,7 +77,7 @@ def test_eager_against_graph_replay():
 
 def test_compilation_is_first_or_again():
     found = opened("compile_cold_cpu")
-    steps = found.document()["variants"][0]["steps"]
+    steps = as_document(found)["variants"][0]["steps"]
     shares = {step["step"]: step["wall"]["compile"] / step["wall_ns"] for step in steps}
     assert [number for number, share in shares.items() if share > 0.998] == [0, 2, 4]
     assert [step["step"] for step in steps if not step["steady"]] == [0, 2, 4]
@@ -96,8 +97,8 @@ def test_graph_replays_carry_many_kernels():
 def test_every_face_takes_every_trace(name):
     from rich.console import Console
 
-    from tracekit.draw import markdown, text
-    from tracekit.draw.json import render
+    from tracekit.faces import markdown, text
+    from tracekit.faces.json import render
 
     found = opened(name)
     with open("/dev/null", "w") as nowhere:

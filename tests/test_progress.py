@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracekit.draw import progress
-from tracekit.draw.progress import Progress
+from tracekit.cli import progress
+from tracekit.cli.progress import Progress
 from tracekit.trace.reading.convert import Seen
 
 HALF = Seen(done=50_000_000, size=100_000_000, events=300_000, packed=True)

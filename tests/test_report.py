@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,13 +11,14 @@ from rich.console import Console
 from small import event, kernel, launch, op, step, training, write
 
 from tracekit.compare import compare
-from tracekit.draw import markdown, text
-from tracekit.draw.json import render
 from tracekit.errors import NotATraceError, UnknownVariantError
-from tracekit.export import parquet
-from tracekit.headline import headline
+from tracekit.faces import Options, markdown, parquet, text
+from tracekit.faces.json import render
+from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.report import grid, report
+from tracekit.report import report
+from tracekit.report.headline import headline
+from tracekit.report.sections.breakdowns import of_view
 from tracekit.sanitize import sanitize
 from tracekit.tables import tables
 from tracekit.units import thousandths
@@ -31,7 +33,7 @@ def pair(tmp_path):
 
 def drawn(found, width=200):
     console = Console(width=width, record=True, file=open("/dev/null", "w"), markup=False)  # noqa: SIM115
-    text.show(found, console, None)
+    text.show(found, console, Options(rows=sys.maxsize))
     return console.export_text()
 
 
@@ -39,7 +41,7 @@ def drawn(found, width=200):
 def test_no_time_is_cut_however_narrow(tmp_path, width):
     names = ("eager", "compiled-max-autotune", "compiled-norm-ahead", "d")
     found = report(open_subject([training(tmp_path / f"{name}.json", python=13.125) for name in names]))
-    terminal, numbers = drawn(found, width), grid(found, "wall")
+    terminal, numbers = drawn(found, width), of_view(found, "wall")
     for key in numbers.keys:
         for value in (*numbers.cells[key].values(), *numbers.deltas[key].values()):
             assert not value or thousandths(value) in terminal
@@ -47,7 +49,7 @@ def test_no_time_is_cut_however_narrow(tmp_path, width):
 
 
 def test_differences_add_up(pair):
-    document = report(pair).document()
+    document = as_document(report(pair))
     entry = document["comparison"][0]
     assert entry["variant"] == "fast"
     assert sum(entry["wall"].values()) == pytest.approx(entry["delta_ns"], abs=1)
@@ -63,7 +65,7 @@ def test_differences_add_up(pair):
 def test_the_grid_adds_up_as_it_is_read(pair):
     found = report(pair)
     for view in ("wall", "host"):
-        numbers = grid(found, view)
+        numbers = of_view(found, view)
         for name in ("slow", "fast"):
             assert sum(numbers.cells[key][name] for key in numbers.keys if key) == numbers.cells[""][name]
         assert sum(numbers.deltas[key]["fast"] for key in numbers.keys if key) == numbers.deltas[""]["fast"]
@@ -72,8 +74,8 @@ def test_the_grid_adds_up_as_it_is_read(pair):
 def test_every_face_shows_the_same_numbers(pair, tmp_path):
     found = report(pair)
     document = json.loads(render(found))
-    numbers = grid(found, "wall")
-    terminal, marked = drawn(found), markdown.render(found, None)
+    numbers = of_view(found, "wall")
+    terminal, marked = drawn(found), markdown.render(found, Options(rows=sys.maxsize))
     for sentence in headline(found):
         assert sentence in terminal.replace("\n", " ").replace("  ", " ")
         assert markdown.escape(sentence) in marked
@@ -127,7 +129,7 @@ def test_intervals_widen_with_the_spread():
 def test_one_step_gives_no_interval(tmp_path):
     one = training(tmp_path / "one.json", steps=1)
     found = report(open_subject([one, training(tmp_path / "two.json")]))
-    assert found.document()["comparison"][0]["delta_interval"] is None
+    assert as_document(found)["comparison"][0]["delta_interval"] is None
     assert any("too few steps" in note.text for note in found.notes)
 
 
@@ -145,13 +147,14 @@ def test_two_files_of_one_name_are_two_variants(tmp_path):
 
 
 def test_the_document_is_what_the_schema_says(pair):
-    document = report(pair).document()
+    document = as_document(report(pair))
     assert document["schema"] == "tracekit.report/1"
     assert document["baseline"] == "slow"
     assert set(document) >= {"variants", "comparison", "answers", "findings"}
     for variant in document["variants"]:
         assert set(variant) >= {
             *("name", "trace", "device", "health", "cannot_answer", "steps", "mean", "measured", "cold", "ranks"),
+            *("run", "outcome", "reason", "device_name"),
         }
         assert len(variant["steps"][0]["wall"]) == 15
         assert len(variant["steps"][0]["host"]) == 11
@@ -159,6 +162,9 @@ def test_the_document_is_what_the_schema_says(pair):
         assert {"analysis", "variant", "title", "sentence", "columns", "rows"} <= set(entry)
         assert all(len(row) == len(entry["columns"]) for row in entry["rows"])
         assert all(column["meaning"] for column in entry["columns"])
+    for section in document["sections"]:
+        assert {"id", "title", "scope", "variant", "blocks"} <= set(section)
+        assert all(block["kind"] for block in section["blocks"])
 
 
 def test_steps_that_compile_are_left_out_and_when_all_do_it_is_said(tmp_path):
@@ -170,7 +176,7 @@ def test_steps_that_compile_are_left_out_and_when_all_do_it_is_said(tmp_path):
     assert found.profiles[0].none_steady
     assert any(note.kind == "mean" for note in found.notes)
     some = write(tmp_path / "some.json", *compiling(0), step(1, 100, 150), op("aten::mm", 110, 150))
-    assert report(open_subject([some])).document()["variants"][0]["mean_over"] == [1]
+    assert as_document(report(open_subject([some])))["variants"][0]["mean_over"] == [1]
 
 
 HOSTILE = "evil\x1b[31m<script>alert(1)</script>|`[x](y)\u202e\x07"
@@ -186,7 +192,7 @@ def test_hostile_names_reach_no_face(tmp_path):
         event("cuda_runtime", "cudaStreamSynchronize", 55, 90),
     )
     found = report(open_subject([path]))
-    terminal, marked, machine = drawn(found), markdown.render(found, None), render(found)
+    terminal, marked, machine = drawn(found), markdown.render(found, Options(rows=sys.maxsize)), render(found)
     for face in (terminal, marked, machine):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", face)
     assert "<script>" not in marked
@@ -223,7 +229,7 @@ def test_one_broken_file_of_a_folder_is_told_and_the_others_are_read(tmp_path):
     found = report(open_subject([tmp_path]))
     assert [profile.name for profile in found.profiles] == ["good"]
     (problem,) = (note for note in found.notes if note.kind == "problem")
-    assert (problem.variant, "the file is empty" in problem.text) == ("broken", True)
+    assert (problem.variants, "the file is empty" in problem.text) == (("broken",), True)
     (tmp_path / "good.json").unlink()
     with pytest.raises(NotATraceError):
         open_subject([tmp_path])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tracekit import run as runs
+from tracekit.faces.shared.document import as_document, attribution
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace import Trace
@@ -54,12 +55,12 @@ def test_ledger_and_trace_agree():
 def test_compilation_is_the_first_step():
     profiles = {profile.name: profile for profile in open_subject([SAMPLE]).profiles}
     for name in ("compiled", "compiled-norm"):
-        first = profiles[name].cold.document()["steps"][0]
+        first = attribution(profiles[name].cold)["steps"][0]
         assert first["wall"]["compile"] >= 0.95 * first["wall_ns"]
 
 
 def test_the_variants_compute_the_same():
-    variants = report(open_subject([SAMPLE])).document()["variants"]
+    variants = as_document(report(open_subject([SAMPLE])))["variants"]
     assert all(variant["measured"]["loss_difference"] < 1e-4 for variant in variants[1:])
 
 

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.uncertainty import CONFIDENCE, Interval
 
-CONFIDENCE = 0.95
 _RESAMPLES = 2000
 _CELLS = 8_000_000  # resamples × steps held at once
 _SEED = 20_240_517  # any fixed number: the same traces give the same intervals
 
-Interval = tuple[float, float]
+# A profiled pass is one look: how far another would lie from it, its steps cannot know.
+COVERS = "the steps of one trace each: how far one pass lies from the next is not in them"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Comparison:
     baseline: str
     wall: Difference | None
     host: Difference | None
+
+    @property
+    def views(self) -> dict[str, Difference | None]:
+        """Both, by name."""
+        return {"wall": self.wall, "host": self.host}
 
 
 def compare(profile: Profile, baseline: Profile) -> Comparison:
@@ -76,7 +82,7 @@ def _with_total(rows: Ints) -> Ints:
     return np.column_stack((rows, rows.sum(axis=1)))
 
 
-def _resampled(rows: Ints, rng: np.random.Generator) -> NDArray[np.float64]:
+def _resampled(rows: Ints, rng: "np.random.Generator") -> NDArray[np.float64]:
     """Means over steps drawn with replacement: one row per resample (Efron 1979, the percentile bootstrap)."""
     size = len(rows)
     batch = max(1, min(_RESAMPLES, _CELLS // size))

@@ -111,6 +111,13 @@ class StandardOutputError(TracekitError):
         super().__init__(f"Standard output cannot be written ({why}). Send it somewhere else.")
 
 
+class NeedsFolderError(TracekitError):
+    """A format of several files without a folder to put them in."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"--format {name} writes several files. Name a folder for them: -o tables/")
+
+
 class NoTerminalError(TracekitError):
     """The terminal UI without a terminal."""
 

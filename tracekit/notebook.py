@@ -4,14 +4,15 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from tracekit.headline import headline
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.report import Report, report
-from tracekit.tables import tables
+from tracekit.report.headline import headline
+from tracekit.report.tables import every_table
 
 
 class Tables(Mapping[str, pa.Table]):
@@ -35,11 +36,11 @@ class Tables(Mapping[str, pa.Table]):
 
     @cached_property
     def _tables(self) -> dict[str, pa.Table]:
-        return tables(self._subject.profiles)
+        return {name: stream.table() for name, stream in every_table(self.report).items()}
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._tables:
-            raise KeyError(f"{name}: no such table. There are: {', '.join(self._tables)}")
+            raise KeyError(f"{name}: not a table. There are: {', '.join(self._tables)}")
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -47,6 +48,12 @@ class Tables(Mapping[str, pa.Table]):
 
     def __len__(self) -> int:
         return len(self._tables)
+
+    def document(self) -> dict[str, Any]:
+        """Everything the report says as plain data, as `--format json` writes it."""
+        from tracekit.faces.shared.document import as_document
+
+        return as_document(self.report)
 
     def pandas(self, name: str) -> pd.DataFrame:
         """The table as a data frame."""

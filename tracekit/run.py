@@ -115,11 +115,24 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     detail: _TracePath | None = None
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The unprofiled pass: the step time to quote."""
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """One unprofiled pass, in a process of its own."""
 
+    round: Annotated[int, msgspec.Meta(ge=0)]  # 0 is the first, with empty caches; from 1 on the variants take turns
+    started_ns: int  # unix ns
     step_ns: _StepNs  # median of step_all_ns
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
+    counted: bool = True  # the variant's step_ns rests on it
+    seconds: float = 0  # all of it, from its start to its end
+    load: float | None = None  # the machine's load average of the minute before; None where no system tells
+    compiles_timed: int = 0  # compilations while its timed steps ran
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """The unprofiled passes: the step time to quote."""
+
+    step_ns: _StepNs  # of one pass the median of step_all_ns; of several the geometric mean of their medians
+    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all the passes that count
     spread_ns: _Ns  # between the quartiles
     first_steps_ns: list[int] = []  # steps 0–2, where compilation shows
     warmup_steps: int = 0  # steps before the timed ones, the first three included
@@ -128,11 +141,17 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     compiles_timed: int = 0  # of these, while the timed steps ran: they never settled
     infer_ns: int | None = None  # median of the recipe's infer()
     clock: Literal["cuda events", "perf_counter"]
+    passes: list[Pass] = []  # in order of time; a run of an earlier version has one, and does not list it
 
     @property
     def steps(self) -> int:
         """How many steps were timed."""
         return len(self.step_all_ns)
+
+    @property
+    def counted(self) -> list[Pass]:
+        """The passes on which the step time rests."""
+        return [each for each in self.passes if each.counted]
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +182,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     measured: Measured | None = None
     profiled: Profiled | None = None
     memory: Memory = Memory()
+    gpu: dict[str, Any] = {}  # clocks, power and what held them down, asked right after the timed steps, under load
     losses: list[float | None] = []  # of the check run: seeded, random numbers as in eager; None is not finite
     loss_drift: float | None = None  # how far they move when sums round differently, relative; of eager variants
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run

@@ -3,6 +3,7 @@
 Unprofiled and profiled times are two statements, never mixed: the first is the one to quote, the second explains it.
 """
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,11 +12,13 @@ import numpy as np
 from tracekit.profile import Profile
 from tracekit.run import Run, Variant, loss_tolerance
 from tracekit.units import count, duration, percent, rate, ratio, size
+from tracekit.unprofiled import Contrast, compared, contrast, own_interval
 
 PACE_TOLERANCE = 0.05
 LEAST_STEPS = 5  # of fewer, one odd step moves the median, and a spread says little
-_RESAMPLES = 1000
-_SEED = 20_240_517  # any fixed number: the same run gives the same answer
+_LEAST_INFLATION = 0.9  # profiled step time over unprofiled: a profiler only ever adds
+_TELLING_PASSES = 3  # an interval from two is some thirty times as wide as they lie apart
+_OWN_LOAD = 1.5  # loads, in cores: while passes run they are part of it
 
 
 @dataclass(frozen=True)
@@ -35,16 +38,17 @@ def facts(profiles: list[Profile], baseline: Profile) -> list[Fact]:
         (
             "step, unprofiled",
             _pace,
-            "median and half the spread between the quartiles, without the profiler",
+            "middle of its passes' medians, 95 % interval; of one pass the median, half the spread between quartiles",
         ),
-        ("throughput", _throughput, "steps in a second at the unprofiled median"),
-        ("against the baseline", lambda p: _against(p, baseline), "ratio of the unprofiled medians"),
+        ("throughput", _throughput, "steps in a second at the unprofiled step time"),
+        ("against the baseline", lambda p: _against(p, baseline), "ratio of the unprofiled step times, 95 % interval"),
         ("step, profiled", _profiled, "mean of the trace, and how much slower than unprofiled"),
         ("first step", _first, "unprofiled, compilation included"),
         ("compiling cost", _cold_cost, "what the first steps took beyond as many steady ones"),
         ("steps to pay back", lambda p: _pay_back(p, baseline), "until the faster steps have made up for compiling"),
         ("mode", _mode, "requested, and effective where it differs"),
-        ("peak GPU memory", _memory, "allocated (reserved) in the unprofiled pass"),
+        ("peak GPU memory", _memory, "allocated (reserved) in the unprofiled pass, once it had settled"),
+        ("GPU under load", _gpu, "clock and power right after the timed steps, of the highest allowed"),
         ("peak host memory", _host_memory, "resident set of the unprofiled pass"),
         (
             "loss against the baseline",
@@ -88,7 +92,38 @@ def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
                 f"the trace's pace ({duration(pace)}) is not the profiled pass's "
                 f"({duration(variant.profiled.step_ns)}): the traced steps may not stand for the others."
             )
+    yield from _too_fast(profile)
+    if reasons := variant.gpu.get("throttled_by"):
+        yield f"its GPU ran slower than it could ({', '.join(map(str, reasons))}) while it was measured."
     yield from variant.effective.notes
+
+
+def _too_fast(profile: Profile) -> Iterator[str]:
+    inflation = inflation_of(profile)
+    if inflation is not None and inflation < _LEAST_INFLATION:
+        yield (
+            f"its traced steps took {ratio(inflation)} the unprofiled step time, and a profiler only ever adds: either "
+            "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
+        )
+
+
+def inflation_of(profile: Profile) -> float | None:
+    """The mean of the trace in unprofiled step times."""
+    mean, measured = profile.mean()["wall_ns"], profile.variant.measured if profile.variant else None
+    return mean / measured.step_ns if isinstance(mean, float) and measured is not None else None
+
+
+def busy(run: Run) -> str | None:
+    """What to say where more wanted to run than there are processors."""
+    cores, before = run.environment.get("cpus_usable"), run.environment.get("cpu_load")
+    loads = [each.load for variant in run.variants if variant.measured for each in variant.measured.passes]
+    during = statistics.median([load for load in loads if load is not None] or [0.0])
+    if not isinstance(cores, int) or not isinstance(before, int | float):
+        return None
+    if before <= cores and during <= _OWN_LOAD * cores:
+        return None
+    load = f"load {before:.1f} before, {during:.1f} between the passes" if any(loads) else f"load {before:.1f} before"
+    return f"the machine was busy ({load}, on {cores} cores): what else ran disturbed what was measured."
 
 
 def cold_cost_ns(variant: Variant | None) -> float | None:
@@ -100,7 +135,10 @@ def cold_cost_ns(variant: Variant | None) -> float | None:
 
 
 def pay_back_steps(profile: Profile, baseline: Profile) -> float | None:
-    """After how many steps the faster ones have made up for the dearer start; infinite where they never do."""
+    """After how many steps the faster ones have made up for the dearer start; infinite where they never do.
+
+    None where that cannot be told, as where the difference is within noise.
+    """
     ours, theirs = profile.variant, baseline.variant
     if profile is baseline or ours is None or theirs is None or ours.measured is None or theirs.measured is None:
         return None
@@ -109,22 +147,22 @@ def pay_back_steps(profile: Profile, baseline: Profile) -> float | None:
     extra, base = cold_cost_ns(ours), cold_cost_ns(theirs)
     if extra is None or base is None:
         return None
+    if contrast(ours.measured, theirs.measured).noise:
+        return None  # a difference that may be none pays nothing back
     saved = theirs.measured.step_ns - ours.measured.step_ns
     return max(extra - base, 0) / saved if saved > 0 else float("inf")
 
 
-def pace_is_noise(profile: Profile, baseline: Profile) -> bool:
-    """Whether the unprofiled medians could as well be the same: the interval of their difference holds 0."""
+def contrast_of(profile: Profile, baseline: Profile) -> Contrast | None:
+    """How the unprofiled step times compare; None for the baseline, and where one of the two was not measured."""
     ours, theirs = (p.variant.measured if p.variant else None for p in (profile, baseline))
-    if ours is None or theirs is None:
-        return False
-    rng = np.random.default_rng(_SEED)
-    drawn = [
-        np.median(rng.choice(np.array(side.step_all_ns, float), (_RESAMPLES, side.steps)), axis=1)
-        for side in (ours, theirs)
-    ]
-    low, high = np.quantile(drawn[0] - drawn[1], [0.025, 0.975])
-    return bool(low <= 0 <= high)
+    return None if ours is None or theirs is None or profile is baseline else contrast(ours, theirs)
+
+
+def pays_back_within_noise(profile: Profile, baseline: Profile) -> bool:
+    """Whether compiling cost something, and whether steps are faster for it cannot be told."""
+    found = contrast_of(profile, baseline)
+    return bool(found and found.noise and profile.variant and profile.variant.requested.compile)
 
 
 def loss_difference(profile: Profile, baseline: Profile) -> float | None:
@@ -158,8 +196,12 @@ def _pace(profile: Profile) -> str | None:
     measured = profile.variant.measured if profile.variant else None
     if measured is None:
         return None
-    spread = f" ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else ""  # a single step has none
-    return f"{duration(measured.step_ns)}{spread}"
+    step = duration(measured.step_ns)
+    interval = own_interval(measured)
+    if interval and len(measured.counted) >= _TELLING_PASSES:
+        low, high = (duration(end, like=measured.step_ns) for end in interval)
+        return f"{step} ({low} … {high})"
+    return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none
 
 
 def _throughput(profile: Profile) -> str | None:
@@ -168,12 +210,8 @@ def _throughput(profile: Profile) -> str | None:
 
 
 def _against(profile: Profile, baseline: Profile) -> str | None:
-    ours, theirs = (p.variant.measured if p.variant else None for p in (profile, baseline))
-    if ours is None or theirs is None or profile is baseline or not ours.step_ns:
-        return None
-    factor = theirs.step_ns / ours.step_ns
-    text = f"{ratio(factor)} faster" if factor >= 1 else f"{ratio(1 / factor)} slower"
-    return f"{text} ~ noise" if pace_is_noise(profile, baseline) else text
+    found = contrast_of(profile, baseline)
+    return compared(found) if found is not None else None
 
 
 def _profiled(profile: Profile) -> str | None:
@@ -195,6 +233,8 @@ def _cold_cost(profile: Profile) -> str | None:
 
 
 def _pay_back(profile: Profile, baseline: Profile) -> str | None:
+    if pays_back_within_noise(profile, baseline):
+        return "cannot be told: within noise"
     steps = pay_back_steps(profile, baseline)
     if steps is None:
         return None
@@ -215,7 +255,22 @@ def _memory(profile: Profile) -> str | None:
     memory = profile.variant.memory if profile.variant else None
     if memory is None or memory.peak_allocated_bytes is None:
         return None
+    if records_graphs(profile.variant):
+        return f"{size(memory.peak_reserved_bytes)} reserved, its CUDA graphs' own among it"
     return f"{size(memory.peak_allocated_bytes)} ({size(memory.peak_reserved_bytes)})"
+
+
+def records_graphs(variant: Variant | None) -> bool:
+    """Whether CUDA graphs hold memory that the allocator counts as free, so that only what it reserved tells."""
+    entries = variant.ledger.compiles if variant is not None else []
+    return any(entry.kind == "cudagraph" and entry.span != "cudagraphify.get_container" for entry in entries)
+
+
+def _gpu(profile: Profile) -> str | None:
+    state = profile.variant.gpu if profile.variant else {}
+    pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
+    told = [f"{state[is_]} of {state[most]}" for is_, most in pairs if is_ in state and most in state]
+    return ", ".join(told) or None
 
 
 def _host_memory(profile: Profile) -> str | None:

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import answers
-from tracekit.engine.buckets import HOST, WALL
 from tracekit.engine.segments import SEGMENTS
 from tracekit.profile import Profile
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column
@@ -30,13 +29,13 @@ class Stream:
     """A table that is made piece after piece, when it is asked for: it may be longer than memory should hold."""
 
     schema: pa.Schema
-    sources: list[tuple[str, Callable[[], Iterator[pa.Table]]]]  # variant, and its pieces
+    sources: list[tuple[str | None, Callable[[], Iterator[pa.Table]]]]  # variant, and its pieces
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Variant after variant. Each piece begins with the variant."""
+        """Variant after variant. Each piece begins with the variant; one that is of no variant has no such column."""
         for variant, pieces in self.sources:
             for piece in pieces():
-                yield _named(piece, variant)
+                yield _named(piece, variant) if variant is not None else piece
 
     def table(self) -> pa.Table:
         """All of it."""
@@ -44,16 +43,16 @@ class Stream:
 
 
 def tables(profiles: list[Profile]) -> dict[str, pa.Table]:
-    """Name → table. Each begins with the variant; field metadata says what a column means, and its unit.
-
-    `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; where what faces
-    show is a summary of the rows, that too, as `<name>_summary`.
-    """
+    """The same tables as `streams`, made."""
     return {name: stream.table() for name, stream in streams(profiles).items()}
 
 
 def streams(profiles: list[Profile]) -> dict[str, Stream]:
-    """The same tables, none of which is made yet."""
+    """Name → table, none of which is made yet. Each begins with the variant; field metadata says what a column means.
+
+    `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; where what faces
+    show is a summary of the rows, that too, as `<name>_summary`.
+    """
     found: dict[str, Stream] = {}
     for profile in profiles:
         for name, schema, pieces in _of(profile):
@@ -75,10 +74,11 @@ def _of(profile: Profile) -> Iterator[_Part]:
         if answer.rows is not None:
             yield name, answer.rows.schema, answer.rows.pieces
             name = f"{name}_summary"
-        yield name, summary.schema, _whole(summary)
+        yield name, summary.schema, whole(summary)
 
 
-def _whole(table: pa.Table) -> Callable[[], Iterator[pa.Table]]:
+def whole(table: pa.Table) -> Callable[[], Iterator[pa.Table]]:
+    """A table that is there already, in one piece."""
     return lambda: iter([table])
 
 
@@ -101,20 +101,17 @@ def _attribution(profile: Profile) -> pa.Table:
     """Long form: one row per step, view and bucket."""
     cost, numbers = profile.cost, profile.trace.steps.number
     views = []
-    for view, keys, totals, known in (
-        ("wall", WALL, cost.wall, cost.wall_known),
-        ("host", HOST, cost.host, cost.host_known),
-    ):
-        width, length = len(keys), len(numbers) * len(keys)
+    for view in cost.views.values():
+        width, length = len(view.keys), len(numbers) * len(view.keys)
         views.append(
             pa.Table.from_arrays(
                 [
                     pa.array(np.repeat(np.array(numbers, np.int64), width)),
-                    pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), [view]),
+                    pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), [view.name]),
                     pa.DictionaryArray.from_arrays(
-                        pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(keys)
+                        pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(view.keys)
                     ),
-                    pa.array(totals.ravel(), mask=np.repeat(~known, width)),
+                    pa.array(view.totals.ravel(), mask=np.repeat(~view.known, width)),
                     pa.array(np.repeat(cost.steady, width)),
                 ],
                 schema=ATTRIBUTION,

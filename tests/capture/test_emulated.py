@@ -79,8 +79,28 @@ def test_one_window_can_be_taken_alone_at_its_own_steps(tmp_path):
         (DETAIL, "default", "cpu", 1),
     ],
 )
-def test_a_cold_trace_leaves_autotuning_out(tmp_path, window, mode, device, activities):
+def test_a_cold_trace_leaves_autotuning_out(window, mode, device, activities):
     job = Job(stage="profile", recipe="", device=device, requested=Requested(compile=True, mode=mode))
     with gpu():
-        profiler = _profiler(window, 0, 2, job, tmp_path)
+        profiler = _profiler(window, 0, 2, job, print)
     assert len(profiler.activities) == activities
+
+
+def test_memory_is_counted_once_autotuning_has_let_go_of_it_and_events_are_made_before_the_clock_runs(tmp_path):
+    done = perform(tmp_path, "measure", steps=3, warmup=3)
+    assert done.answer.outcome == "ok", done.answer.traceback
+    calls = done.calls
+    forgotten = calls.index("reset_peak_memory_stats")
+    assert calls.index("empty_cache") < forgotten < calls.index("record") < calls.index("max_memory_allocated")
+    timed = done.answer.measured.steps
+    # Each event is recorded once to be made, and once in its place; a wait parts the two.
+    records = [at for at, call in enumerate(calls) if call == "record"]
+    assert len(records) == 2 * (timed + 1)
+    assert "synchronize" in calls[records[timed] : records[timed + 1]]
+    assert (done.answer.memory.peak_allocated_bytes, done.answer.memory.peak_reserved_bytes) == (1000, 4000)
+
+
+def test_a_gpu_is_given_half_a_second_to_clock_up(tmp_path):
+    measured = perform(tmp_path, "measure", steps=3, warmup=3).answer.measured
+    assert measured.warmup_steps > 100  # of a fraction of a millisecond each: no count of steps would do
+    assert perform(tmp_path, "measure", device="cpu", steps=3, warmup=3).answer.measured.warmup_steps < 20

@@ -1,7 +1,9 @@
 """A capture from end to end, and everything that can stop one."""
 
 import contextlib
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,7 +87,18 @@ def captured(recipe, tmp_path_factory):
     told = Told()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        run = capture(Options(recipe, ["eager", "compiled"], backend="aot_eager", device="cpu", out=out, tell=told))
+        run = capture(
+            Options(
+                recipe,
+                ["eager", "compiled"],
+                backend="aot_eager",
+                device="cpu",
+                passes=3,
+                budget=600,
+                out=out,
+                tell=told,
+            )
+        )
     return out, run, told.text()
 
 
@@ -142,6 +155,61 @@ def test_the_unprofiled_pass_is_measured(captured):
     assert 0.9 * compiled.first_steps_ns[0] < compiled.compile_ns < compiled.first_steps_ns[0]
 
 
+def test_later_passes_take_turns_and_find_what_was_compiled(captured):
+    _, run, said = captured
+    eager, compiled = (variant.measured.passes for variant in run.variants)
+    starts = [(each.started_ns, name) for name, side in (("e", eager), ("c", compiled)) for each in side]
+    assert [name for _, name in sorted(starts)] == [*"ec", *"ce", *"ec"]
+    assert [each.round for each in eager] == [each.round for each in compiled] == [0, 1, 2]
+    for variant in run.variants:
+        first, *later = variant.measured.passes
+        assert all(15 <= len(each.step_all_ns) <= 150 for each in later)
+        assert all(each.seconds > 0 and each.load >= 0 and each.counted for each in variant.measured.passes)
+        product = math.prod(each.step_ns for each in variant.measured.passes)
+        assert variant.measured.step_ns == pytest.approx(product ** (1 / 3), rel=1e-6)
+        assert variant.measured.step_all_ns[: len(first.step_all_ns)] == first.step_all_ns
+    assert "Measuring again, in turns: at most 600 s (--budget), 3 passes each (--passes) …" in said
+    assert re.search(r"compiled: .* a step in 3 passes, .* eager \(\d.*\)", said)
+
+
+FAILS_LATER = FAILING.replace("not ctx.sound", "not ctx.sound and ctx.mark.exists()").replace(
+    "def setup(ctx):", "def setup(ctx):\n    ctx.mark = __import__('pathlib').Path(__file__).with_name('mark')"
+)
+
+
+def test_a_later_pass_that_fails_costs_only_itself(write_recipe, tmp_path, told):
+    recipe, out = write_recipe(FAILS_LATER), tmp_path / "run.json"
+
+    def tell(line):
+        told(line)
+        if line.startswith("Measuring again"):
+            (tmp_path / "mark").touch()
+
+    run = capture(Options(recipe, ["sound", "unsound"], steps=2, warmup=0, passes=3, budget=600, out=out, tell=tell))
+    assert runs.read(out) == run
+    sound, unsound = run.variants
+    assert (sound.outcome, len(sound.measured.passes)) == ("ok", 3)
+    assert (unsound.outcome, len(unsound.measured.passes)) == ("ok", 1)
+    assert "an unprofiled pass failed (ValueError: the loss is gone)" in unsound.effective.notes[0]
+    assert told.text().count("unsound: unprofiled pass") == 1
+
+
+@pytest.mark.parametrize("budget", [0, 1e-3])
+def test_a_budget_that_is_spent_leaves_one_pass(recipe, tmp_path, told, budget):
+    run = capture(Options(recipe, ["eager"], steps=2, warmup=0, budget=budget, out=tmp_path / "run.json", tell=told))
+    assert len(run.variants[0].measured.passes) == 1
+    assert "eager: " in told[-3]
+    assert "a step in 1 pass" in told[-3]
+
+
+def test_a_busy_machine_is_told_before_anything_is_measured(recipe, tmp_path, told, monkeypatch):
+    monkeypatch.setattr(os, "getloadavg", lambda: (64.0, 1.0, 1.0))
+    cores = len(os.sched_getaffinity(0))
+    capture(Options(recipe, ["eager"], steps=2, warmup=0, passes=1, out=tmp_path / "run.json", tell=told))
+    (at,) = (at for at, line in enumerate(told) if f"warning: the machine is busy (load 64.0 on {cores} core" in line)
+    assert at < told.index("eager: measuring, unprofiled …")
+
+
 def test_eager_and_compiled_compute_the_same(captured):
     _, run, said = captured
     eager, compiled = (variant.losses for variant in run.variants)
@@ -169,7 +237,7 @@ def test_loading_shows_as_loading(captured):
 
 def test_a_variant_that_fails_does_not_stop_the_others(write_recipe, tmp_path, told):
     recipe, out = write_recipe(FAILING), tmp_path / "run.json"
-    run = capture(Options(recipe, ["unsound", "sound"], steps=2, warmup=0, out=out, tell=told))
+    run = capture(Options(recipe, ["unsound", "sound"], steps=2, warmup=0, passes=1, out=out, tell=told))
     assert [(variant.outcome, variant.error) for variant in run.variants] == [
         ("error", "measure: ValueError: the loss is gone"),
         ("ok", None),
@@ -318,7 +386,8 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
     assert done.returncode == 1
     assert all(line.isprintable() for line in lines)
     assert all(
-        line.startswith(("a\\x1b[31m\\x0a\\u202eb", "No GPU: ", "eager: ", "tracekit: ")) or not line for line in lines
+        line.startswith(("a\\x1b[31m\\x0a\\u202eb", "No GPU: ", "eager: ", "warning: ", "tracekit: ")) or not line
+        for line in lines
     )
 
 
@@ -386,13 +455,13 @@ CAPTURE = """
 import sys
 from tracekit.capture.child.failure import outcome
 from tracekit.capture.harness import Options, capture
-capture(Options(sys.argv[1], sys.argv[3:], steps=1, warmup=0, out=sys.argv[2]))
+capture(Options(sys.argv[1], sys.argv[3:], steps=1, warmup=0, passes=1, out=sys.argv[2]))
 """
 
 
-def start_capture(recipe, out, *variants):
+def start_capture(recipe, out, *variants, line=CAPTURE):
     return subprocess.Popen(
-        [sys.executable, "-c", CAPTURE, str(recipe), str(out), *(variants or ("eager", "sound"))],
+        [sys.executable, "-c", line, str(recipe), str(out), *(variants or ("eager", "sound"))],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
@@ -432,6 +501,18 @@ def test_ctrl_c_and_its_like_keep_what_was_finished(write_recipe, tmp_path, endi
         ("sound", "interrupted"),
     ]
     assert "keeps eager.\n" in said
+    assert not passes_of(capturing.pid)
+
+
+def test_an_interruption_of_later_passes_loses_nothing(write_recipe, tmp_path):
+    line = CAPTURE.replace("passes=1", "passes=8")
+    capturing = start_capture(write_recipe(FAILING), tmp_path / "run.json", line=line)
+    assert read_until(capturing, "Measuring again")
+    capturing.send_signal(signal.SIGINT)
+    said = capturing.communicate(timeout=30)[1]
+    run = runs.read(tmp_path / "run.json")
+    assert [(variant.name, variant.outcome) for variant in run.variants] == [("eager", "ok"), ("sound", "ok")]
+    assert "keeps eager, sound.\n" in said
     assert not passes_of(capturing.pid)
 
 

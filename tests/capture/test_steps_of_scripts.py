@@ -16,7 +16,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
 from tracekit.cli import main
 from tracekit.errors import BadParameterError, NoSuchLineError
-from tracekit.headline import _gave_up, _never_compiled
+from tracekit.report.headline import _gave_up, _never_compiled
 
 OPTIMIZER = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
 TRAINING = """

@@ -15,6 +15,7 @@ ARGS = {
     "stream": ("stream",),
     "bytes": ("bytes",),
     "sequence": ("Sequence number",),
+    "fwd_thread": ("Fwd thread id",),
     "python_id": ("Python id",),
     "python_parent_id": ("Python parent id",),
 }

@@ -9,6 +9,7 @@ import pytest
 
 from tracekit.engine import attribute
 from tracekit.errors import BombError, EmptyTraceError, NotATraceError
+from tracekit.faces.shared.document import attribution
 from tracekit.trace import Trace
 from tracekit.trace.reading import chunks, source
 
@@ -107,7 +108,7 @@ def test_fields_of_any_type(tmp_path: Path, fields: str) -> None:
     trace = read(tmp_path, around('{"ph": "X", "ts": 4, ' + fields + "}"))
     assert len(trace.events) == 5
     assert trace.lost == 0
-    attribute(trace).document()
+    attribution(attribute(trace))
 
 
 def test_keys_before_and_after(tmp_path: Path) -> None:
@@ -204,10 +205,10 @@ def test_steps_of_a_cut_file_are_unknown_unless_it_is_in_order_of_time(tmp_path:
     lines = [line for k in range(5) for line in (step % (k, 100 * k), OP % (100 * k + 10), other % (100 * k + 50))]
     sorted_text = '{"deviceProperties": [], "traceEvents": [' + ",".join(lines)
     cost = attribute(read(tmp_path, sorted_text))
-    assert [step["wall"] is not None for step in cost.document()["steps"]] == [True] * 4 + [False]
+    assert [step["wall"] is not None for step in attribution(cost)["steps"]] == [True] * 4 + [False]
     unsorted = attribute(read(tmp_path, '{"deviceProperties": [], "traceEvents": [' + ",".join(reversed(lines))))
     assert set(unsorted.cannot_answer) == {"wall", "host"}
-    assert all(step["wall"] is None and step["host"] is None for step in unsorted.document()["steps"])
+    assert all(step["wall"] is None and step["host"] is None for step in attribution(unsorted)["steps"])
     apart = [line for line in lines if line not in lines[2::3]] + lines[2::3]  # thread by thread, cut before the second
     one_thread = attribute(read(tmp_path, '{"deviceProperties": [], "traceEvents": [' + ",".join(apart[:10])))
     assert set(one_thread.cannot_answer) == {"wall", "host"}
@@ -224,9 +225,9 @@ def test_what_a_cut_file_says_of_a_step_is_what_the_whole_one_says(
     (tmp_path / "whole.json").write_bytes(text)
     true = {
         step["step"]: step
-        for step in attribute(Trace.load(tmp_path / "whole.json", use_cache=False)).document()["steps"]
+        for step in attribution(attribute(Trace.load(tmp_path / "whole.json", use_cache=False)))["steps"]
     }
     for share in np.linspace(0.1, 0.99, 6):
-        said = attribute(read(tmp_path, text[: int(len(text) * share)])).document()["steps"]
+        said = attribution(attribute(read(tmp_path, text[: int(len(text) * share)])))["steps"]
         assert all(step["wall"] in (None, true.get(step["step"], {}).get("wall")) for step in said)
         json.dumps(said)

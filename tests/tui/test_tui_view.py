@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from tracekit import run as runs
 from tracekit.analyses import Answer, analysis, unregister
+from tracekit.faces.shared.document import as_document
+from tracekit.names import short
 from tracekit.profile import Profile
 from tracekit.trace.schema import column
 from tracekit.tui import answers_view
 from tracekit.tui.bars import apportion, bars
-from tracekit.tui.names import short
 from tracekit.tui.view import View, open_view
 
 SCALE = {"s": 1e9, "ms": 1e6, "µs": 1e3}
@@ -34,7 +35,7 @@ def view(tmp_path: Path) -> View:
 
 
 def test_numbers_are_the_reports(view: View) -> None:
-    document = view.found.document()
+    document = as_document(view.found)
     means = {variant["name"]: variant["mean"] for variant in document["variants"]}
     (comparison,) = document["comparison"]
     for clock, breakdown in view.overview.breakdowns.items():
@@ -58,7 +59,7 @@ def test_columns_add_up(view: View) -> None:
 
 def test_the_sentence_and_the_answers_are_the_reports(view: View) -> None:
     assert view.overview.sentences[0].startswith("compiled takes ")
-    answers = view.found.document()["answers"]
+    answers = as_document(view.found)["answers"]
     shown = [(entry.name, reply.name, reply.sentence) for entry in view.asked for reply in entry.replies]
     assert shown == [(answer["analysis"], answer["variant"], answer["sentence"]) for answer in answers]
 

@@ -8,20 +8,25 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
 
+# `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot tell.
+Status = Literal["answered", "absent", "unanswered"]
+
 
 @dataclass(frozen=True)
 class Answer:
     """What an analysis found in one variant.
 
-    `table` is what faces show; the metadata of its fields says unit (`ns`, `B`, `share`, or nothing) and meaning.
-    `rows`, where there is more to keep, has one row per event behind it: exports carry it.
+    `table` is what faces show; the metadata of its fields says unit (`ns`, `B`, `share`, or nothing), meaning and role.
+    `rows`, where there is more to keep, has one row per event behind it: exports carry it. `worth` is the share of a
+    step that the answer speaks of, None where nobody can say: it orders the report, and a table of what is worth little
+    is shown when all is asked for.
     """
 
     analysis: str
@@ -29,6 +34,9 @@ class Answer:
     sentence: str
     table: pa.Table
     rows: EventRows | None = None
+    worth: float | None = None
+    status: Status = "answered"
+    rank: int = 1000  # as registered: it orders answers of one worth
 
 
 Ask = Callable[[Profile], Answer]
@@ -36,7 +44,7 @@ Ask = Callable[[Profile], Answer]
 
 @dataclass(frozen=True)
 class Analysis:
-    """A registered question; `rank` orders the faces."""
+    """A registered question; `rank` orders those of one worth."""
 
     name: str
     rank: int
@@ -74,7 +82,7 @@ def answers(profile: Profile) -> list[Answer]:
 
 
 def _asked(entry: Analysis, profile: Profile) -> Answer:
-    answer = entry.ask(profile)
+    answer = replace(entry.ask(profile), rank=entry.rank)
     if not profile.trace.cut_short:
         return answer
     return replace(answer, sentence=f"Of what is left of the file: {answer.sentence}")
@@ -94,6 +102,21 @@ def summaries(profile: Profile) -> list[Answer]:
     return found
 
 
+def share_of_step(profile: Profile, *buckets: str) -> float:
+    """Which part of a counted step these buckets take: of its wall time, or of its host time where that is unknown."""
+    mean = profile.means["wall"] or profile.means["host"]
+    if mean is None or not mean.step_ns:
+        return 0.0
+    return sum(mean.parts.get(key, 0.0) for key in buckets) / mean.step_ns
+
+
+def of_ledger(profile: Profile) -> Status:
+    """The status of a question that only the ledger of a compiled variant can answer."""
+    if profile.variant is None:
+        return "unanswered"
+    return "answered" if profile.variant.requested.compile else "absent"
+
+
 def table(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
     """A table of this schema from arrays or lists; the schema's comments and units stay with it."""
     return pa.Table.from_arrays([_as(columns[field.name], field.type) for field in schema], schema=schema)
@@ -102,4 +125,6 @@ def table(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
 def _as(values: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+    if not isinstance(values, pa.Array):
+        return pa.array(values, kind)
+    return values if values.type == kind else values.cast(kind)

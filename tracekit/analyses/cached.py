@@ -1,6 +1,7 @@
 """Answers from the cache: the table and the sentence, as long as nothing changed that an analysis could look at."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,16 +24,24 @@ def recall(profile: Profile, asked: Analysis) -> Answer | None:
         table = pa.ipc.open_stream(held).read_all()
         told = table.schema.metadata
         title, sentence = told[b"title"].decode(), told[b"sentence"].decode()
-    except (pa.ArrowInvalid, OSError, KeyError, TypeError, UnicodeDecodeError):
+        worth, status = json.loads(told[b"worth"]), told[b"status"].decode()
+    except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError):
         return None
-    return Answer(asked.name, title, sentence, table.replace_schema_metadata(None))
+    rows = table.replace_schema_metadata(None)
+    return Answer(asked.name, title, sentence, rows, worth=worth, status=status, rank=asked.rank)
 
 
 def remember(profile: Profile, asked: Analysis, answer: Answer) -> None:
     """Keep an answer."""
     if profile.trace.entry is None or not _ours(asked):
         return
-    table = answer.table.replace_schema_metadata({"title": answer.title, "sentence": answer.sentence})
+    told = {
+        "title": answer.title,
+        "sentence": answer.sentence,
+        "worth": json.dumps(answer.worth),
+        "status": answer.status,
+    }
+    table = answer.table.replace_schema_metadata(told)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.unify_dictionaries())

@@ -1,7 +1,6 @@
 """Runtime calls by name and by the operator that made them, as numbers: what their groups are made of."""
 
 import numpy as np
-import pyarrow as pa
 
 from tracekit.analyses.grouping import Names
 from tracekit.intervals import Ints
@@ -42,10 +41,10 @@ def names_of(trace: Trace, names: BareNames) -> Names:
     """What such numbers stand for."""
     width = len(trace.names) + 1
 
-    def call(keys: Ints) -> pa.Array:
-        return pa.array([names.texts[key // width] for key in keys.tolist()], pa.string())
+    def call(key: int) -> str:
+        return names.texts[key // width]
 
-    def operator(keys: Ints) -> pa.Array:
-        return pa.array([trace.names[key % width - 1] if key % width else None for key in keys.tolist()], pa.string())
+    def operator(key: int) -> str | None:
+        return trace.names[key % width - 1] if key % width else None
 
     return {"call": call, "operator": operator}

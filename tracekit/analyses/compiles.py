@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses import Answer, analysis
+from tracekit.analyses import Answer, Status, analysis
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.run import Compile
@@ -22,18 +22,24 @@ Kind = Literal["first", "recompile", "backward", "cudagraph", "autotune", "unkno
 SPANS = pa.schema(
     [
         column("trace", LABEL, "cold or steady; null where it was compiled between the traces"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
         column("id", pa.string(), "compile id, frame/attempt; null where the trace does not say"),
         column("kind", LABEL, "first, recompile, backward, cudagraph, autotune or unknown"),
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("reason", pa.string(), "why, in the compiler's own words; known for a run only"),
         column("guard", pa.string(), "the guard that failed; known for a run only"),
-        column("code", pa.string(), "your function; known for a run only"),
+        column("code", pa.string(), "your function; known for a run only", role="place"),
         column("failed", pa.string(), "why no code came of it; known for a run only"),
-        column("start_ns", pa.int64(), "start, on the trace's clock; null where it is in no trace", "clock"),
-        column("span", LABEL, "name of the outermost compile span"),
+        column(
+            "start_ns",
+            pa.int64(),
+            "start, on the trace's clock; null where it is in no trace",
+            "clock",
+            role="plumbing",
+        ),
+        column("span", LABEL, "name of the outermost compile span", role="name"),
         column("thread", LABEL, "thread it ran on"),
-        column("event", pa.int64(), "row of the events table of that trace; null where it is in none"),
+        column("event", pa.int64(), "row of the events table of that trace; null where it is in none", role="plumbing"),
     ]
 )
 _DATA = re.compile(r"(.*)_data: .*?compile_id=(\S+)", re.DOTALL)
@@ -59,7 +65,15 @@ def answer(profile: Profile) -> Answer:
     rows = [row for which, trace in traces for row in _spans(which, trace, ledger)]
     rows += [_unseen(entry) for entry in ledger]
     found = pa.Table.from_pylist(rows, schema=SPANS)
-    return Answer("compiles", "Compilations", _sentence(profile, found), found)
+    status: Status = "answered" if len(found) else "unanswered" if profile.trace.threads.main is None else "absent"
+    worth = _share_of_capture(profile, found)
+    return Answer("compiles", "Compilations", _sentence(profile, found), found, worth=worth, status=status)
+
+
+def _share_of_capture(profile: Profile, found: pa.Table) -> float:
+    """Compiling is no part of a steady step: what counts is how much of the time captured went into it."""
+    compiling = int(np.sum(found["dur_ns"].to_numpy()))
+    return compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
 
 
 def _spans(which: str, trace: Trace, ledger: list[Compile]) -> Iterator[dict[str, object]]:

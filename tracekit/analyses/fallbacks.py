@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
 from tracekit.profile import Profile
 from tracekit.run import Ledger
 from tracekit.trace.schema import LABEL, column
@@ -11,8 +11,13 @@ from tracekit.units import count
 FALLBACKS = pa.schema(
     [
         column("to", LABEL, "what it runs as: eager, or no CUDA graph"),
-        column("where", pa.string(), "file and line of the function that was given up, or that stood in the way"),
-        column("code", pa.string(), "the function that was given up"),
+        column(
+            "where",
+            pa.string(),
+            "file and line of the function that was given up, or that stood in the way",
+            role="place",
+        ),
+        column("code", pa.string(), "the function that was given up", role="place"),
         column("reason", pa.string(), "why, in the compiler's own words"),
         column("count", pa.int64(), "how often"),
         column("ids", pa.string(), "compile ids, frame/attempt; of a frame that was given up its number"),
@@ -34,7 +39,9 @@ def answer(profile: Profile) -> Answer:
             "ids": [", ".join(dict.fromkeys(filter(None, ids))) or None for ids in found.values()],
         },
     )
-    return Answer("fallbacks", "Fallbacks", _sentence(profile, found), rows)
+    worth = share_of_step(profile, "python", "dispatch", "kernel_launch") if found else 0.0
+    status = of_ledger(profile) if found or profile.variant is None else "absent"
+    return Answer("fallbacks", "Fallbacks", _sentence(profile, found), rows, worth=worth, status=status)
 
 
 def _grouped(ledger: Ledger) -> dict[_Key, list[str]]:

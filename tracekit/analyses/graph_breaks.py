@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
 from tracekit.profile import Profile
 from tracekit.run import Break
 from tracekit.trace.enclosing import is_users
@@ -13,12 +13,12 @@ from tracekit.units import count
 
 BREAKS = pa.schema(
     [
-        column("yours", pa.string(), "the innermost line of your own code on the way there"),
-        column("where", pa.string(), "file and line that cannot be compiled"),
+        column("yours", pa.string(), "the innermost line of your own code on the way there", role="place"),
+        column("where", pa.string(), "file and line that cannot be compiled", role="place"),
         column("reason", pa.string(), "why, in the compiler's own words"),
         column("count", pa.int64(), "frames that broke there"),
         column("ids", pa.string(), "their compile ids"),
-        column("stack", pa.string(), "the stack of the first, innermost last"),
+        column("stack", pa.string(), "the stack of the first, innermost last", role="plumbing"),
     ]
 )
 _LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -42,7 +42,9 @@ def answer(profile: Profile) -> Answer:
             "stack": [group[0].stack for group in by_place.values()],
         },
     )
-    return Answer("graph_breaks", "Graph breaks", _sentence(profile, len(breaks), len(by_place)), rows)
+    sentence = _sentence(profile, len(breaks), len(by_place))
+    worth = share_of_step(profile, "python", "dispatch", "guards") if breaks else 0.0
+    return Answer("graph_breaks", "Graph breaks", sentence, rows, worth=worth, status=of_ledger(profile))
 
 
 def _own_line(stack: str) -> str | None:

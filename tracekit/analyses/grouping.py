@@ -4,13 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
 
-Names = dict[str, Callable[[Ints], Any]]  # columns that say what a group is, made from the keys
+Names = dict[str, Callable[[int], str | None]]  # columns that say what a group is, made from its number
 
 
 class Grouping:
@@ -44,23 +42,24 @@ class Grouping:
         """The number of each group."""
         return np.array([*self._places], np.int64)
 
-    def table(self, names: Names, **more: Any) -> pa.Table:
-        """One row for each group.
+    def sorted(self, names: Names, **more: list[Any]) -> dict[str, Any]:
+        """One entry for each group, in columns.
 
-        Columns: `names` and `more`; `count` and each sum over the whole trace; `per_step` how many, and
-        `<name>_per_step` how much, in a counted step.
+        `names` and `more`; `count` and each sum over the whole trace; `per_step` how many, and `<name>_per_step` how
+        much, in a counted step.
         """
-        keys = self.keys
-        found: dict[str, Any] = {name: make(keys) for name, make in names.items()}
-        found["count"] = pa.array(self._found[:, 0])
-        found["per_step"] = pa.array(self._found[:, 1] / self._steps)
+        keys = self.keys.tolist()
+        told = {name: [make(key) for key in keys] for name, make in names.items()}
+        numbers = {"count": self._found[:, 0], "per_step": self._found[:, 1] / self._steps}
         for place, name in enumerate(self._sums):
-            found[name] = pa.array(self._found[:, 2 + 2 * place])
-            found[f"{name}_per_step"] = pa.array(self._found[:, 3 + 2 * place] / self._steps)
-        order = [f"{name}_per_step" for name in self._sums] + self._sums + ["count"]
-        sorting = [(name, "descending") for name in order] + [(name, "ascending") for name in names]
-        grouped = pa.table(found | more)
-        return grouped.take(pc.sort_indices(grouped, sort_keys=sorting))
+            numbers[name] = self._found[:, 2 + 2 * place]
+            numbers[f"{name}_per_step"] = self._found[:, 3 + 2 * place] / self._steps
+        by = [f"{name}_per_step" for name in self._sums] + self._sums + ["count"]
+        largest = zip(*((-numbers[name]).tolist() for name in by), strict=True)
+        names_last = zip(*([(text is None, text or "") for text in texts] for texts in told.values()), strict=True)
+        order = [place for _, _, place in sorted(zip(largest, names_last, range(len(keys)), strict=True))]
+        listed = {name: [column[place] for place in order] for name, column in (told | more).items()}
+        return listed | {name: column[order] for name, column in numbers.items()}
 
 
 class Samples:
@@ -75,12 +74,12 @@ class Samples:
         self._groups.append(group.astype(np.int32))
         self._values.append(values)
 
-    def medians(self, groups: int) -> pa.Array:
-        """One for each group; null for one without values."""
+    def medians(self, groups: int) -> list[float | None]:
+        """One for each group; None for one without values."""
         if not self._groups:
-            return pa.nulls(groups, pa.float64())
+            return [None] * groups
         group, values = np.concatenate(self._groups), np.concatenate(self._values)
         order = np.argsort(group, kind="stable")
         ends = np.cumsum(np.bincount(group, minlength=groups))
         pieces = (values[order[start:end]] for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
-        return pa.array([float(np.median(piece)) if len(piece) else None for piece in pieces], pa.float64())
+        return [float(np.median(piece)) if len(piece) else None for piece in pieces]

@@ -1,12 +1,12 @@
 """Which kernels and copies does the GPU spend its time in, and how idle is it?"""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import EventRows, numbered, text
 from tracekit.analyses.grouping import Grouping
 from tracekit.analyses.kernel_class import kernel_class
@@ -19,7 +19,7 @@ from tracekit.units import count, duration, exact, percent
 
 SUMMARY = pa.schema(
     [
-        column("name", LABEL, "name as written"),
+        column("name", LABEL, "name as written", role="kernel"),
         column("class", LABEL, "what kind of work, told by the name: a guess"),
         column("per_step", pa.float64(), "how often, per counted step; null where none of it is tied to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
@@ -31,8 +31,8 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step that launched it; null for none"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step that launched it; null for none", role="identity"),
         column("name", LABEL, "name as written"),
         column("kind", LABEL, "kernel, memcpy or memset"),
         column("class", LABEL, "what kind of work, told by the name: a guess"),
@@ -41,9 +41,9 @@ ROWS = pa.schema(
         column("device", LABEL, "device it ran on"),
         column("stream", LABEL, "stream it ran on"),
         column("bytes", pa.int64(), "bytes moved", "B"),
-        column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown"),
+        column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown", role="plumbing"),
         column("latency_ns", pa.int64(), "from that call's start to the start on the GPU", "ns"),
-        column("operator", LABEL, "operator that made the call"),
+        column("operator", LABEL, "operator that made the call", role="name"),
     ]
 )
 _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for kind in range(SET + 1)])
@@ -53,8 +53,17 @@ _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for k
 def answer(profile: Profile) -> Answer:
     """One row per name; behind it one per activity."""
     summary = _summary(profile)
-    rows = EventRows(ROWS, lambda: _rows(profile))
-    return Answer("kernels", "Kernels and copies", _sentence(profile, summary), summary, rows)
+    launched = profile.trace.census.any(lambda roles: roles.launch)
+    status: Status = "answered" if len(summary) else "unanswered" if launched else "absent"
+    return Answer(
+        "kernels",
+        "Kernels and copies",
+        _sentence(profile, summary),
+        summary,
+        EventRows(ROWS, lambda: _rows(profile)),
+        worth=share_of_step(profile, "gpu_compute", "gpu_comm", "gpu_copy"),
+        status=status,
+    )
 
 
 def _activities(trace: Trace) -> Iterator[tuple[Ints, Ints, Ints]]:
@@ -93,36 +102,31 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
         )
 
 
-def _grouped(profile: Profile) -> pa.Table:
+def _grouped(profile: Profile) -> dict[str, Any]:
     trace = profile.trace
     groups = Grouping(profile, ["dur_ns", "tied"])
     for gpu, launch, step in _activities(trace):
         groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
-    names = {code: trace.names[code] for code in groups.keys.tolist()}
-    return groups.table(
-        {
-            "name": lambda codes: pa.array([names[code] for code in codes.tolist()], pa.string()),
-            "class": lambda codes: pa.array([kernel_class(names[code]) for code in codes.tolist()], pa.string()),
-        }
+    return groups.sorted(
+        {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
     )
 
 
 def _summary(profile: Profile) -> pa.Table:
     grouped = _grouped(profile)
-    tied = pc.greater(grouped["tied"], 0)  # of what nothing launched in the trace, nobody knows the step
+    unknown = grouped["tied"] == 0  # of what nothing launched in the trace, nobody knows the step
+    total = grouped["dur_ns"]
     return table(
         SUMMARY,
         {
             "name": grouped["name"],
             "class": grouped["class"],
-            "per_step": pc.if_else(tied, grouped["per_step"], None),
-            "step_ns": pc.if_else(tied, grouped["dur_ns_per_step"], None),
-            "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), grouped["count"].cast(pa.float64())),
-            "share": pc.divide(
-                grouped["dur_ns"].cast(pa.float64()), float(max(pc.sum(grouped["dur_ns"]).as_py() or 0, 1))
-            ),
+            "per_step": pa.array(grouped["per_step"], mask=unknown),
+            "step_ns": pa.array(grouped["dur_ns_per_step"], mask=unknown),
+            "mean_ns": total / grouped["count"],
+            "share": total / float(max(int(total.sum()), 1)),
             "count": grouped["count"],
-            "total_ns": grouped["dur_ns"],
+            "total_ns": total,
         },
     )
 
@@ -138,7 +142,8 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     span, idle = _idle(trace)
     first = summary.slice(0, 1).to_pylist()[0]
     known = summary["per_step"].null_count < len(summary)
-    number = f"{count(pc.sum(summary['per_step']).as_py())} kernels and copies a step" if known else _of_no_step(trace)
+    per_step = float(np.nansum(summary["per_step"].to_numpy()))
+    number = f"{count(per_step)} kernels and copies a step" if known else _of_no_step(trace)
     most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
     return (
         f"{number} of {count(len(summary))} names; from the first to the last the GPU is idle {exact(idle)} of "

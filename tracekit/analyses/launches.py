@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, keys_of, names_of
 from tracekit.analyses.event_rows import EventRows, numbered, text
 from tracekit.analyses.grouping import Grouping, Samples
@@ -21,8 +20,8 @@ from tracekit.units import count, duration
 
 SUMMARY = pa.schema(
     [
-        column("call", LABEL, "runtime call"),
-        column("operator", LABEL, "operator that made it"),
+        column("call", LABEL, "runtime call", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
         column("per_step", pa.float64(), "calls per counted step"),
         column("step_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("mean_ns", pa.float64(), "host time of one call", "ns"),
@@ -33,16 +32,16 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
-        column("call", LABEL, "runtime call, without version suffix"),
-        column("operator", LABEL, "operator that made it"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+        column("call", LABEL, "runtime call, without version suffix", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
         column("thread", LABEL, "thread it was made on"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "host time inside the call", "ns"),
         column("graph", pa.bool_(), "whether it replays a CUDA graph"),
         column("activities", pa.int64(), "GPU activities it submitted, as far as the trace shows"),
-        column("activity", pa.int64(), "row of the first of them; null for none"),
+        column("activity", pa.int64(), "row of the first of them; null for none", role="plumbing"),
         column("latency_ns", pa.int64(), "from its start to the start of that activity", "ns"),
     ]
 )
@@ -52,7 +51,10 @@ ROWS = pa.schema(
 def answer(profile: Profile) -> Answer:
     """One row per call and operator; behind it one per call."""
     summary = _summary(profile)
-    return Answer("launches", "Launches", _sentence(profile, summary), summary, EventRows(ROWS, lambda: _rows(profile)))
+    rows = EventRows(ROWS, lambda: _rows(profile))
+    status: Status = "answered" if len(summary) else "unanswered" if calls_untold(profile.trace) else "absent"
+    worth = share_of_step(profile, "kernel_launch")
+    return Answer("launches", "Launches", _sentence(profile, summary), summary, rows, worth=worth, status=status)
 
 
 def _calls(trace: Trace) -> Iterator[tuple[Ints, Ints]]:
@@ -95,8 +97,7 @@ def _summary(profile: Profile) -> pa.Table:
         group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
         known = first >= 0
         latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
-    grouped = groups.table(names_of(trace, bare_names), latency_ns=latencies.medians(len(groups.keys)))
-    times = grouped["count"].cast(pa.float64())
+    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(len(groups.keys)))
     return table(
         SUMMARY,
         {
@@ -104,8 +105,8 @@ def _summary(profile: Profile) -> pa.Table:
             "operator": grouped["operator"],
             "per_step": grouped["per_step"],
             "step_ns": grouped["dur_ns_per_step"],
-            "mean_ns": pc.divide(grouped["dur_ns"].cast(pa.float64()), times),
-            "activities": pc.divide(grouped["activities"].cast(pa.float64()), times),
+            "mean_ns": grouped["dur_ns"] / grouped["count"],
+            "activities": grouped["activities"] / grouped["count"],
             "latency_ns": grouped["latency_ns"],
             "count": grouped["count"],
         },

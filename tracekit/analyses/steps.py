@@ -11,8 +11,8 @@ from tracekit.units import count, duration, percent
 
 STEPS = pa.schema(
     [
-        column("step", pa.int64(), "the N of ProfilerStep#N"),
-        column("start_ns", pa.int64(), "where its work begins, on the trace's clock", "clock"),
+        column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
+        column("start_ns", pa.int64(), "where its work begins, on the trace's clock", "clock", role="plumbing"),
         column("wall_ns", pa.int64(), "until its work is done", "ns"),
         column("host_ns", pa.int64(), "until the host had issued it", "ns"),
         column("ahead_ns", pa.int64(), "how far the host was ahead of the work when it had issued the step", "ns"),
@@ -54,7 +54,8 @@ def answer(profile: Profile) -> Answer:
         },
     )
     counted = profile.counted & shown
-    return Answer("steps", "Steps", _sentence(profile, float(busy[counted].mean()) if counted.any() else None), rows)
+    sentence = _sentence(profile, float(busy[counted].mean()) if counted.any() else None)
+    return Answer("steps", "Steps", sentence, rows, worth=0.0)
 
 
 def _sentence(profile: Profile, busy: float | None) -> str:

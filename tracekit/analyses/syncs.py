@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, keys_of, names_of
 from tracekit.analyses.event_rows import SOME, EventRows, numbered, text
 from tracekit.analyses.grouping import Grouping
@@ -23,9 +22,9 @@ from tracekit.units import count, duration
 
 SUMMARY = pa.schema(
     [
-        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "your line, where the trace has Python stacks"),
+        column("call", LABEL, "runtime call; without a GPU the operator that would wait for one", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "your line, where the trace has Python stacks", role="place"),
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
@@ -34,11 +33,11 @@ SUMMARY = pa.schema(
 )
 ROWS = pa.schema(
     [
-        column("event", pa.int64(), "row of the events table"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none"),
-        column("call", LABEL, "runtime call, without version suffix"),
-        column("operator", LABEL, "operator that made it"),
-        column("where", LABEL, "the innermost Python frame of your own code; null without stacks"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+        column("call", LABEL, "runtime call, without version suffix", role="name"),
+        column("operator", LABEL, "operator that made it", role="name"),
+        column("where", LABEL, "the innermost Python frame of your own code; null without stacks", role="place"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "host time inside the call", "ns"),
         column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
@@ -61,7 +60,10 @@ def answer(profile: Profile) -> Answer:
     found = _Syncs(profile)
     summary = found.summary()
     sentence = _sentence(profile, summary) + _aside(profile.trace)
-    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, found.rows))
+    none = _no_gpu(profile.trace) and not len(summary)
+    status: Status = "unanswered" if calls_untold(profile.trace) else "absent" if none else "answered"
+    worth = share_of_step(profile, "sync_stall")
+    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, found.rows), worth=worth, status=status)
 
 
 def _aside(trace: Trace) -> str:
@@ -127,20 +129,22 @@ class _Syncs:
             keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
             step = trace.steps.of(trace.ts_ns[calls])
             groups.add(keys * len(codes) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
-        called = {
-            name: (lambda keys, make=make: make(keys // len(codes))) for name, make in names_of(trace, names).items()
-        }
-        where = {"where": lambda keys: pa.array([lines[key % len(codes)] for key in keys.tolist()], pa.string())}
-        grouped = groups.table(called | where)
-        steps = float(max(int(profile.counted.sum()), 1))
-        stall = pc.divide(grouped["counted_ns"].cast(pa.float64()), steps)
+        called = names_of(trace, names)
+        grouped = groups.sorted(
+            {
+                "call": lambda key: called["call"](key // len(codes)),
+                "operator": lambda key: called["operator"](key // len(codes)),
+                "where": lambda key: lines[key % len(codes)],
+            }
+        )
+        stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
         return table(
             SUMMARY,
             {
                 **{name: grouped[name] for name in ("call", "operator", "where")},
                 "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
-                "stall_ns": pa.nulls(len(grouped), pa.float64()) if self._unknown else stall,
+                "stall_ns": [None] * len(stall) if self._unknown else stall,
                 "count": grouped["count"],
             },
         )

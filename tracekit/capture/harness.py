@@ -2,16 +2,18 @@
 
 import os
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from tracekit import interruption
 from tracekit import run as runs
-from tracekit.capture import messages
+from tracekit.capture import messages, process
 from tracekit.capture.options import Options
-from tracekit.capture.passes import capture_variant
+from tracekit.capture.passes import capture_variant, load_average
 from tracekit.capture.preparation import Prepared, prepare
+from tracekit.capture.rounds import Rounds, budget
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Run, Variant
 
@@ -32,9 +34,14 @@ def _capture(options: Options) -> Run:
     out = run_file(Path(options.out))
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
+    if busy := messages.busy(load_average(), prepared.run.environment):
+        options.tell(busy)
     folder = make_folder(out, prepared.run.created)
     try:
-        run = _capture_all(prepared, folder, out, options)
+        with ExitStack() as stack:
+            caches = {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
+            run = _capture_all(prepared, folder, caches, out, options)
+            run = _repeat(run, Rounds(prepared, folder, caches, options), out, options)
     except OSError as error:  # the disk is full, or somebody removed the folder
         raise OutputError(folder, error.strerror or str(error)) from None
     finally:
@@ -50,10 +57,10 @@ def exit_code(run: Run) -> int:
     return int(any(variant.outcome != "ok" for variant in run.variants))
 
 
-def _capture_all(prepared: Prepared, folder: Path, out: Path, options: Options) -> Run:
+def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out: Path, options: Options) -> Run:
     run = prepared.run
     for plan in prepared.plans:
-        variant, data = capture_variant(plan, prepared, folder, options)
+        variant, data = capture_variant(plan, prepared, folder, caches[plan.name], options)
         run = _with(run, variant, data)
         options.tell(messages.ending(variant, run))
         # An earlier run makes way only for a result: a recipe with a typing error must not replace it.
@@ -64,6 +71,22 @@ def _capture_all(prepared: Prepared, folder: Path, out: Path, options: Options) 
             raise KeyboardInterrupt(variant.error)  # the command line tells by it which signal it was
     if not any(each.measured for each in run.variants):
         raise NothingCapturedError(run.script, run.variants[0].error or run.variants[0].outcome)
+    return run
+
+
+def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
+    """Measure again; the run file holds what is known after each round."""
+    if options.passes == 1:
+        return run
+    try:
+        options.tell(messages.repeating(budget(run, options), options.passes))
+        for run in rounds.each(run):  # noqa: B020, PLR1704
+            runs.write(run, out)
+    except KeyboardInterrupt:
+        options.tell(messages.interrupted(run, out))
+        raise
+    for line in messages.paces(run):
+        options.tell(line)
     return run
 
 

@@ -16,6 +16,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One pass of one variant."""
 
     stage: Stage
+    round: int = 0  # of the unprofiled passes: the first has empty caches, later ones are shorter
     recipe: str
     label: str = ""  # "gcn_cora compiled", for the trace's header
     params: dict[str, Any] = {}
@@ -59,6 +60,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     # measure
     measured: Measured | None = None
     memory: Memory = Memory()
+    gpu: dict[str, Any] = {}
     # profile
     profiled: Profiled | None = None
     traces: Traces = Traces()

@@ -2,13 +2,16 @@
 
 import shlex
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tracekit.capture.job import Stage
 from tracekit.run import Outcome, Run, Variant, divergence, loss_tolerance
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
+from tracekit.unprofiled import compared, contrast
 
 _DOING: dict[Stage, str] = {
     "inspect": "preparing",
@@ -58,6 +61,37 @@ def ending(variant: Variant, run: Run) -> str:
     effective = variant.effective
     said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *effective.notes, *effective.remarks]
     return f"{variant.name}: {'; '.join(part for part in said if part)}"
+
+
+def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
+    """What to say where more wants to run than there are processors."""
+    cores = environment.get("cpus_usable")
+    if load is None or not isinstance(cores, int) or load <= cores:
+        return None
+    return (
+        f"warning: the machine is busy (load {load:.1f} on {_some(cores, 'core')}): "
+        "what else runs disturbs what is measured. The intervals say how much; they will be wide."
+    )
+
+
+def repeating(seconds: float, passes: int) -> str:
+    """`Measuring again, in turns: at most 60 s (--budget), 8 passes each (--passes) …`."""
+    return f"Measuring again, in turns: at most {seconds:.0f} s (--budget), {passes} passes each (--passes) …"
+
+
+def lost_pass(name: str, number: int, error: str) -> str:
+    """A pass that failed after one that did not."""
+    return f"{name}: unprofiled pass {number + 1} failed ({error}); its step time rests on those before"
+
+
+def paces(run: Run) -> Iterator[str]:
+    """What all the passes say: `compiled: 4.02 ms a step, 1.32 × faster than eager (1.25–1.40; 7 passes)`."""
+    measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
+    (first, base), *_ = measured
+    for name, each in measured:
+        passes = _some(max(1, len(each.counted)), "pass", "passes")
+        against = f", {compared(contrast(each, base), first)}" if each is not base else ""
+        yield f"{name}: {duration(each.step_ns)} a step in {passes}{against}"
 
 
 def interrupted(run: Run, out: Path) -> str:
@@ -111,8 +145,8 @@ def _compilations(variant: Variant) -> str:
     return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"
 
 
-def _some(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _some(count: int, noun: str, several: str = "") -> str:
+    return f"{count} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def _sameness(variant: Variant, run: Run) -> list[str]:

@@ -21,6 +21,8 @@ class Options:
     warmup: int = 10  # at least; more while something still compiles
     seed: int = 0
     timeout: float = 1800  # seconds a pass may take
+    passes: int = 8  # unprofiled ones of a variant, at most
+    budget: float | None = None  # seconds that those after the first may take, of all variants; None: by their number
     arguments: Sequence[str] = ()  # of a script that is no recipe
     step_every: int = 1  # ends of steps that make a step of a script
     step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" is for the script to show

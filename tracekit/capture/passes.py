@@ -1,7 +1,10 @@
 """All passes of one variant, up to the first that fails."""
 
+import os
 import re
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -14,26 +17,40 @@ from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import Plan
 from tracekit.errors import NoStepsError
-from tracekit.run import Effective, Outcome, Traces, Variant
+from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant
 
 # Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
-# there what the profiled pass compiled.
+# there what the profiled pass compiled. Those of the measured pass stay, for the passes after it.
 _GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile", "check"))
 _SCRIPTS_GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))  # its losses are its own
 Answers = dict[Stage, Answer]
 
 
-def capture_variant(plan: Plan, prepared: Prepared, folder: Path, options: Options) -> tuple[Variant, str | None]:
-    """The variant, and what it trained on in the recipe's own words. Traces go to a folder of its name."""
+def capture_variant(
+    plan: Plan, prepared: Prepared, folder: Path, caches: Path, options: Options
+) -> tuple[Variant, str | None]:
+    """The variant, and what it trained on in the recipe's own words. Traces go to a folder of its name.
+
+    The measured pass finds `caches` empty, and leaves there what it compiled.
+    """
     place = folder / slug(plan.name, prepared.run.planned)
     answers: Answers = {}
     try:
         place.mkdir()
-        _perform_all(plan, prepared, place, options, answers)
+        _perform_all(plan, prepared, place, caches=caches, options=options, answers=answers)
         outcome, error = _outcome(answers)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
     return _variant(plan, answers, place, outcome, error), _data(answers)
+
+
+def measure_again(
+    number: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options
+) -> Answer:
+    """Another unprofiled pass: with what the first one compiled, and shorter."""
+    place = folder / slug(plan.name, prepared.run.planned)
+    job = replace(_job("measure", plan, prepared, place, options=options, before=None), round=number)
+    return _perform(job, caches, place, options)
 
 
 def slug(name: str, among: Sequence[str]) -> str:
@@ -43,9 +60,11 @@ def slug(name: str, among: Sequence[str]) -> str:
     return short[at] if short.count(short[at]) == 1 else f"{short[at]}-{at}"
 
 
-def _perform_all(plan: Plan, prepared: Prepared, place: Path, options: Options, answers: Answers) -> None:
+def _perform_all(
+    plan: Plan, prepared: Prepared, place: Path, *, caches: Path, options: Options, answers: Answers
+) -> None:
     for stages in _SCRIPTS_GROUPS if prepared.script else _GROUPS:
-        with process.scratch() as scratch:
+        with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
                 options.tell(messages.doing(plan.name, stage))
                 job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
@@ -91,11 +110,14 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
 
 
 def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
-    log = place / f"{job.stage}.log"
+    log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}.log"
+    load, began = load_average(), time.time_ns()
     answer = process.perform(job, scratch, log, options.timeout)
     answer = _with_warnings(answer, log)
     if log.stat().st_size == 0:
         log.unlink()
+    if answer.measured is not None:
+        answer = replace(answer, measured=_as_pass(job, answer.measured, began, load))
     if answer.no_steps:
         raise NoStepsError(job.recipe, answer.error or "")
     for line in messages.quoted(answer.traceback):
@@ -107,6 +129,24 @@ def _with_warnings(answer: Answer, log: Path) -> Answer:
     """What the profiler's library said, too: nobody reads its log."""
     said = [f"the profiler warned: {text}" for text in kineto_log.warnings(log.read_text(errors="replace"))]
     return replace(answer, effective=_with_notes(answer.effective, said)) if said else answer
+
+
+def load_average() -> float | None:
+    """Of the last minute: how many processes ran or waited for a processor; None where no system tells."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def _as_pass(job: Job, measured: Measured, began: int, load: float | None) -> Measured:
+    one = Pass(
+        round=job.round,
+        started_ns=began,
+        seconds=round((time.time_ns() - began) / 1e9, 3),
+        step_ns=measured.step_ns,
+        step_all_ns=measured.step_all_ns,
+        compiles_timed=measured.compiles_timed,
+        load=load,
+    )
+    return replace(measured, passes=[one])
 
 
 def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error: str | None) -> Variant:
@@ -124,6 +164,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         traces=relative(profiled.traces, place),
         measured=measured.measured,
         memory=measured.memory,
+        gpu=measured.gpu,
         profiled=profiled.profiled,
         ledger=profiled.ledger,
         losses=checked.losses,

@@ -84,11 +84,14 @@ def _check_options(options: Options) -> None:
         ("--steps", options.steps, 1),
         ("--warmup", options.warmup, 0),
         ("--step-every", options.step_every, 1),
+        ("--passes", options.passes, 1),
     ):
         if value < least:
             raise BadParameterError(name, value, f"a whole number, {least} or more")
     if not 0 < options.timeout < math.inf:
         raise BadParameterError("--timeout", options.timeout, "a number of seconds above 0")
+    if options.budget is not None and not 0 <= options.budget < math.inf:
+        raise BadParameterError("--budget", options.budget, "a number of seconds, 0 or more")
 
 
 def _check_boundary(step_at: str) -> None:

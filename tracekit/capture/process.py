@@ -50,7 +50,7 @@ def _perform(folder: Path, log: Path, timeout: float) -> Answer:
                 with interruption.held_back():
                     process = _start(folder, output)
                     stack.callback(_kill_all, process, folder)
-                process.wait(timeout)
+                _wait(process, timeout)
         except subprocess.TimeoutExpired:
             return Answer(outcome="timeout", error=f"took longer than {timeout:g} s")
     if answer.exists():
@@ -59,6 +59,10 @@ def _perform(folder: Path, log: Path, timeout: float) -> Answer:
             return found
         return msgspec.structs.replace(found, traceback=_tail(log))  # nothing was raised: what it printed says why
     return Answer(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float) -> None:
+    process.wait(timeout)
 
 
 def _with_so_far(failed: Answer, path: Path) -> Answer:

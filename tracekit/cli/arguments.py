@@ -1,6 +1,7 @@
 """What verbs share of the command line: the inputs, and the types of options."""
 
 import argparse
+import sys
 from pathlib import Path
 
 
@@ -16,10 +17,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
 
-def rows(text: str) -> int | None:
-    """A number of rows; None for all of them."""
+def rows(text: str) -> int:
+    """A number of rows, or more than any table has."""
     if text == "all":
-        return None
+        return sys.maxsize
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows: give 0 or more, or all")
     return int(text)

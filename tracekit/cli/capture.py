@@ -46,6 +46,20 @@ class Capture:
             "--timeout", type=float, default=1800, metavar="S", help="seconds a pass may take (default: 1800)"
         )
         parser.add_argument(
+            "--passes",
+            type=positive,
+            default=8,
+            metavar="N",
+            help="unprofiled passes of each variant, at most: fewer where their intervals are narrow (default: 8)",
+        )
+        parser.add_argument(
+            "--budget",
+            type=float,
+            metavar="S",
+            help="seconds that the passes after the first may take together (default: 30 a variant, or as long as the "
+            "first ones took, up to 600)",
+        )
+        parser.add_argument(
             "-o",
             "--output",
             type=Path,
@@ -72,6 +86,8 @@ class Capture:
                     warmup=options.warmup,
                     seed=options.seed,
                     timeout=options.timeout,
+                    passes=options.passes,
+                    budget=options.budget,
                     out=options.output,
                     arguments=options.script_arguments,
                     step_every=options.step_every,

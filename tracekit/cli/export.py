@@ -22,13 +22,13 @@ class Export:
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Write the tables."""
-        from tracekit.draw.progress import Progress
-        from tracekit.export import parquet
+        from tracekit.cli.progress import Progress
+        from tracekit.faces import Options, parquet
         from tracekit.profile import open_subject
-        from tracekit.tables import streams
+        from tracekit.report import report
 
         with Progress() as progress:
-            subject = open_subject(options.inputs, progress)
-        for path in parquet.write(streams(subject.profiles), options.output):
+            found = report(open_subject(options.inputs, progress))
+        for path in parquet.export(found, options.output, Options()):
             tell(f"Wrote {sanitize(str(path))}")
         return 0

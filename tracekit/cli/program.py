@@ -43,6 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _guarded(lambda: _run([*(sys.argv[1:] if arguments is None else arguments)]))
 
 
+class _Version(argparse.Action):
+    """Says the version, looked up only then: what reads a package's metadata takes a while to import."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        write_out(f"tracekit {_version()}\n")
+        parser.exit()
+
+
 class _Parser(argparse.ArgumentParser):
     """What it quotes of the command line is shown, and not obeyed."""
 
@@ -58,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _run(arguments: list[str]) -> int:
     parser = _Parser(prog="tracekit", description="Where a PyTorch training step's wall time goes, to the nanosecond.")
-    parser.add_argument("--version", action="version", version=f"tracekit {_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for verb in VERBS:
         own = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)

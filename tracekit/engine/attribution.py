@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from tracekit.engine.buckets import HOST, WALL
 from tracekit.engine.segments import SEGMENTS, segments
 from tracekit.engine.sweep import SIZE, Stretch, sweep
 from tracekit.engine.totals import Stalls, Totals
+from tracekit.engine.views import StepView
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.trace import Trace
 from tracekit.trace.roles import OTHER_DEVICE
@@ -72,27 +72,13 @@ class Attribution:
         views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
         yield from segments(view, (each for each in views if each is not None))
 
-    def document(self) -> dict[str, Any]:
-        """What the machine-readable report says of the steps of one variant."""
-        steps = self.trace.steps
-        return {
-            "device": self.trace.device,
-            "health": [{"code": entry.code, "message": entry.message} for entry in self.trace.health],
-            "cannot_answer": dict(self.cannot_answer),
-            "steps": [
-                {
-                    "step": steps.number[k],
-                    "start_ns": int(steps.begin[k]),
-                    "wall_ns": int(self.wall_ns[k]),
-                    "host_start_ns": int(steps.issued[k]),
-                    "host_ns": int(self.host_ns[k]),
-                    "steady": bool(self.steady[k]),
-                    "wall": _named(WALL, self.wall[k]) if self.wall_known[k] else None,
-                    "host": _named(HOST, self.host[k]) if self.host_known[k] else None,
-                }
-                for k in range(len(steps))
-            ],
-        }
+    @property
+    def views(self) -> dict[str, StepView]:
+        """Both views, alike in shape."""
+        steps, why = self.trace.steps, self.cannot_answer.get
+        wall = StepView("wall", WALL, self.wall, self.wall_known, steps.begin, self.wall_ns, why("wall"))
+        host = StepView("host", HOST, self.host, self.host_known, steps.issued, self.host_ns, why("host"))
+        return {"wall": wall, "host": host}
 
 
 def attribute(trace: Trace, size: int = SIZE) -> Attribution:
@@ -208,7 +194,3 @@ def _compiling(trace: Trace) -> Bools:
     spans = trace.rows(np.concatenate(found))
     union = Union.of(spans.ts_ns, spans.end_ns)
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)
-
-
-def _named(keys: tuple[str, ...], values: Ints) -> dict[str, int]:
-    return dict(zip(keys, values.tolist(), strict=True))

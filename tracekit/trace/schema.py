@@ -3,12 +3,22 @@
 Times are int64 nanoseconds on the trace's own clock (`ts_ns`), exact to the decimal text of the file.
 """
 
+from typing import Literal
+
 import pyarrow as pa
 
+Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail"]
 
-def column(name: str, kind: pa.DataType, comment: str, unit: str = "") -> pa.Field:
-    """A field whose meaning and unit travel with it, into Parquet too."""
-    return pa.field(name, kind, metadata={"comment": comment, "unit": unit})
+
+def column(name: str, kind: pa.DataType, comment: str, unit: str = "", role: Role = "") -> pa.Field:
+    """A field whose meaning, unit and role travel with it, into Parquet too.
+
+    The role says how people are to see it: an `identity` is a number that names a thing, a `place` is in source code,
+    a `kernel` or a `name` may be long and is shortened, a `figure` is text that reads as a number, `plumbing` ties rows
+    to other tables or to a clock and is for programs, a `detail` is shown where there is room for everything.
+    """
+    told = {"comment": comment, "unit": unit} | ({"role": role} if role else {})
+    return pa.field(name, kind, metadata=told)
 
 
 LABEL = pa.dictionary(pa.int32(), pa.string())  # text that repeats: names, categories, buckets
@@ -25,6 +35,9 @@ EVENTS = pa.schema(
         column("stream", pa.int64(), "GPU stream, as its args say"),
         column("bytes", pa.int64(), "bytes moved by a copy or a memset", "B"),
         column("sequence", pa.int64(), "autograd sequence number: ties a forward to its backward operator"),
+        column(
+            "fwd_thread", pa.int64(), "of a backward operator: the profiler's number of the thread its forward ran on"
+        ),
         column("python_id", pa.int64(), "id of a Python frame"),
         column("python_parent_id", pa.int64(), "id of the frame that called it"),
     ]

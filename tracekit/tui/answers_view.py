@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from tracekit.analyses import Answer
-from tracekit.draw.cells import cell, heading, is_number, readable
+from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable
 from tracekit.report import Report
 from tracekit.sanitize import sanitize
 
@@ -85,11 +83,7 @@ def _reply(variant: str, answer: Answer) -> Reply:
     return Reply(
         sanitize(variant),
         sanitize(answer.sentence),
-        [Column(heading(field), is_number(field), sanitize(_meaning(field))) for field in fields],
+        [Column(heading(field), is_number(field), meaning(field)) for field in fields],
         [[cell(row[field.name], field, None) for field in fields] for row in shown],
         answer.table.num_rows,
     )
-
-
-def _meaning(field: pa.Field) -> str:
-    return str((field.metadata or {}).get(b"comment", b"").decode())

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 
-from tracekit.draw.wording import title_of, uncertainty
-from tracekit.engine.buckets import BUCKETS
+from tracekit.faces.shared.wording import interval, is_noise, label, share
 from tracekit.profile import Profile
-from tracekit.report import Grid, Report, grid
+from tracekit.report import Report
+from tracekit.report import breakdown as blocks
+from tracekit.report.sections.breakdowns import TITLES, of_view
 from tracekit.sanitize import sanitize
-from tracekit.units import percent, thousandths
+from tracekit.units import thousandths
 
 _MARKS = ascii_lowercase + ascii_uppercase
-_NOISE = " ~ noise"
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Breakdown:
 
 def breakdown(found: Report, clock: str) -> Breakdown:
     """The breakdown of one clock; without lines where no variant can answer."""
-    numbers = grid(found, clock)
-    names = [profile.name for profile in found.profiles if numbers is not None and profile.name in numbers.cells[""]]
+    numbers = of_view(found, clock)
+    names = numbers.variants if numbers is not None else []
     return Breakdown(
         clock=clock,
-        title=title_of(clock),
+        title=TITLES[clock],
         unit=numbers.unit if numbers is not None else "",
         names=names,
         baseline=found.baseline.name,
@@ -82,29 +82,28 @@ def breakdown(found: Report, clock: str) -> Breakdown:
     )
 
 
-def _line(numbers: Grid, key: str, mark: str) -> Line:
-    row, whole = numbers.cells[key], numbers.cells[""]
-    bucket = BUCKETS.get(key)
+def _line(numbers: blocks.Breakdown, key: str, mark: str) -> Line:
+    part = numbers.part(key)
     return Line(
         key=key,
-        mark=mark if bucket else "",
-        label=bucket.label if bucket else "total",
-        colour=bucket.colour if bucket else "",
-        meaning=bucket.meaning if bucket else "every bucket of a step together",
-        shares={name: _share(row[name], whole[name], not key) for name in row},
-        changes={name: _change(numbers, key, name) for name in numbers.deltas[key]},
+        mark=mark if part else "",
+        label=label(numbers, key),
+        colour=part.colour if part else "",
+        meaning=part.meaning if part else "every bucket of a step together",
+        shares={name: _share(numbers, key, name) for name in numbers.variants},
+        changes={name: _change(numbers, key, name) for name in numbers.compared},
     )
 
 
-def _share(value: int, whole: int, total: bool) -> Share:
-    shown = thousandths(value) if value or total else "·"
-    return Share(value, shown, percent(value / whole) if value and whole and not total else "")
+def _share(numbers: blocks.Breakdown, key: str, name: str) -> Share:
+    value = numbers.cells[key][name]
+    return Share(value, thousandths(value) if value or not key else "·", share(numbers, key, name))
 
 
-def _change(numbers: Grid, key: str, name: str) -> Change:
-    delta, sure = numbers.deltas[key][name], uncertainty(numbers, key, name)
-    return Change(delta, thousandths(delta, signed=True), sure.removesuffix(_NOISE), sure.endswith(_NOISE))
+def _change(numbers: blocks.Breakdown, key: str, name: str) -> Change:
+    delta = numbers.deltas[key][name]
+    return Change(delta, thousandths(delta, signed=True), interval(numbers, key, name), is_noise(numbers, key, name))
 
 
 def _why(profile: Profile, clock: str) -> str:
-    return sanitize(profile.cost.cannot_answer.get(clock, "no step of it can be answered"))
+    return sanitize(profile.views[clock].reason or "no step of it can be answered")

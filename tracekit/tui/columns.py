@@ -2,8 +2,8 @@
 
 from rich.text import Text
 
+from tracekit.names import short
 from tracekit.tui.breakdown import Breakdown
-from tracekit.tui.names import short
 from tracekit.tui.paint import chip
 
 _NAMES = (40, 28, 20, 12)  # cells for a name in a heading: the most that fits

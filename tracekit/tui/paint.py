@@ -6,9 +6,9 @@ from rich.text import Text
 from textual.widgets import Static
 
 from tracekit.engine.buckets import BUCKETS
+from tracekit.names import short
 from tracekit.tui.bars import Bar, bars
 from tracekit.tui.breakdown import Breakdown, Line
-from tracekit.tui.names import short
 from tracekit.tui.pulse import COMPILES, UNKNOWN, Pulse
 
 _TALL = 40  # lines of a screen

@@ -6,10 +6,14 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracekit.draw.wording import note_lines, run_lines, variant_lines
-from tracekit.headline import headline
+from tracekit.faces.shared.wording import note_text
 from tracekit.profile import open_subject
 from tracekit.report import Report, report
+from tracekit.report.blocks import Note
+from tracekit.report.headline import headline
+from tracekit.report.notes import merged
+from tracekit.report.sections.headline import basis
+from tracekit.run_facts import described
 from tracekit.sanitize import sanitize
 from tracekit.trace.reading.convert import Watch
 from tracekit.tui.answers_view import Asked, asked
@@ -90,11 +94,17 @@ def overview(found: Report) -> Overview:
         sentences=[sanitize(sentence) for sentence in headline(found)],
         breakdowns={clock: breakdown(found, clock) for clock in CLOCKS},
         pulses={clock: pulses(found, clock) for clock in CLOCKS},
-        notes=[_fact(line) for line in note_lines(found)],
-        facts=[_fact(line) for line in (*run_lines(found), *variant_lines(found))],
+        notes=[_note(note) for note in merged(found.notes, [profile.name for profile in found.profiles])],
+        facts=_facts(found),
     )
 
 
-def _fact(line: str) -> Fact:
-    label, colon, text = sanitize(line).partition(": ")
-    return Fact(label, text) if colon else Fact("", label)
+def _note(note: Note) -> Fact:
+    return Fact(sanitize(note.kind), sanitize(note_text(note)))
+
+
+def _facts(found: Report) -> list[Fact]:
+    said = [("", basis(found))]
+    said += [entry for run in found.subject.runs.values() for entry in described(run)]
+    said += [(profile.name, str(profile.trace.path)) for profile in found.profiles]
+    return [Fact(sanitize(label), sanitize(text)) for label, text in said]

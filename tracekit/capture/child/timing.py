@@ -7,6 +7,7 @@ script takes its own, and its optimizer resumes the pass.
 import statistics
 import time
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -18,12 +19,30 @@ Clock = Literal["cuda events", "perf_counter"]
 QUIET_STEPS = 5  # settled: so many steps in a row without a compilation
 MOST_WARMUP_STEPS = 100
 LEAST_TIMED_STEPS = 30
-_MOST_TIMED_STEPS = 300
-_TIMED_NS = 1_000_000_000  # time about this long, for short steps are noisy
 
 
 class EndedError(Exception):
     """There are no more steps: the script came to its end."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """How many steps to time: as many as fill that time, for short ones are noisy, within bounds."""
+
+    fill_ns: int
+    least: int  # unless so many take more than `patience_ns`
+    most: int
+    patience_ns: int
+    at_all_events: int = 5
+
+    def steps(self, step_ns: int) -> int:
+        """For steps about this long."""
+        fitting, bearable = (ns // max(1, step_ns) for ns in (self.fill_ns, self.patience_ns))
+        return max(self.at_all_events, min(bearable, max(self.least, min(self.most, fitting))))
+
+
+ALONE = Length(1_000_000_000, LEAST_TIMED_STEPS, 300, 60_000_000_000)
+ONE_OF_SEVERAL = Length(500_000_000, 15, 150, 10_000_000_000)  # its passes together time as many steps
 
 
 def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
@@ -45,11 +64,14 @@ def synchronize(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
-def settle(recorder: CompileRecorder, at_least: int, at_most: int = MOST_WARMUP_STEPS) -> Steps[int]:
-    """Step until nothing has compiled for some steps; says how many steps it took."""
+def settle(
+    recorder: CompileRecorder, at_least: int, at_most: int = MOST_WARMUP_STEPS, at_least_ns: int = 0
+) -> Steps[int]:
+    """Step until nothing has compiled for some steps, and so much time has passed; says how many steps it took."""
     steps = quiet = 0
     at_least = min(at_least, at_most)
-    while steps < at_least or (quiet < QUIET_STEPS and steps < at_most):
+    until = time.perf_counter_ns() + at_least_ns
+    while steps < at_least or (quiet < QUIET_STEPS and steps < at_most) or time.perf_counter_ns() < until:
         before = len(recorder.compiled)
         yield
         steps += 1
@@ -66,10 +88,9 @@ def time_one(device: str) -> Steps[int]:
     return time.perf_counter_ns() - start
 
 
-def time_many(device: str, at_least: int = LEAST_TIMED_STEPS) -> Steps[list[int]]:
-    """ns of each of at least 30 steps in a row, with no wait between them."""
-    count = _TIMED_NS // max(1, (yield from time_one(device)))
-    count = max(LEAST_TIMED_STEPS, at_least, min(_MOST_TIMED_STEPS, count))
+def time_many(device: str, length: Length = ALONE) -> Steps[list[int]]:
+    """ns of each of many steps in a row, with no wait between them."""
+    count = length.steps((yield from time_one(device)))
     return (yield from _time_on_gpu(device, count) if device.startswith("cuda") else _time_on_cpu(count))
 
 
@@ -104,6 +125,9 @@ def _time_on_gpu(device: str, count: int) -> Steps[list[int]]:
 
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
     # The stream is named, not made current: the steps between two yields are not ours.
+    for mark in marks:  # its first record makes an event: not while we time
+        mark.record(torch.cuda.current_stream(device))
+    torch.cuda.synchronize(device)
     marks[0].record(torch.cuda.current_stream(device))
     for mark in marks[1:]:
         yield

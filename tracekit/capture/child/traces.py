@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tracekit.capture.child import so_far, timing
+from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
@@ -42,7 +42,7 @@ DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
 
 def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     """Three traces of one training: from its first step, once nothing compiles any more, and with stacks."""
-    taken = _Taking(job)
+    taken = _Taking(job, recorder)
     with contextlib.suppress(timing.EndedError):
         yield from taken.all(recorder)
     return taken.answer(recorder)
@@ -50,7 +50,7 @@ def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
 
 def record_all(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     """One trace, of all the steps there are."""
-    taken = _Taking(job)
+    taken = _Taking(job, recorder)
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(Window("steady", _ENDLESS, 0, {}))
     return taken.answer(recorder)
@@ -71,8 +71,9 @@ def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, 
 class _Taking:
     """The training under way: which step it is at, and when each began."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, recorder: CompileRecorder) -> None:
         self.job = job
+        self.recorder = recorder
         self.during = "cold"
         self.marks: list[StepMark] = []
         self.names: dict[str, str] = {}
@@ -122,7 +123,7 @@ class _Taking:
         name = f"{window.name}.json.gz"
         first = len(self.marks) + window.warmup
         last = first + window.steps - 1
-        profiler = _profiler(window, first, last, self.job, Path(self.job.folder) / name)
+        profiler = _profiler(window, first, last, self.job, self._writing(window, Path(self.job.folder) / name, last))
         profiler.step_num = len(self.marks)  # the N of ProfilerStep#N counts the training's steps
         self.during = window.name
         facts = _facts(self.job, window)
@@ -157,6 +158,16 @@ class _Taking:
         with torch.profiler.record_function(OWN_WAIT) if named else contextlib.nullcontext():
             timing.synchronize(self.job.device)
 
+    def _writing(self, window: Window, path: Path, last: int) -> Callable[[Any], None]:
+        """What becomes of a finished recording: the trace, and beside one with stacks what it leaves out of them."""
+
+        def write(profiler: Any) -> None:
+            export(profiler, path, last)
+            if window.options.get("with_stack"):
+                event_tree.write(profiler, path, self.recorder.provenance.graphs)
+
+        return write
+
     def _keep(self, window: Window, name: str, profiler: Any, stamps: list[int]) -> None:
         profiler.stop()
         steps = len(stamps) - 1
@@ -167,7 +178,7 @@ class _Taking:
             self.profiled = Profiled(step_ns=_step_ns(stamps, self.job.device), steps=steps)
 
 
-def _profiler(window: Window, first: int, last: int, job: Job, path: Path) -> Any:
+def _profiler(window: Window, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
     import torch
 
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -176,7 +187,7 @@ def _profiler(window: Window, first: int, last: int, job: Job, path: Path) -> An
     return torch.profiler.profile(
         activities=activities,
         schedule=_schedule(first, last),
-        on_trace_ready=lambda profiler: export(profiler, path, last),
+        on_trace_ready=write,
         **window.options,
     )
 

@@ -19,6 +19,7 @@ from tracekit.capture.child.loss_check import check, draw_as_eager, drift
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.traces import profile
+from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.job import Answer, Job
@@ -43,6 +44,8 @@ def main(folder: str) -> None:
 def perform(job: Job) -> Answer:
     """Do the pass; whatever the recipe raises becomes the answer."""
     notes: list[str] = []
+    if job.stage in ("profile", "check"):  # they share what is compiled
+        provenance.ask()
     try:
         answer = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
@@ -87,8 +90,15 @@ def _measure(job: Job, notes: list[str]) -> Answer:
             return script.run(job, lambda: measure(job, recorder), recorder)
         feed = _feed(job, notes)
         answer = timing.drive(measure(job, recorder), feed)
+        if job.round:
+            return answer
         assert answer.measured is not None
-        infer = infer_ns(feed, job, recorder)
+        try:
+            infer = infer_ns(feed, job, recorder)
+        except Exception as error:  # the training was measured
+            failed = failure(error)
+            said = {"outcome": failed.outcome, "error": f"infer(): {failed.error}", "traceback": failed.traceback}
+            return msgspec.structs.replace(answer, **said)
         return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))
 
 

@@ -8,6 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracekit.capture.compiler.provenance import Provenance
+
 # A CUDA graph came of it: in torch 2.6 the second stands around the first.
 RECORDINGS = frozenset({"CUDAGraphNode.record", "CUDAGraphTreeManager.record_function"})
 # Spans of Dynamo's own log that are one compilation each, wherever they stand outermost.
@@ -71,6 +73,7 @@ class CompileRecorder(logging.Handler):
         self.limits: list[LimitHit] = []
         self.skips: list[Note] = []
         self.metrics: dict[str, dict[str, Any]] = {}
+        self.provenance = Provenance()
         self._open: dict[int, list[Span]] = defaultdict(list)
         self._trace_log = logging.getLogger("torch.__trace")
         self._warnings = [logging.getLogger(name) for name in ("torch._dynamo.convert_frame", *_SKIP_LOGS)]
@@ -106,6 +109,7 @@ class CompileRecorder(logging.Handler):
     def _take(self, metadata: dict[str, Any], payload: Any, t_ns: int) -> None:
         compile_id = f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
         artifact = (metadata.get("artifact") or {}).get("name")
+        self.provenance.take(artifact, payload, compile_id)
         if "chromium_event" in metadata:
             self._take_span(json.loads(payload) if isinstance(payload, str) else payload, compile_id)
         elif artifact == "recompile_reasons":

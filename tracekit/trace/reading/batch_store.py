@@ -10,7 +10,7 @@ import pyarrow as pa
 from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.schema import CODED
 
-FEW = 32  # batches kept in memory: 64 MiB of trace
+FEW = 6  # batches kept in memory: 12 MiB of trace
 
 
 class Shelf:

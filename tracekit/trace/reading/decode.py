@@ -27,6 +27,7 @@ class Args(msgspec.Struct, gc=False):
     stream: Scalar = None
     bytes: Scalar = None
     sequence: Scalar = msgspec.field(default=None, name="Sequence number")
+    fwd_thread: Scalar = msgspec.field(default=None, name="Fwd thread id")
     python_id: Scalar = msgspec.field(default=None, name="Python id")
     python_parent_id: Scalar = msgspec.field(default=None, name="Python parent id")
     name: Scalar = None
@@ -156,6 +157,7 @@ class Decoder:
             _integers([arg.stream for arg in args]),
             _integers([arg.bytes for arg in args]),
             _integers([arg.sequence for arg in args]),
+            _integers([arg.fwd_thread for arg in args]),
             _integers([arg.python_id for arg in args]),
             _integers([arg.python_parent_id for arg in args]),
         ]

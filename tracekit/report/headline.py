@@ -3,26 +3,28 @@
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Profile
-from tracekit.report import Report
-from tracekit.run_facts import cold_cost_ns, pace_is_noise, pay_back_steps
+from tracekit.report.model import Report
+from tracekit.run_facts import cold_cost_ns, contrast_of, inflation_of, pay_back_steps, pays_back_within_noise
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
+from tracekit.unprofiled import Contrast, compared
 
 _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
 
 
 def headline(found: Report) -> list[str]:
-    """One sentence about the baseline alone, or one about each other variant against it."""
-    if not found.comparisons:
-        return [_alone(found.baseline)]
-    by_name = {profile.name: profile for profile in found.profiles}
+    """One sentence about each variant against its baseline; about a baseline where nothing is set against it."""
+    return [sentence for base, group in found.groups for sentence in _of_group(found, base, group)]
+
+
+def _of_group(found: Report, base: Profile, group: list[Profile]) -> list[str]:
+    entries = [(profile, entry) for profile in group if (entry := found.comparison(profile.name)) is not None]
+    if not entries:
+        return [_alone(base)]
     return [
-        _never_compiled(by_name[entry.variant])
-        or _against(by_name[entry.variant], found.baseline, entry.wall)
-        + _cold(by_name[entry.variant], found.baseline)
-        + _gave_up(by_name[entry.variant])
-        for entry in found.comparisons
+        _never_compiled(profile) or _against(profile, base, entry.wall) + _cold(profile, base) + _gave_up(profile)
+        for profile, entry in entries
     ]
 
 
@@ -40,20 +42,35 @@ def _alone(profile: Profile) -> str:
 def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     name, other = sanitize(profile.name), sanitize(base.name)
     ours, theirs = profile.mean()["wall_ns"], base.mean()["wall_ns"]
-    quoted = _measured(profile), _measured(base)
-    if quoted[0] is not None and quoted[1] is not None:
-        doubt = ", within noise" if pace_is_noise(profile, base) else ""
-        text = f"{name} takes {duration(quoted[0])} a step unprofiled, {_faster(quoted[0], quoted[1])} {other}{doubt}."
+    found = contrast_of(profile, base)
+    if found is not None:
+        pace = f"{name} takes {duration(_measured(profile))} a step unprofiled"
+        text = f"{pace}, {compared(found, other)}{_rests_on(found)}."
         if wall is None:
             return f"{text} Where the difference comes from cannot be answered."
         return (
             f"{text} Under the profiler{_inflation(profile)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
+            f"{_contradiction(found, wall)}"
         )
     if wall is None or not isinstance(ours, float) or not isinstance(theirs, float):
         return f"{name} and {other}: the wall time of a step cannot be compared."
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
     pace = duration(ours, like=max(ours, theirs))
     return f"{name} takes {pace} a step, {_faster(ours, theirs)} {other}{noise}: {_changes(wall)}."
+
+
+def _rests_on(found: Contrast) -> str:
+    """What the interval does not know; nothing where it knows how far passes lie apart."""
+    return {"rounds": "", "passes": ", in another capture", "steps": ", by one pass of each"}[found.covers]
+
+
+def _contradiction(found: Contrast, wall: Difference) -> str:
+    """A word where the traces say something else than the step times, or say it more surely."""
+    if (found.ratio > 1) != (wall.delta_ns > 0) and not (found.noise and wall.noise()):
+        return " The two do not agree on which is faster: believe the unprofiled step times."
+    if found.noise and not wall.noise():
+        return " That difference is one of two single passes: between passes it may vanish."
+    return ""
 
 
 def _never_compiled(profile: Profile) -> str:
@@ -72,6 +89,8 @@ def _gave_up(profile: Profile) -> str:
 
 def _cold(profile: Profile, base: Profile) -> str:
     cost, steps = cold_cost_ns(profile.variant), pay_back_steps(profile, base)
+    if cost and pays_back_within_noise(profile, base):
+        return f" Compiling cost {duration(cost)}; whether that ever pays back cannot be told."
     if not cost or steps is None or profile.variant is None or not profile.variant.requested.compile:
         return ""
     if steps == float("inf"):
@@ -115,11 +134,10 @@ def _unprofiled(profile: Profile) -> str:
 
 
 def _inflation(profile: Profile) -> str:
-    measured, mean = _measured(profile), profile.mean()["wall_ns"]
-    if not measured or not isinstance(mean, float):
+    factor = inflation_of(profile)
+    if factor is None or 0.995 < factor < 1.005:
         return ""
-    factor = mean / measured
-    return f" ({ratio(factor)} slower)" if factor >= 1.005 else ""
+    return f" ({ratio(factor)} slower)" if factor > 1 else f" (where it took {ratio(factor)} the time)"
 
 
 def _time(ns: object) -> str:

@@ -8,10 +8,19 @@ import pyarrow.parquet as pq
 
 from tracekit.atomic import filling, reason
 from tracekit.errors import OutputError
+from tracekit.faces import Options, folder_face
+from tracekit.report import Report
+from tracekit.report.tables import every_table
 from tracekit.tables import Stream
 
 _ROWS = 1 << 17  # of a row group
 SCHEMA_PAGE = "SCHEMA.md"
+
+
+@folder_face("parquet")
+def export(report: Report, folder: Path, options: Options | None = None) -> list[Path]:
+    """Every table of the report."""
+    return write(every_table(report), folder)
 
 
 def write(tables: Mapping[str, pa.Table | Stream], folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""One value of an answer's table as text, by the unit of its column."""
+"""One value of a table as text, by the unit and the role of its column."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,17 @@ _NAME_WIDTH = 60
 
 def unit(field: pa.Field) -> str:
     """The unit that the schema gives a column."""
-    return str((field.metadata or {}).get(b"unit", b"").decode())
+    return _told(field, b"unit")
+
+
+def role(field: pa.Field) -> str:
+    """How people are to see a column, as the schema has it."""
+    return _told(field, b"role")
+
+
+def meaning(field: pa.Field) -> str:
+    """What a column holds."""
+    return sanitize(_told(field, b"comment"))
 
 
 def heading(field: pa.Field) -> str:
@@ -35,27 +45,25 @@ def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str
         by_unit = _BY_UNIT.get(unit(field))
         if by_unit is not None:
             return by_unit(value)
-        return str(value) if field.name in _IDENTITIES else count(value)
+        return str(value) if role(field) == "identity" else count(value)
     return sanitize(str(value), width)
 
 
-# Whole numbers that name a thing: they are not grouped by thousands.
-_IDENTITIES = {"step", "event", "launch", "activity", "line"}
-# What ties a row to other tables, or to a clock, helps programs and not readers.
-_PLUMBING = {"event", "launch", "activity", "stack"}
-
-
-def readable(table: pa.Table) -> list[pa.Field]:
-    """The columns to show people: no plumbing, and none in which nothing stands."""
+def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:
+    """The columns to show people: no plumbing, none in which nothing stands, and details where all is wanted."""
     return [
         field
         for field in table.schema
-        if field.name not in _PLUMBING
-        and unit(field) != "clock"
+        if role(field) != "plumbing"
+        and (full or role(field) != "detail")
         and (not table.num_rows or table[field.name].null_count < table.num_rows)
     ]
 
 
 def is_number(field: pa.Field) -> bool:
     """Whether a column reads better flush right."""
-    return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+    return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or role(field) == "figure")
+
+
+def _told(field: pa.Field, key: bytes) -> str:
+    return str((field.metadata or {}).get(key, b"").decode())

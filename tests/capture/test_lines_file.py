@@ -1,0 +1,146 @@
+"""What a capture writes beside a trace with stacks: the lines of the user's calls, and whose a compiled kernel is."""
+
+import gzip
+from types import SimpleNamespace
+
+import pytest
+from capturing import perform
+
+from tracekit import lines_file
+from tracekit.capture.child import bytecode
+from tracekit.capture.child.code_owner import CodeOwners
+from tracekit.capture.compiler.provenance import Provenance
+from tracekit.trace import Trace
+from tracekit.trace.roles import PYTHON
+
+_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
+RECIPE = """\
+from types import SimpleNamespace
+import torch
+
+
+def twice(x):
+    y = x * 2
+    return y.sum() + 1
+
+
+def setup(ctx):
+    layer = torch.nn.Linear(4, 4)
+
+    def step():
+        loss = twice(layer(torch.randn(3, 4)))
+        loss.backward()
+        return loss.detach()
+
+    return SimpleNamespace(step=step)
+"""
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lines")
+    recipe = folder / "lined.py"
+    recipe.write_text(RECIPE)
+    answer = perform(folder, "profile", recipe, steps=2, warmup=4)
+    assert answer.outcome == "ok", answer.traceback
+    lines = lines_file.read(folder / "detail.json.gz")
+    assert lines is not None
+    return SimpleNamespace(folder=folder, recipe=recipe, lines=lines)
+
+
+def test_every_call_has_its_line(captured):
+    lines = captured.lines
+    at = {(lines.callers[caller][1], line) for caller, line in zip(lines.call_caller, lines.call_line, strict=True)}
+    assert at == {("step", 14), ("step", 15), ("step", 16), ("twice", 7)}
+    assert {file for file, _ in lines.callers} == {str(captured.recipe)}
+    assert lines.sources == {str(captured.recipe): RECIPE}
+
+
+def test_calls_start_when_the_trace_says(captured):
+    trace = Trace.load(captured.folder / "detail.json.gz")
+    frames = {trace.meta["baseTimeNanoseconds"] + start for start in trace.ts_ns[trace.roles.kind == PYTHON].tolist()}
+    assert len(captured.lines.call_start_ns) == 3 * 6  # three steps
+    assert frames.issuperset(captured.lines.call_start_ns)
+
+
+def test_functions_have_full_paths_and_owners(captured):
+    owners = {each.owner for each in captured.lines.functions}
+    own = {each.name: each.file for each in captured.lines.functions if each.owner == "user"}
+    assert own == {"lined.py(5): twice": str(captured.recipe), "lined.py(13): step": str(captured.recipe)}
+    assert {"torch", "tracekit"} <= owners
+
+
+def test_only_the_trace_with_stacks_has_one(captured):
+    assert lines_file.read(captured.folder / "steady.json.gz") is None
+    assert lines_file.read(captured.folder / "cold.json.gz") is None
+
+
+def test_bytecode_names_what_no_call_makes():
+    code = {each.function: each for each in bytecode.of_file("lined.py", RECIPE)}
+    twice = [*zip(code["twice"].lines, code["twice"].kinds, strict=True)]
+    assert (6, "*") in twice
+    assert (7, "+") in twice
+    assert twice.index((7, "call")) < twice.index((7, "+"))
+
+
+def test_a_file_that_is_not_python_has_no_bytecode():
+    assert bytecode.of_file("broken.py", "def (:") == []
+    assert bytecode.of_file("zero.py", "\0") == []
+
+
+def test_whose_a_file_is(tmp_path, monkeypatch):
+    import os
+    import tempfile
+
+    import msgspec
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    monkeypatch.syspath_prepend(tmp_path / "shared")
+    for name in ("mine.py", "shared/helping.py", "temporary/conv.gcn_conv_Propagate.py", "temporary/own.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    owners = CodeOwners()
+    assert owners.of(str(tmp_path / "mine.py")) == "user"
+    assert owners.of("helping.py") == "user"
+    assert owners.full("helping.py") == str(tmp_path / "shared" / "helping.py")
+    assert owners.of(str(tmp_path / "temporary" / "own.py")) == "user"
+    assert owners.of(str(tmp_path / "temporary" / "conv.gcn_conv_Propagate.py")) == "generated"
+    assert owners.of(str(tmp_path / "ab" / f"cab{'x' * 40}.py")) == "generated"
+    assert owners.of("torch/x.py:codegen(wrapper)") == "generated"
+    assert owners.of("<string>") == "generated"
+    assert owners.of("<frozen importlib._bootstrap>") == "python"
+    assert owners.of("<ipython-input-3-abc>") == "user"
+    assert owners.of(os.__file__) == "python"
+    assert owners.of("os.py") == "python"
+    assert owners.of(msgspec.__file__) == "msgspec"
+    assert owners.of(lines_file.__file__) == "tracekit"
+    assert owners.of(str(tmp_path / "gone.py")) == "generated"
+
+
+def test_stacks_and_key_of_a_graph_are_joined():
+    provenance = Provenance()
+    provenance.take(
+        "inductor_provenance_tracking_kernel_stack_traces", '{"k:1": ["File \\"a.py\\", line 3, in f"]}', "0/0"
+    )
+    provenance.take("fx_graph_cache_miss", '{"key": "fabc"}', "0/0")
+    provenance.take("fx_graph_cache_hit", '{"key": "fdef"}', "0/1")  # of which nothing was said
+    assert provenance.graphs == [lines_file.Graph("fabc", "0/0", [("k:1", ['File "a.py", line 3, in f'])])]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b'{"schema": "tracekit.lines/9"}',
+        b'{"schema": "tracekit.lines/1", "call_start_ns": [1], "call_caller": [0], "call_line": [1]}',
+        b'{"schema": "tracekit.lines/1", "call_start_ns": [1], "call_caller": [-1], "call_line": [1]}',
+        b'{"schema": "tracekit.lines/1", "code": [["a", 1, "f", [1], []]]}',
+    ],
+)
+def test_what_cannot_be_understood_counts_as_none(tmp_path, content):
+    (tmp_path / "detail.lines.json.gz").write_bytes(gzip.compress(content))
+    assert lines_file.read(tmp_path / "detail.json.gz") is None
+    (tmp_path / "detail.lines.json.gz").write_bytes(content)
+    assert lines_file.read(tmp_path / "detail.json.gz") is None

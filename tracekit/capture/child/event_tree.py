@@ -1,0 +1,97 @@
+"""What Kineto's JSON leaves out of a recording with stacks: the calling lines and the full paths of the user's code.
+
+The profiler's own event tree has both, with the very times of the JSON. What is kept of it is a file of its own beside
+the trace, `<trace>.lines.json.gz`: see `tracekit.lines_file`, which also reads it.
+"""
+
+import gzip
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracekit.capture.child import bytecode
+from tracekit.capture.child.code_owner import GENERATED, USER, CodeOwners
+from tracekit.lines_file import SCHEMA, Function, Graph, LinesFile, lines_path
+
+_MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data, or generated
+
+
+def write(profiler: Any, trace: Path, graphs: list[Graph]) -> None:
+    """Write what the profiler's events know of lines, beside the trace it exported; nothing where it has no stacks."""
+    try:
+        tree = profiler.profiler.kineto_results.experimental_event_tree()
+        content = msgspec.json.encode(_Gathering(CodeOwners()).of(tree, graphs))
+    except (AttributeError, RuntimeError):  # it is no public part of torch: a capture without lines is worth having
+        return
+    lines_path(trace).write_bytes(gzip.compress(content, 5))
+
+
+class _Gathering:
+    """The functions that were met, each once, and the calls that the user's made."""
+
+    def __init__(self, owners: CodeOwners) -> None:
+        self._owner_of: Callable[[str], str] = owners.of
+        self._full: Callable[[str], str] = owners.full
+        self._functions: dict[tuple[str, str, int], Function] = {}
+        self._callers: dict[tuple[str, str], int] = {}
+        self._calls: list[tuple[int, int, int]] = []  # start, caller, line
+
+    def of(self, tree: list[Any], graphs: list[Graph]) -> LinesFile:
+        """All that is worth keeping of the tree."""
+        for event in _python(tree):
+            self._take(event)
+        self._calls.sort()
+        files = dict.fromkeys(each.file for each in self._functions.values() if each.owner == USER)
+        files |= dict.fromkeys(file for file, _ in self._callers)
+        sources = {file: text for file in files if (text := _source(file)) is not None}
+        return LinesFile(
+            schema=SCHEMA,
+            python="{}.{}".format(*sys.version_info),
+            functions=[*self._functions.values()],
+            callers=[*self._callers],
+            call_start_ns=[start for start, _, _ in self._calls],
+            call_caller=[caller for _, caller, _ in self._calls],
+            call_line=[line for _, _, line in self._calls],
+            code=[code for file, text in sources.items() for code in bytecode.of_file(file, text)],
+            sources=sources,
+            graphs=graphs,
+        )
+
+    def _take(self, event: Any) -> None:
+        fields = event.extra_fields
+        caller = fields.caller
+        if self._owner_of(caller.file_name) == USER:
+            function = (self._full(caller.file_name), caller.function_name)
+            at = self._callers.setdefault(function, len(self._callers))
+            self._calls.append((event.start_time_ns, at, caller.line_number))
+        callee = getattr(fields, "callsite", None)
+        if callee is not None and fields.module is None:
+            key = (event.name, callee.file_name, callee.line_number)
+            if key not in self._functions:
+                owner = self._owner_of(callee.file_name)
+                full = self._full(callee.file_name) if owner in (USER, GENERATED) else callee.file_name
+                self._functions[key] = Function(event.name, full, callee.line_number, callee.function_name, owner)
+
+
+def _python(tree: list[Any]) -> Iterator[Any]:
+    """The calls of the tree. (A loop: the tree may be deeper than Python can recurse.)"""
+    from torch._C._profiler import _EventType
+
+    wanted = (_EventType.PyCall, _EventType.PyCCall)
+    left = [*tree]
+    while left:
+        event = left.pop()
+        if event.tag in wanted:
+            yield event
+        left += event.children
+
+
+def _source(file: str) -> str | None:
+    """The text of a file, or of a notebook's cell."""
+    import linecache
+
+    text = "".join(linecache.getlines(file))
+    return text if text and len(text) <= _MOST_SOURCE_BYTES else None

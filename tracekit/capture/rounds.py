@@ -1,0 +1,118 @@
+"""The unprofiled passes again, variants taking turns: how far passes lie apart no single pass can know.
+
+Each round takes them in the other order, so that what only ever rises or falls favours nobody.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tracekit.capture import messages
+from tracekit.capture.job import Answer
+from tracekit.capture.options import Options
+from tracekit.capture.passes import measure_again
+from tracekit.capture.preparation import Prepared
+from tracekit.capture.variants import Plan
+from tracekit.run import Measured, Pass, Run, Variant
+from tracekit.unprofiled import contrast, own_interval
+
+# With so many rounds, passes that found everything compiled stand alone; of fewer each is needed, the first, too.
+ENOUGH_ROUNDS = 4
+NARROW = 0.02  # of the step time to either side: then more passes tell little more
+_SECONDS_A_VARIANT = 30
+_MOST_SECONDS = 600  # unless asked for
+
+
+def budget(run: Run, options: Options) -> float:
+    """Seconds that later rounds may take: what was asked for, or as long as the first passes took, within reason."""
+    if options.budget is not None:
+        return options.budget
+    first = sum(each.seconds for variant in run.variants for each in _passes(variant))
+    return min(_MOST_SECONDS, max(_SECONDS_A_VARIANT * len(run.variants), first))
+
+
+@dataclass
+class Rounds:
+    """Rounds of one capture, until every interval is narrow, or the time is spent, or so many were asked for."""
+
+    prepared: Prepared
+    folder: Path
+    caches: dict[str, Path]
+    options: Options
+    lost: set[str] = field(default_factory=set)  # variants of which a pass failed
+
+    def each(self, run: Run) -> Iterator[Run]:
+        """The run after each round."""
+        ends = time.monotonic() + budget(run, self.options)
+        expected = _expected_seconds(run)
+        for number in range(1, self.options.passes):
+            began = time.monotonic()
+            plans = self._turns(number, run)
+            if not plans or began + expected > ends or (number > ENOUGH_ROUNDS and is_narrow(run)):
+                return
+            for plan in plans:
+                run = self._with_another(number, plan, run)
+            expected = time.monotonic() - began
+            yield run
+
+    def _turns(self, number: int, run: Run) -> list[Plan]:
+        able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
+        plans = [plan for plan in self.prepared.plans if plan.name in able]
+        return plans[::-1] if number % 2 else plans
+
+    def _with_another(self, number: int, plan: Plan, run: Run) -> Run:
+        caches = self.caches[plan.name]
+        answer = measure_again(number, plan, self.prepared, self.folder, caches=caches, options=self.options)
+        variants = [_taken(variant, answer) if variant.name == plan.name else variant for variant in run.variants]
+        if answer.measured is None:
+            self.lost.add(plan.name)
+            self.options.tell(messages.lost_pass(plan.name, number, answer.error or answer.outcome))
+        return replace(run, variants=variants)
+
+
+def is_narrow(run: Run) -> bool:
+    """Whether every ratio to the first variant's step time is known well enough; of a single one the time itself."""
+    first, *others = (variant.measured for variant in run.variants if variant.measured)
+    intervals = [contrast(each, first).interval for each in others] or [own_interval(first)]
+    return all(each is not None and math.log(each[1] / each[0]) / 2 <= NARROW for each in intervals)
+
+
+def merged(first: Measured, passes: list[Pass]) -> Measured:
+    """What all the passes say; compiling, first steps and inference are the first one's."""
+    late = [each for each in passes if each.round]
+    passes = [replace(each, counted=bool(each.round) or len(late) < ENOUGH_ROUNDS) for each in passes]
+    counted = [each for each in passes if each.counted]
+    times = [ns for each in counted for ns in each.step_all_ns]
+    low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
+    return replace(
+        first,
+        step_ns=max(1, round(statistics.geometric_mean([each.step_ns for each in counted]))),
+        step_all_ns=times,
+        spread_ns=round(high - low),
+        compiles_timed=sum(each.compiles_timed for each in counted),
+        passes=passes,
+    )
+
+
+def _taken(variant: Variant, answer: Answer) -> Variant:
+    assert variant.measured is not None
+    if answer.measured is None:
+        note = f"an unprofiled pass failed ({answer.error or answer.outcome}): its step time rests on those before"
+        return replace(variant, effective=replace(variant.effective, notes=[*variant.effective.notes, note]))
+    passes = [*variant.measured.passes, *answer.measured.passes]
+    return replace(variant, measured=merged(variant.measured, passes))
+
+
+def _expected_seconds(run: Run) -> float:
+    """A round takes what the first passes took, without their compiling."""
+    measured = [variant.measured for variant in run.variants if variant.measured]
+    return sum(each.passes[0].seconds - each.compile_ns / 1e9 for each in measured if each.passes)
+
+
+def _passes(variant: Variant) -> list[Pass]:
+    return variant.measured.passes if variant.measured else []

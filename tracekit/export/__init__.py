@@ -1,1 +1,0 @@
-"""A subject's tables in other formats: one file each."""

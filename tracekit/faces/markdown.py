@@ -1,0 +1,146 @@
+"""The report as Markdown, for an issue or a pull request."""
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+
+from tracekit.faces import Options, face
+from tracekit.faces.shared.cells import cell, heading, is_number, readable
+from tracekit.faces.shared.sparks import glyphs, legend
+from tracekit.faces.shared.wording import label, note_text, share, uncertainty
+from tracekit.report import Report
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.report.outline import Chapter, outline
+from tracekit.sanitize import sanitize
+from tracekit.units import duration, thousandths
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
+# Addresses become links, @name notifies people and #12 an issue, all of it after escapes were undone: only an element
+# in between, of which nothing is seen, prevents that.
+_LIVE = re.compile(r"(?<=@)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+_STEPS = 80  # cells of a line of steps
+
+
+@dataclass(frozen=True)
+class Page:
+    """How much of a block to write, and whose it is."""
+
+    full: bool
+    rows: int | None
+    of: str
+
+
+@face("markdown")
+def render(report: Report, options: Options | None = None) -> str:
+    """The report as Markdown."""
+    return "\n".join(_lines(report, options or Options())) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text that Markdown and HTML show as it stands."""
+    return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(sanitize(text), quote=False)))
+
+
+def _lines(report: Report, options: Options) -> Iterator[str]:
+    others = [entry.variant for entry in report.comparisons]
+    yield "# " + " against ".join(escape(name) for name in (*others, *(base.name for base, _ in report.groups)))
+    found = outline(report, options.rows, options.full)
+    for chapter in found.chapters:
+        yield from _chapter(chapter, options.full)
+    for sentence in found.closing:
+        yield from ("", f"*{escape(sentence)}*")
+
+
+def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
+    first = chapter.entries[0].blocks[0]
+    if not (isinstance(first, Sentences) and first.tone == "lead"):
+        yield from ("", f"## {escape(chapter.title)}")
+    for entry in chapter.entries:
+        if entry.of and not isinstance(entry.blocks[0], Sentences):
+            yield from ("", f"**{escape(entry.of)}**")
+        for index, block in enumerate(entry.blocks):
+            yield ""
+            yield from written(block, Page(full, entry.rows, entry.of if index == 0 else ""))
+
+
+@singledispatch
+def written(block: Block, page: Page) -> Iterator[str]:
+    """One block as lines of Markdown."""
+    raise TypeError(f"{type(block).__name__}: is not a kind of block")
+
+
+@written.register
+def _(block: Sentences, page: Page) -> Iterator[str]:
+    for line in block.lines:
+        said = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
+        yield f"**{escape(page.of)}**: {said}  " if page.of else f"{said}  "
+
+
+@written.register
+def _(block: Notes, page: Page) -> Iterator[str]:
+    for note in block.notes:
+        yield f"- {escape(f'{note.kind}: {note_text(note)}')}"
+
+
+@written.register
+def _(block: Series, page: Page) -> Iterator[str]:
+    lines = [[line.name, glyphs(line, _STEPS), legend(line)] for line in block.lines]
+    yield from _table(["", "steps", ""], [False, False, False], lines)
+
+
+@written.register
+def _(block: Excerpt, page: Page) -> Iterator[str]:
+    costs = [*block.costs.items()]
+    yield from _table(
+        [*(name for name, _ in costs), "line", block.file],
+        [*(True for _ in costs), True, False],
+        [
+            [*(duration(of[number]) if number in of else "" for _, of in costs), str(number), line]
+            for number, line in enumerate(block.lines, block.first)
+        ],
+    )
+
+
+@written.register
+def _(block: Table, page: Page) -> Iterator[str]:
+    fields = readable(block.rows, page.full)
+    shown = block.rows.slice(0, page.rows).to_pylist()
+    if block.layout == "records":
+        first, *others = fields
+        head = ["", *(cell(row[first.name], first) for row in shown)]
+        lines = [[heading(field), *(cell(row[field.name], field) for row in shown)] for field in others]
+        yield from _table(head, [False, *(True for _ in shown)], lines)
+    else:
+        cells = [[cell(row[field.name], field) for field in fields] for row in shown]
+        yield from _table([heading(field) for field in fields], [is_number(field) for field in fields], cells)
+    if len(shown) < block.rows.num_rows:
+        yield from ("", f"{len(shown)} of {block.rows.num_rows} rows.")
+
+
+@written.register
+def _(block: Breakdown, page: Page) -> Iterator[str]:
+    names, others = block.variants, block.compared
+    head = ["bucket", *(f"{name} {block.unit}" for name in names), *(f"Δ {name} {block.unit}" for name in others)]
+    head += [f"95 % {name}" for name in others]
+    lines = []
+    for key in block.keys:
+        line = [label(block, key), *(_with_share(block, key, name) for name in names)]
+        line += [thousandths(block.deltas[key][name], signed=True) for name in others]
+        lines.append(line + [uncertainty(block, key, name) for name in others])
+    yield from _table(head, [False, *([True] * (len(head) - 1))], lines)
+
+
+def _with_share(block: Breakdown, key: str, name: str) -> str:
+    part = share(block, key, name)
+    value = thousandths(block.cells[key][name])
+    return f"{value} ({part})" if part and block.cells[key][name] != block.cells[TOTAL][name] else value
+
+
+def _table(head: list[str], numeric: list[bool], lines: Iterable[list[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(escape(title) for title in head) + " |"
+    yield "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
+    for line in lines:
+        yield "| " + " | ".join(escape(text) for text in line) + " |"

@@ -1,0 +1,1 @@
+"""What several faces need: cells, names, wording, the machine-readable document."""

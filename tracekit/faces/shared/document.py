@@ -1,0 +1,303 @@
+"""The machine-readable report, `tracekit.report/1`. Keys may be added, and are never renamed."""
+
+from functools import singledispatch
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.analyses import Answer
+from tracekit.compare import COVERS, Comparison, Difference
+from tracekit.engine import Attribution
+from tracekit.engine.buckets import WALL
+from tracekit.engine.views import StepView
+from tracekit.intervals import Bools
+from tracekit.profile import Mean, Missing, Profile
+from tracekit.profile.device import device_name
+from tracekit.report import Report
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.breakdown import Breakdown
+from tracekit.report.section import Section
+from tracekit.run import Run
+from tracekit.run_facts import (
+    cold_cost_ns,
+    contrast_of,
+    loss_difference,
+    pay_back_steps,
+    pays_back_within_noise,
+    tolerance_of,
+)
+from tracekit.unprofiled import Contrast, passes_document
+
+SCHEMA = "tracekit.report/1"
+
+
+def as_document(report: Report) -> dict[str, Any]:
+    """Everything the report says, as plain data."""
+    return {
+        "schema": SCHEMA,
+        "baseline": report.baseline.name,
+        "run": _run(report.subject.run),
+        "runs": [{"name": name, **(_run(run) or {})} for name, run in report.subject.runs.items()],
+        "variants": [
+            _missing(member) if isinstance(member, Missing) else _variant(report, member)
+            for member in report.subject.members
+        ],
+        "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
+        "answers": [_answer(profile, answer) for profile, answer in report.answers],
+        "findings": [
+            {"variant": name, **finding.document()} for name, found in report.findings.items() for finding in found
+        ],
+        "sections": [_section(section) for section in report.sections],
+    }
+
+
+def _run(run: Run | None) -> dict[str, Any] | None:
+    if run is None:
+        return None
+    names = ("recipe", "created", "device", "data", "params", "environment", "seed")
+    return {name: getattr(run, name) for name in names}
+
+
+def _variant(report: Report, profile: Profile) -> dict[str, Any]:
+    variant = profile.variant
+    return {
+        "name": profile.name,
+        "run": profile.run_name or None,
+        "outcome": variant.outcome if variant is not None else "ok",
+        "reason": variant.error if variant is not None else None,
+        "trace": str(profile.trace.path),
+        **attribution(profile.cost),
+        "device_name": device_name(profile),
+        "mean": _means(profile.means),
+        "mean_over": _numbers(profile, profile.counted),
+        "host_mean_over": _numbers(profile, profile.answered["host"]),
+        "notes": [{"kind": note.kind, "text": note.text} for note in report.notes if note.variants == (profile.name,)],
+        "measured": _measured(profile, report.base_of(profile)),
+        "cold": _cold(profile),
+        "ranks": [],
+    }
+
+
+def _missing(member: Missing) -> dict[str, Any]:
+    return {
+        "name": member.name,
+        "run": member.run_name or None,
+        "outcome": member.outcome,
+        "reason": member.reason,
+        "trace": None,
+        "device": None,
+        "device_name": None,
+        "health": [],
+        "cannot_answer": {},
+        "steps": [],
+        "mean": None,
+        "mean_over": [],
+        "host_mean_over": [],
+        "notes": [],
+        "measured": None,
+        "cold": None,
+        "ranks": [],
+    }
+
+
+def attribution(cost: Attribution) -> dict[str, Any]:
+    """What is said of the steps of one trace."""
+    steps, wall, host = cost.trace.steps, cost.views["wall"], cost.views["host"]
+    return {
+        "device": cost.trace.device,
+        "health": [{"code": entry.code, "message": entry.message} for entry in cost.trace.health],
+        "cannot_answer": dict(cost.cannot_answer),
+        "steps": [
+            {
+                "step": steps.number[k],
+                "start_ns": int(wall.starts_ns[k]),
+                "wall_ns": int(wall.step_ns[k]),
+                "host_start_ns": int(host.starts_ns[k]),
+                "host_ns": int(host.step_ns[k]),
+                "steady": bool(cost.steady[k]),
+                "wall": _named(wall, k),
+                "host": _named(host, k),
+            }
+            for k in range(len(steps))
+        ],
+    }
+
+
+def _named(view: StepView, k: int) -> dict[str, int] | None:
+    return dict(zip(view.keys, view.totals[k].tolist(), strict=True)) if view.known[k] else None
+
+
+def _means(means: dict[str, Mean | None]) -> dict[str, Any]:
+    times = {f"{name}_ns": mean.step_ns if mean is not None else None for name, mean in means.items()}
+    return times | {name: mean.parts if mean is not None else None for name, mean in means.items()}
+
+
+def _numbers(profile: Profile, chosen: Bools) -> list[int]:
+    return [number for number, taken in zip(profile.trace.steps.number, chosen.tolist(), strict=True) if taken]
+
+
+def _cold(profile: Profile) -> dict[str, Any] | None:
+    """The first steps of a run; they are its declared warm-up, so none of them is steady."""
+    if profile.cold is None:
+        return None
+    steps = [{**step, "steady": False} for step in attribution(profile.cold)["steps"]]
+    return {"trace": str(profile.cold.trace.path), "steps": steps}
+
+
+def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
+    """The unprofiled pass, and what goes with it; None for a bare trace."""
+    variant = profile.variant
+    if variant is None or variant.measured is None:
+        return None
+    measured, pay_back, off = variant.measured, pay_back_steps(profile, baseline), loss_difference(profile, baseline)
+    return {
+        "step_ns": float(measured.step_ns),
+        "note": "unprofiled: the median of the timed steps; of several passes, the geometric mean of their medians",
+        **passes_document(measured),
+        "spread_ns": float(measured.spread_ns),
+        "steps": measured.steps,
+        "clock": measured.clock,
+        "first_steps_ns": list(measured.first_steps_ns),
+        "infer_ns": measured.infer_ns,
+        "compile_ns": measured.compile_ns,
+        "profiled_step_ns": float(variant.profiled.step_ns) if variant.profiled is not None else None,
+        "cold_cost_ns": cold_cost_ns(variant),
+        "pay_back_steps": pay_back if pay_back != float("inf") else None,
+        "never_pays_back": pay_back == float("inf"),
+        "pay_back_within_noise": pays_back_within_noise(profile, baseline),
+        "peak_allocated_bytes": variant.memory.peak_allocated_bytes,
+        "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
+        "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
+        "loss_difference": off if off != float("inf") else None,
+        "loss_tolerance": tolerance_of(profile, baseline),
+        "loss_drift": variant.loss_drift,
+        "losses": list(variant.losses),
+        "metrics": dict(variant.metrics),
+    }
+
+
+def _contrast(report: Report, entry: Comparison) -> Contrast | None:
+    return contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
+
+
+def _comparison(entry: Comparison, found: Contrast | None) -> dict[str, Any]:
+    wall, host = entry.wall, entry.host
+    return {
+        "variant": entry.variant,
+        "baseline": entry.baseline,
+        "delta_ns": wall.delta_ns if wall is not None else None,
+        "delta_interval": wall.delta_interval if wall is not None else None,
+        "wall": wall.parts if wall is not None else None,
+        "interval": wall.intervals if wall is not None else None,
+        "noise": [key for key in WALL if wall.parts[key] and wall.noise(key)] if wall is not None else None,
+        "host_delta_ns": host.delta_ns if host is not None else None,
+        "host": host.parts if host is not None else None,
+        "host_interval": host.intervals if host is not None else None,
+        "interval_covers": COVERS,
+        "unprofiled": found.document() if found is not None else None,
+    }
+
+
+def _answer(profile: Profile, answer: Answer) -> dict[str, Any]:
+    said = {"analysis": answer.analysis, "variant": profile.name, "title": answer.title, "sentence": answer.sentence}
+    return said | _table(answer.table)
+
+
+def _table(rows: pa.Table) -> dict[str, Any]:
+    return {
+        "columns": [
+            {
+                "name": field.name,
+                "unit": _told(field, b"unit"),
+                "meaning": _told(field, b"comment"),
+                "role": _told(field, b"role"),
+            }
+            for field in rows.schema
+        ],
+        "rows": [list(row.values()) for row in rows.to_pylist()],
+    }
+
+
+def _told(field: pa.Field, key: bytes) -> str:
+    return str((field.metadata or {}).get(key, b"").decode())
+
+
+def _section(section: Section) -> dict[str, Any]:
+    return {
+        "id": section.id,
+        "title": section.title,
+        "scope": section.scope,
+        "variant": section.variant,
+        "trace": section.trace,
+        "baseline": section.baseline,
+        "status": section.contents.status,
+        "worth": section.contents.worth,
+        "blocks": [{"kind": block.kind, **as_data(block)} for block in section.blocks],
+    }
+
+
+@singledispatch
+def as_data(block: Block) -> dict[str, Any]:
+    """One block as plain data."""
+    raise TypeError(f"{type(block).__name__}: is not a kind of block")
+
+
+@as_data.register
+def _(block: Sentences) -> dict[str, Any]:
+    return {"tone": block.tone, "lines": list(block.lines)}
+
+
+@as_data.register
+def _(block: Table) -> dict[str, Any]:
+    return {"name": block.name, "layout": block.layout, **_table(block.rows)}
+
+
+@as_data.register
+def _(block: Breakdown) -> dict[str, Any]:
+    return {
+        "name": block.name,
+        "title": block.title,
+        "parts": [{"key": part.key, "label": part.label, "meaning": part.meaning} for part in block.parts],
+        "variants": [
+            {"name": name, "total_ns": sum(row.values()), "parts": dict(row)} for name, row in block.means.items()
+        ],
+        "differences": [
+            {"variant": name, "baseline": block.baselines.get(name), **_difference(found)}
+            for name, found in block.differences.items()
+        ],
+        "unanswered": dict(block.unanswered),
+    }
+
+
+def _difference(found: Difference | None) -> dict[str, Any]:
+    if found is None:
+        return {"delta_ns": None, "delta_interval": None, "parts": None, "intervals": None}
+    return {
+        "delta_ns": found.delta_ns,
+        "delta_interval": found.delta_interval,
+        "parts": found.parts,
+        "intervals": found.intervals,
+    }
+
+
+@as_data.register
+def _(block: Series) -> dict[str, Any]:
+    return {
+        "name": block.name,
+        "unit": "ns",
+        "lines": [
+            {"name": line.name, "steps": list(line.steps), "values": list(line.values), "marks": list(line.marks)}
+            for line in block.lines
+        ],
+    }
+
+
+@as_data.register
+def _(block: Notes) -> dict[str, Any]:
+    return {"notes": [{"kind": note.kind, "variants": list(note.variants), "text": note.text} for note in block.notes]}
+
+
+@as_data.register
+def _(block: Excerpt) -> dict[str, Any]:
+    costs = {name: {str(line): ns for line, ns in rows.items()} for name, rows in block.costs.items()}
+    return {"file": block.file, "first": block.first, "lines": list(block.lines), "costs": costs}

@@ -1,0 +1,53 @@
+"""A series as a line of small bars; steps that compile are marked, and dwarf the others no more."""
+
+from tracekit.report.blocks import Line
+from tracekit.units import count, duration
+
+COMPILES, UNKNOWN = "C", "?"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+
+
+def glyphs(line: Line, width: int) -> str:
+    """One cell a step, or a stretch of steps: the longest of it, `C` if any of it compiles, `?` if unknown."""
+    steps = len(line.values)
+    cells = min(steps, width)
+    top = max(_steady(line), default=0)
+    return "".join(_glyph(line, slice(k * steps // cells, (k + 1) * steps // cells), top) for k in range(cells))
+
+
+def legend(line: Line) -> str:
+    """Which steps these are, how long they take, and how many compile or are unknown."""
+    if not line.steps:
+        return "no steps"
+    which = f"steps {line.steps[0]}–{line.steps[-1]}" if len(line.steps) > 1 else f"step {line.steps[0]}"
+    steady = _steady(line)
+    said = []
+    if steady:
+        low, high = duration(min(steady)), duration(max(steady))
+        said.append(high if len(steady) == 1 else f"{low} to {high}")
+    compiling = [
+        (n, v)
+        for n, v, mark in zip(line.steps, line.values, line.marks, strict=True)
+        if mark == "compiles" and v is not None
+    ]
+    if len(compiling) == 1:
+        said.append(f"{COMPILES} = step {compiling[0][0]} compiles, {duration(compiling[0][1])}")
+    elif compiling:
+        longest = duration(max(value for _, value in compiling))
+        said.append(f"{COMPILES} = {count(len(compiling))} steps compile, up to {longest}")
+    if unknown := line.values.count(None):
+        said.append(f"{UNKNOWN} = {count(unknown)} unknown")
+    return f"{which}: {'; '.join(said)}"
+
+
+def _steady(line: Line) -> list[int]:
+    return [v for v, mark in zip(line.values, line.marks, strict=True) if mark != "compiles" and v is not None]
+
+
+def _glyph(line: Line, stretch: slice, top: int) -> str:
+    if "compiles" in line.marks[stretch]:
+        return COMPILES
+    known = [value for value in line.values[stretch] if value is not None]
+    if not known:
+        return UNKNOWN
+    return _HEIGHTS[min(int(max(known) / max(top, 1) * len(_HEIGHTS)), len(_HEIGHTS) - 1)]

@@ -1,0 +1,48 @@
+"""The words that faces share."""
+
+from tracekit.report.blocks import Note
+from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.units import percent, thousandths
+
+NOISE = "~ noise"
+
+
+def interval(numbers: Breakdown, key: str, name: str) -> str:
+    """The interval of a difference in the breakdown's unit; `–` where none can be given, nothing where all is 0."""
+    difference = numbers.differences.get(name)
+    found = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
+    if not found:
+        return "–"
+    low, high = (round(end * 1000 / numbers.scale_ns) for end in found)
+    return f"{thousandths(low, signed=True)} … {thousandths(high, signed=True)}" if low or high else ""
+
+
+def is_noise(numbers: Breakdown, key: str, name: str) -> bool:
+    """Whether a difference that is shown could as well be none."""
+    difference = numbers.differences.get(name)
+    if difference is None or interval(numbers, key, name) in ("–", ""):
+        return False
+    return difference.noise(key if key != TOTAL else None)
+
+
+def uncertainty(numbers: Breakdown, key: str, name: str) -> str:
+    """The interval, and whether the difference is within noise."""
+    shown = interval(numbers, key, name)
+    return f"{shown} {NOISE}" if is_noise(numbers, key, name) else shown
+
+
+def label(numbers: Breakdown, key: str) -> str:
+    """What a row of the breakdown is called."""
+    part = numbers.part(key)
+    return part.label if part is not None else "total"
+
+
+def share(numbers: Breakdown, key: str, name: str) -> str:
+    """Which part of the whole it is; nothing where it is none, or all."""
+    value, whole = numbers.cells[key][name], numbers.cells[TOTAL][name]
+    return percent(value / whole) if value and whole and key != TOTAL else ""
+
+
+def note_text(note: Note) -> str:
+    """A note without its kind: of which variants, and what."""
+    return f"{', '.join(note.variants)}: {note.text}" if note.variants else note.text

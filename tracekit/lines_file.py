@@ -1,0 +1,89 @@
+"""The lines file: what the profiler's event tree knows of the user's lines, and the compiler of its kernels.
+
+It lies beside a trace with stacks, `detail.lines.json.gz` beside `detail.json.gz`: columns in JSON, compressed. Times
+are unix ns, the trace's clock: `baseTimeNanoseconds + ts`.
+"""
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+SCHEMA = "tracekit.lines/1"
+USER = "user"  # owner of a function of the user's own code
+_ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
+_MOST_BYTES = 1 << 30  # unpacked: more is no lines file
+
+
+class Function(NamedTuple):
+    """A Python function as the trace names it, and where it really is."""
+
+    name: str  # of the trace's python_function events
+    file: str  # full path
+    line: int  # of its `def`
+    function: str
+    owner: str  # "user", "torch", "python", "generated", or the library's name
+
+
+class Code(NamedTuple):
+    """What a function computes, in the order of its bytecode; "call" where it calls."""
+
+    file: str
+    line: int  # of its `def`, or of its first decorator
+    function: str
+    lines: list[int]
+    kinds: list[str]
+
+
+class Graph(NamedTuple):
+    """A compiled graph: its kernels and calls in order, each with the stacks of the user's code behind it."""
+
+    key: str  # as in `## Call CompiledFxGraph KEY ##`
+    compile: str  # compile id
+    kernels: list[tuple[str, list[str]]]  # "name:handle", stacks as Python prints them, innermost last
+
+
+class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of the user's functions, one row each in order of time, and what their names stand for."""
+
+    schema: str
+    python: str = ""
+    functions: list[Function] = []
+    callers: list[tuple[str, str]] = []  # file and function of the user's
+    call_start_ns: list[int] = []
+    call_caller: list[int] = []  # row of callers
+    call_line: list[int] = []
+    code: list[Code] = []
+    sources: dict[str, str] = {}  # the user's files, as they were
+    graphs: list[Graph] = []
+
+
+def lines_path(trace: Path) -> Path:
+    """Where the lines file of a trace lies."""
+    for ending in _ENDINGS:
+        if trace.name.endswith(ending):
+            return trace.with_name(f"{trace.name.removesuffix(ending)}.lines.json.gz")
+    return trace.with_name(f"{trace.name}.lines.json.gz")
+
+
+def read(trace: Path) -> LinesFile | None:
+    """The lines file beside a trace; None where there is none, or it cannot be understood."""
+    try:
+        with gzip.open(lines_path(trace)) as file:
+            content = file.read(_MOST_BYTES)
+        found = msgspec.json.decode(content, type=LinesFile)
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if found.schema == SCHEMA and _fits(found) else None
+
+
+def _fits(lines: LinesFile) -> bool:
+    """Whether the columns are as long as each other and point at what is there."""
+    length = len(lines.call_start_ns)
+    if not length == len(lines.call_caller) == len(lines.call_line):
+        return False
+    if any(len(code.lines) != len(code.kinds) for code in lines.code):
+        return False
+    return not length or 0 <= min(lines.call_caller) <= max(lines.call_caller) < len(lines.callers)

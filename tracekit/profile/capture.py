@@ -1,0 +1,37 @@
+"""One trace of a variant: what ran while it was taken, when, and on which rank."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tracekit.engine import Attribution
+from tracekit.trace import Trace
+
+Workload = Literal["training", "inference"]
+Window = Literal["cold", "steady", "detail"]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A trace and where its time went; `cost` is None for one that no figure comes from and nobody has read."""
+
+    path: Path
+    cost: Attribution | None
+    workload: Workload = "training"
+    window: Window = "steady"
+    rank: int = 0
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace, where it was read."""
+        return self.cost.trace if self.cost is not None else None
+
+    @property
+    def label(self) -> str:
+        """`steady`, `cold, rank 1`, `steady, inference`: what tells it from its variant's other captures."""
+        said = [
+            self.window,
+            self.workload if self.workload != "training" else "",
+            f"rank {self.rank}" * (self.rank > 0),
+        ]
+        return ", ".join(filter(None, said))

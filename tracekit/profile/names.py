@@ -1,0 +1,40 @@
+"""What a variant is called: by its file or its run, and by what tells it from the others."""
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from tracekit.trace.reading.inputs import STDIN
+
+_ENDINGS = (".tmp", ".gz", ".zst", ".json", ".trace", ".pt")
+
+
+def stem(path: Path) -> str:
+    """The name of a file without what says of which kind it is."""
+    if str(path) == STDIN:
+        return "stdin"
+    name = path.name
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    return spelled(name or path.name)
+
+
+def spelled(path: str | Path) -> str:
+    """A path as text that fits into every table: what of its bytes is not text, spelled out."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, those that stand there already with a number behind them."""
+    taken: list[str] = []
+    for name in names:
+        others = (f"{name} ({number})" for number in count(2))
+        taken.append(name if name not in taken else next(n for n in others if n not in names and n not in taken))
+    return taken
+
+
+def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:
+    """What runs are called: by their recipes, their files or their folders, whichever first tells them apart."""
+    ways = (list(recipes), [stem(path) for path in paths], [path.resolve().parent.name for path in paths])
+    told = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
+    return distinct(told)

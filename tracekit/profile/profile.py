@@ -1,0 +1,106 @@
+"""One variant, read and attributed: what every analysis asks its question of."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from tracekit import run as runs
+from tracekit.engine import Attribution
+from tracekit.engine.views import StepView
+from tracekit.intervals import Bools
+from tracekit.profile.capture import Capture, Window, Workload
+from tracekit.trace import Trace
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Means over counted steps, ns; the parts, by bucket, add up to `step_ns`."""
+
+    step_ns: float
+    parts: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named variant: its captures, and what its run says of it (None for a bare trace).
+
+    All figures come from one of them, `main`: training, steady, of the rank that is listed first.
+    """
+
+    name: str
+    captures: tuple[Capture, ...]
+    variant: runs.Variant | None = None
+    run: runs.Run | None = None
+    run_name: str = ""  # of the run or, for a bare trace, nothing: variants of one name are set against each other
+
+    def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
+        """The capture of that window; of several ranks the first, unless one is named."""
+        wanted = (each for each in self.captures if (each.window, each.workload) == (window, workload))
+        return next((each for each in wanted if rank is None or each.rank == rank), None)
+
+    @cached_property
+    def cost(self) -> Attribution:
+        """Where the time of the main capture went."""
+        main = self.capture("steady")
+        if main is None or main.cost is None:
+            raise ValueError(f"{self.name}: a profile is made of a steady capture that was read")
+        return main.cost
+
+    @property
+    def cold(self) -> Attribution | None:
+        """Where the time of the first steps went, where they were captured."""
+        capture = self.capture("cold")
+        return capture.cost if capture is not None else None
+
+    @property
+    def detail_path(self) -> Path | None:
+        """The trace with stacks and shapes, where one was taken."""
+        capture = self.capture("detail")
+        return capture.path if capture is not None else None
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that all figures come from."""
+        return self.cost.trace
+
+    @property
+    def views(self) -> dict[str, StepView]:
+        """`wall` and `host` of the main capture."""
+        return self.cost.views
+
+    @cached_property
+    def answered(self) -> dict[str, Bools]:
+        """Of each view the steps that its means are over: steady ones, or all where none is, that can be answered."""
+        wanted = np.ones(len(self.cost.steady), bool) if self.none_steady else self.cost.steady
+        return {name: wanted & view.known for name, view in self.views.items()}
+
+    @cached_property
+    def counted(self) -> Bools:
+        """The steps that figures per step are of: those of the wall view; of the host's, where that has none."""
+        answered = [steps for steps in self.answered.values() if steps.any()]
+        return answered[0] if answered else np.ones(len(self.cost.steady), bool)
+
+    @property
+    def none_steady(self) -> bool:
+        """Whether every step compiles, so that the means are over steps that do."""
+        return len(self.cost.steady) > 0 and not self.cost.steady.any()
+
+    @cached_property
+    def means(self) -> dict[str, Mean | None]:
+        """Of each view what a step takes; None where that cannot be answered."""
+        return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
+
+    def mean(self) -> dict[str, object]:
+        """The same as plain data."""
+        times: dict[str, object] = {f"{name}_ns": mean and mean.step_ns for name, mean in self.means.items()}
+        return times | {name: mean and mean.parts for name, mean in self.means.items()}
+
+
+def _mean(view: StepView, chosen: Bools) -> Mean | None:
+    if not chosen.any():
+        return None
+    rows = view.totals[chosen]
+    parts = (rows.sum(axis=0) / len(rows)).tolist()
+    return Mean(float(view.step_ns[chosen].mean()), dict(zip(view.keys, parts, strict=True)))

@@ -1,0 +1,130 @@
+"""What was opened: runs and traces side by side, every variant with a name of its own."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracekit.engine.cached import attributed
+from tracekit.errors import BadRunError, TracekitError
+from tracekit.profile.capture import Capture, Window
+from tracekit.profile.names import distinct, run_names, stem
+from tracekit.profile.profile import Profile
+from tracekit.run import Run, Variant, is_run, read
+from tracekit.trace import Trace
+from tracekit.trace.reading.convert import Watch
+from tracekit.trace.reading.inputs import is_address, traces_in
+
+_WINDOWS: tuple[Window, ...] = ("steady", "cold", "detail")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A variant of which there is nothing to show: it was not captured, or its trace cannot be read."""
+
+    name: str
+    outcome: str
+    reason: str
+    variant: Variant | None = None
+    run: Run | None = None
+    run_name: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The variants in the order given, those included of which there is nothing to show."""
+
+    members: list[Profile | Missing]
+
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """Variants that could not be read, or whose capture did not go well: name and sentence."""
+        said = []
+        for member in self.members:
+            if member.variant is not None and member.variant.error:
+                said.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
+            if isinstance(member, Missing) and (member.variant is None or member.reason != member.variant.error):
+                said.append((member.name, member.reason))
+        return said
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """The variants that were read."""
+        return [member for member in self.members if isinstance(member, Profile)]
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """The runs that were opened, by name."""
+        return {member.run_name: member.run for member in self.members if member.run is not None}
+
+    @property
+    def run(self) -> Run | None:
+        """The run, where one was opened and nothing beside it."""
+        found = [*self.runs.values()]
+        return found[0] if len(found) == 1 and all(member.run is found[0] for member in self.members) else None
+
+
+def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
+    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError."""
+    members: list[Profile | Missing] = []
+    failure: TracekitError | None = None
+    each = _each(paths)
+    opened = [read(path) if os.path.isfile(path) and is_run(path) else None for path in each]
+    named = iter(run_names([p for p, run in zip(each, opened, strict=True) if run], [r.recipe for r in opened if r]))
+    for path, run in zip(each, opened, strict=True):
+        if run is not None:
+            members += _of_run(path, run, next(named), watch)
+            continue
+        try:
+            members.append(Profile(stem(path), (Capture(path, attributed(Trace.load(path, watch=watch))),)))
+        except TracekitError as error:
+            if path in paths:  # named by the user; one that a folder brought along is told, and the others are read
+                raise
+            failure = error
+            members.append(Missing(stem(path), "error", str(error)))
+    if failure is not None and not any(isinstance(member, Profile) for member in members):
+        raise failure
+    return Subject(_named(members))
+
+
+def _each(paths: list[Path]) -> list[Path]:
+    """What was given, with the traces of a folder in its place: each is reported apart."""
+    each: list[Path] = []
+    for path in paths:
+        each += traces_in(path) if os.path.isdir(path) and not is_address(path) else [path]
+    return each
+
+
+def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Profile | Missing]:
+    members: list[Profile | Missing] = []
+    for variant in run.variants:
+        paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
+        if paths["steady"] is None:
+            reason = variant.error or "no trace of it was taken"
+            members.append(Missing(variant.name, variant.outcome, reason, variant, run, name))
+            continue
+        try:
+            captures = tuple(_capture(each, window, watch) for window, each in paths.items() if each is not None)
+            members.append(Profile(variant.name, captures, variant, run, name))
+        except TracekitError as error:
+            members.append(Missing(variant.name, "error", str(error), variant, run, name))
+    if not any(isinstance(member, Profile) for member in members):
+        said = Subject(members).problems
+        raise BadRunError(path, ": ".join(said[0]) if said else "it holds no variant with a trace")
+    return members
+
+
+def _capture(path: Path, window: Window, watch: Watch | None) -> Capture:
+    """Read, except for the detail: no figure comes from it."""
+    cost = attributed(Trace.load(path, watch=watch)) if window != "detail" else None
+    return Capture(path, cost, window=window)
+
+
+def _named(members: Sequence[Profile | Missing]) -> list[Profile | Missing]:
+    """Each with a name of its own: that of its run goes before it where names of several runs collide."""
+    given = [member.name for member in members]
+    full = [
+        f"{member.run_name}:{member.name}" if member.run is not None and given.count(member.name) > 1 else member.name
+        for member in members
+    ]
+    return [replace(member, name=name) for member, name in zip(members, distinct(full), strict=True)]

@@ -1,0 +1,109 @@
+"""Parts of a whole for each variant, as people read them: whole thousandths of one unit that add up both ways."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tracekit.compare import Difference
+
+_UNITS = (("s", 1_000_000_000, 10), ("ms", 1_000_000, 1), ("µs", 1_000, 0))
+TOTAL = ""  # the key of the whole
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the whole: how it is called and drawn, and what it means."""
+
+    key: str
+    label: str
+    colour: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Parts by variant. `scale_ns` ns are one unit; `cells[key][variant]` and the deltas count thousandths of it.
+
+    `keys` are the parts that hold anything, and TOTAL; `means` are the exact means, ns. Each variant's difference is
+    to its own baseline; a baseline has none.
+    """
+
+    kind: ClassVar[str] = "breakdown"
+    name: str
+    title: str
+    unit: str
+    scale_ns: int
+    parts: tuple[Part, ...]
+    means: Mapping[str, Mapping[str, float]]
+    cells: Mapping[str, Mapping[str, int]]
+    deltas: Mapping[str, Mapping[str, int]]
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    differences: Mapping[str, Difference | None] = field(default_factory=dict)
+    unanswered: Mapping[str, str] = field(default_factory=dict)  # variant → why it has no place here
+    same_as: str | None = None  # another breakdown of the same numbers
+
+    @property
+    def keys(self) -> list[str]:
+        """The parts that hold anything, in order, and the whole."""
+        return [*(part.key for part in self.parts), TOTAL]
+
+    @property
+    def variants(self) -> list[str]:
+        """Those that have numbers, in order."""
+        return list(self.means)
+
+    @property
+    def compared(self) -> list[str]:
+        """Those of them that are set against another."""
+        return [name for name in self.variants if name in self.deltas[TOTAL]]
+
+    def part(self, key: str) -> Part | None:
+        """The part of that key; None for the whole."""
+        return next((part for part in self.parts if part.key == key), None)
+
+
+def breakdown(
+    name: str,
+    title: str,
+    parts: Sequence[Part],
+    *,
+    means: Mapping[str, Mapping[str, float]],
+    baselines: Mapping[str, str] | None = None,
+    differences: Mapping[str, Difference | None] | None = None,
+    unanswered: Mapping[str, str] | None = None,
+) -> Breakdown | None:
+    """The breakdown of these means, ns by variant and part; None where there are none."""
+    if not means:
+        return None
+    longest = max(sum(row.values()) for row in means.values())
+    unit, scale = next((unit, scale) for unit, scale, least in _UNITS if longest >= scale * least)
+    cells: dict[str, dict[str, int]] = {key: {} for key in (*(part.key for part in parts), TOTAL)}
+    for variant, row in means.items():
+        whole = apportioned([row[part.key] * 1000 / scale for part in parts])
+        for part, value in zip(parts, whole, strict=True):
+            cells[part.key][variant] = value
+        cells[TOTAL][variant] = sum(whole)
+    base = baselines or {}
+    return Breakdown(
+        name=name,
+        title=title,
+        unit=unit,
+        scale_ns=scale,
+        parts=tuple(part for part in parts if any(cells[part.key].values())),
+        means=means,
+        cells=cells,
+        deltas={key: {v: row[v] - row[base[v]] for v in row if base.get(v) in row} for key, row in cells.items()},
+        baselines=base,
+        differences=differences or {},
+        unanswered=unanswered or {},
+    )
+
+
+def apportioned(parts: list[float]) -> list[int]:
+    """Whole numbers next to the parts whose sum is the rounded sum of the parts (largest remainders first)."""
+    floors = [int(part // 1) for part in parts]
+    missing = round(sum(parts)) - sum(floors)
+    by_remainder = sorted(range(len(parts)), key=lambda index: (floors[index] - parts[index], index))
+    for index in by_remainder[:missing]:
+        floors[index] += 1
+    return floors

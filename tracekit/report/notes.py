@@ -1,0 +1,82 @@
+"""What must be said beside the figures: limits, warnings, what was inferred."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tracekit.compare import COVERS, Comparison
+from tracekit.profile import Profile
+from tracekit.report.blocks import Note
+from tracekit.run_facts import busy, contrast_of, warnings
+
+if TYPE_CHECKING:
+    from tracekit.report.model import Report
+
+
+def notes(report: "Report") -> list[Note]:
+    """One note for each variant it is true of."""
+    said = [Note("problem", (name,), text) for name, text in report.subject.problems]
+    for profile in report.profiles:
+        said += _of(report, profile)
+    return [*said, *_of_comparisons(report)]
+
+
+def merged(found: list[Note], every: list[str]) -> list[Note]:
+    """The same, each said once; of no variant in particular where it holds for every one."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for note in found:
+        said.setdefault((note.kind, note.text), []).extend(note.variants)
+    return [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in said.items()]
+
+
+def _of(report: "Report", profile: Profile) -> Iterator[Note]:
+    of = (profile.name,)
+    if profile.run is not None and (said := busy(profile.run)):
+        yield Note("warning", of, said)
+    for warning in warnings(profile, report.base_of(profile)):
+        yield Note("warning", of, warning)
+    for view, reason in profile.cost.cannot_answer.items():
+        yield Note("cannot answer", of, f"the {view} view: {reason}{'' if reason.endswith('?') else '.'}")
+    yield from _unknown_steps(profile)
+    if profile.none_steady:
+        yield Note("mean", of, "no step is steady: the means are over all of them, compilation included.")
+    if "host" not in profile.cost.cannot_answer and not profile.trace.has_stacks:
+        said = "without Python stacks, Python is inferred: the time between operators on the driving thread."
+        yield Note("inferred", of, said)
+    for limit in profile.trace.health:
+        yield Note("health", of, limit.message)
+
+
+def _unknown_steps(profile: Profile) -> Iterator[Note]:
+    for name, view in profile.views.items():
+        unknown = int((~view.known).sum())
+        if not unknown or view.reason:
+            continue
+        why = (
+            "the file was cut, and some of their events may be missing."
+            if profile.trace.cut_short
+            else "they launched work, and none of it is in the trace."
+        )
+        yield Note("cannot answer", (profile.name,), f"the {name} view of {unknown} of {len(view.known)} steps: {why}")
+
+
+def _of_comparisons(report: "Report") -> Iterator[Note]:
+    for entry in report.comparisons:
+        if entry.wall is None:
+            said = f"its wall time cannot be set against {entry.baseline}'s."
+            yield Note("comparison", (entry.variant,), said)
+        elif entry.wall.delta_interval is None:
+            yield Note("comparison", (entry.variant,), "too few steps to tell a difference from noise.")
+        else:
+            yield Note("comparison", (entry.variant,), _what_intervals_cover(report, entry))
+
+
+def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
+    said = f"the intervals of its buckets cover {COVERS}."
+    found = contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
+    if found is None or entry.wall is None:
+        return said
+    if found.noise and not entry.wall.noise():
+        return f"{said} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
+    if (found.ratio > 1) != (entry.wall.delta_ns > 0):
+        return f"{said} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
+    return said

@@ -1,0 +1,110 @@
+"""Who makes which section: producers, registered with their scope.
+
+    @of_variant("idle", "Idle", rank=60)
+    def idle(report: Report, profile: Profile) -> Contents | None: ...
+
+A producer that finds nothing to say returns None.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from tracekit.compare import Comparison
+from tracekit.profile import Capture, Profile
+from tracekit.report.section import Contents, Section, Stage
+
+if TYPE_CHECKING:
+    from tracekit.report.model import Report
+
+OfRun = Callable[["Report"], Contents | None]
+OfVariant = Callable[["Report", Profile], Contents | None]
+OfComparison = Callable[["Report", Comparison], Contents | None]
+OfTrace = Callable[["Report", Profile, Capture], Contents | None]
+Make = Callable[["Report"], Iterator[Section]]
+
+
+_registered: dict[str, Make] = {}
+
+
+def producers() -> list[Make]:
+    """All that are registered: each yields its sections."""
+    return list(_registered.values())
+
+
+def unregister(name: str) -> None:
+    """Forget a producer again."""
+    _registered.pop(name, None)
+
+
+def made_by(name: str) -> Callable[[Make], Make]:
+    """Register a source of sections that name themselves: what bridges another registry to this one."""
+
+    def register(make: Make) -> Make:
+        _registered[name] = make
+        return make
+
+    return register
+
+
+def of_run(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfRun], OfRun]:
+    """Register a question that is asked once."""
+
+    def register(ask: OfRun) -> OfRun:
+        def make(report: "Report") -> Iterator[Section]:
+            if (contents := ask(report)) is not None:
+                yield Section(name, title, "run", stage, rank, contents)
+
+        _registered[name] = make
+        return ask
+
+    return register
+
+
+def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfVariant], OfVariant]:
+    """Register a question that is asked of every variant."""
+
+    def register(ask: OfVariant) -> OfVariant:
+        def make(report: "Report") -> Iterator[Section]:
+            for profile in report.profiles:
+                if (contents := ask(report, profile)) is not None:
+                    yield Section(name, title, "variant", stage, rank, contents, variant=profile.name)
+
+        _registered[name] = make
+        return ask
+
+    return register
+
+
+def of_comparison(
+    name: str, title: str, rank: int = 1000, stage: Stage = "body"
+) -> Callable[[OfComparison], OfComparison]:
+    """Register a question that is asked of every variant that is set against another."""
+
+    def register(ask: OfComparison) -> OfComparison:
+        def make(report: "Report") -> Iterator[Section]:
+            for entry in report.comparisons:
+                if (contents := ask(report, entry)) is not None:
+                    of = {"variant": entry.variant, "baseline": entry.baseline}
+                    yield Section(name, title, "comparison", stage, rank, contents, **of)
+
+        _registered[name] = make
+        return ask
+
+    return register
+
+
+def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfTrace], OfTrace]:
+    """Register a question that is asked of every capture that was read: cold and steady, of every rank."""
+
+    def register(ask: OfTrace) -> OfTrace:
+        def make(report: "Report") -> Iterator[Section]:
+            for profile in report.profiles:
+                for capture in profile.captures:
+                    if capture.cost is not None and (contents := ask(report, profile, capture)) is not None:
+                        of = {"variant": profile.name, "trace": capture.label}
+                        yield Section(name, title, "trace", stage, rank, contents, **of)
+
+        _registered[name] = make
+        return ask
+
+    return register

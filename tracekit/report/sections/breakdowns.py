@@ -1,0 +1,64 @@
+"""Where does the time of a step go, bucket by bucket, and what differs from the baseline?"""
+
+from tracekit.engine.buckets import BUCKETS, HOST, WALL
+from tracekit.profile import Profile
+from tracekit.report.blocks import Sentences
+from tracekit.report.breakdown import Breakdown, Part, breakdown
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+
+TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
+_KEYS = {"wall": WALL, "host": HOST}
+
+
+def of_view(report: Report, view: str) -> Breakdown | None:
+    """One view of every variant that can answer it; None where none can."""
+    buckets = [BUCKETS[key] for key in _KEYS[view]]
+    means = {profile.name: profile.means[view] for profile in report.profiles}
+    return breakdown(
+        name=view,
+        title=TITLES[view],
+        parts=[Part(bucket.key, bucket.label, bucket.colour, bucket.meaning) for bucket in buckets],
+        means={name: mean.parts for name, mean in means.items() if mean is not None},
+        baselines={entry.variant: entry.baseline for entry in report.comparisons},
+        differences={entry.variant: entry.views[view] for entry in report.comparisons},
+        unanswered={p.name: _why(p, view) for p in report.profiles if means[p.name] is None},
+    )
+
+
+@of_run("wall", TITLES["wall"], rank=20, stage="lead")
+def wall(report: Report) -> Contents | None:
+    """Wall time."""
+    found = of_view(report, "wall")
+    return Contents((found,)) if found is not None else None
+
+
+@of_run("host", TITLES["host"], rank=25, stage="lead")
+def host(report: Report) -> Contents | None:
+    """Host time; where it is the wall time over again, that is all there is to say."""
+    found = of_view(report, "host")
+    if found is None:
+        return None
+    if _same(report):
+        said = "The same, to the nanosecond: no GPU works here, so a step takes what its host takes."
+        return Contents((Sentences((said,)),), status="absent")
+    return Contents((found,))
+
+
+def _same(report: Report) -> bool:
+    """Whether each variant's host view holds the numbers of its wall view."""
+    return all(
+        profile.means["wall"] is not None
+        and profile.means["host"] is not None
+        and _holding(profile.means["wall"].parts) == _holding(profile.means["host"].parts)
+        for profile in report.profiles
+    )
+
+
+def _holding(parts: dict[str, float]) -> dict[str, float]:
+    return {key: value for key, value in parts.items() if value}
+
+
+def _why(profile: Profile, view: str) -> str:
+    return profile.views[view].reason or "no step of it can be answered"

@@ -1,0 +1,44 @@
+"""Under which conditions was it captured, and which files do the numbers come from?"""
+
+import pyarrow as pa
+
+from tracekit.profile.names import spelled
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.run_facts import described
+from tracekit.trace.schema import column
+
+CONDITIONS = pa.schema(
+    [
+        column("variant", pa.string(), "the variant it holds for; null for all of its run", role="name"),
+        column("run", pa.string(), "the run; null for a bare trace", role="name"),
+        column("condition", pa.string(), "what it is called"),
+        column("value", pa.string(), "its value"),
+    ]
+)
+
+
+_NAMED = ("recipe", "data", "parameters", "captured", "torch")  # what one line bears
+
+
+@of_run("conditions", "Conditions", rank=30, stage="end")
+def conditions(report: Report) -> Contents | None:
+    """A line for each run, and everything as a table, with the trace of each variant."""
+    of_runs = {name: described(run) for name, run in report.subject.runs.items()}
+    rows: list[dict[str, str | None]] = [
+        {"run": name, "condition": label, "value": value} for name, found in of_runs.items() for label, value in found
+    ]
+    rows += [
+        {"variant": each.name, "run": each.run_name or None, "condition": "trace", "value": spelled(each.trace.path)}
+        for each in report.profiles
+    ]
+    table = Table("conditions", pa.Table.from_pylist(rows, schema=CONDITIONS), detail=True)
+    lines = tuple(_line(name if len(of_runs) > 1 else "", found) for name, found in of_runs.items())
+    return Contents((Sentences(lines, "quiet"), table) if lines else (table,))
+
+
+def _line(name: str, found: list[tuple[str, str]]) -> str:
+    said = "; ".join(f"{key} {value}" for key, value in found if key in _NAMED)
+    return f"{name}: {said}" if name else said

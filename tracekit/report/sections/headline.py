@@ -1,0 +1,47 @@
+"""How long does a step take, how does that compare, and on what does it rest?"""
+
+from tracekit.profile import Profile
+from tracekit.profile.device import device_name
+from tracekit.report.blocks import Sentences
+from tracekit.report.headline import headline
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+
+
+@of_run("headline", "Summary", rank=0, stage="lead")
+def summary(report: Report) -> Contents:
+    """The sentence a busy reader wants, and one line about what it rests on."""
+    return Contents((Sentences(tuple(headline(report)), "lead"), Sentences((basis(report),), "quiet")))
+
+
+def basis(report: Report) -> str:
+    """What ran on what, and over how many steps the means are."""
+    devices = dict.fromkeys(filter(None, map(device_name, report.profiles)))
+    recipes = dict.fromkeys(
+        f"{run.recipe}, {run.data}" if run.data else run.recipe for run in report.subject.runs.values()
+    )
+    said = ["; ".join(recipes), ", ".join(devices), _steps(report.profiles)]
+    return " · ".join(filter(None, said))
+
+
+def _steps(profiles: list[Profile]) -> str:
+    """`mean of 14 steps`, said once where it holds for every variant; of what has no answer there is no mean."""
+    means: dict[str, list[str]] = {}
+    for profile in profiles:
+        means.setdefault(_mean_of(profile), []).append(profile.name)
+    if len(means) == 1:
+        return next(iter(means))
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in means.items())
+
+
+def _mean_of(profile: Profile) -> str:
+    total = len(profile.trace.steps)
+    if not total:
+        return "no steps"
+    counted = int(profile.counted.sum())
+    steps = "step" if total == 1 else "steps"
+    if not any(steps.any() for steps in profile.answered.values()):
+        return f"{total} {steps}, none of which can be answered"
+    which = "" if counted == total else f" of {total}"
+    return f"mean of {counted}{which} {steps}" if total > 1 else "one step"

@@ -1,0 +1,14 @@
+"""What must a reader know beside the figures?"""
+
+from tracekit.report.blocks import Notes
+from tracekit.report.model import Report
+from tracekit.report.notes import merged
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+
+
+@of_run("notes", "What to know", rank=10, stage="end")
+def notes(report: Report) -> Contents | None:
+    """Every note once."""
+    said = merged(report.notes, [profile.name for profile in report.profiles])
+    return Contents((Notes(tuple(said)),)) if said else None

@@ -1,0 +1,39 @@
+"""Do the steps take the same time, or do some stand out?"""
+
+from tracekit.engine import Attribution
+from tracekit.report.blocks import Line, Mark, Series
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+
+
+@of_run("step_series", "Step by step", rank=30, stage="lead")
+def series(report: Report) -> Contents | None:
+    """The steps of each variant one by one, its cold start before them; wall time, where any can answer that."""
+    view = "wall" if any(profile.views["wall"].known.any() for profile in report.profiles) else "host"
+    return Contents((Series(view, tuple(lines(report, view))),))
+
+
+def lines(report: Report, view: str) -> list[Line]:
+    """A line for each variant, and one for its cold start, where that was captured."""
+    found = []
+    for profile in report.profiles:
+        if profile.cold is not None:
+            found.append(_line(f"{profile.name}, cold", profile.cold, view))
+        found.append(_line(profile.name, profile.cost, view))
+    return found
+
+
+def _line(name: str, cost: Attribution, view: str) -> Line:
+    of = cost.views[view]
+    known = of.known.tolist()
+    return Line(
+        name=name,
+        steps=tuple(cost.trace.steps.number),
+        values=tuple(value if sure else None for value, sure in zip(of.step_ns.tolist(), known, strict=True)),
+        marks=tuple(_mark(steady, sure) for steady, sure in zip(cost.steady.tolist(), known, strict=True)),
+    )
+
+
+def _mark(steady: bool, known: bool) -> Mark:
+    return "compiles" if not steady else "" if known else "unknown"

@@ -1,0 +1,32 @@
+"""Every table of a report: what exports write and notebooks get."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Table
+from tracekit.report.model import Report
+from tracekit.report.section import Section
+from tracekit.tables import VARIANT, Stream, streams, whole
+
+
+def every_table(report: Report) -> dict[str, Stream]:
+    """Name → table: those of the variants, and those that sections bring along; none of them is made yet.
+
+    A table begins with the variant it is of; one of the whole run has no such column.
+    """
+    found = streams(report.profiles)
+    own = set(found)
+    for section in report.sections:
+        for name, rows in _of(section):
+            if name not in own:
+                schema = rows.schema if section.variant is None else rows.schema.insert(0, VARIANT)
+                found.setdefault(name, Stream(schema, [])).sources.append((section.variant, whole(rows)))
+    return found
+
+
+def _of(section: Section) -> Iterator[tuple[str, pa.Table]]:
+    yield from section.contents.tables.items()
+    for block in section.blocks:
+        if isinstance(block, Table) and block.exported:
+            yield block.name, block.rows

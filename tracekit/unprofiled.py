@@ -1,0 +1,160 @@
+"""What the unprofiled passes say: how long a step takes, how one variant compares with another, and how sure both are.
+
+Two variants are compared pass by pass: those of one round ran one after the other, so what drifts – clocks, heat, other
+people's jobs – is in both, and most of it leaves with their ratio. Ratios are averaged as logarithms, so that neither
+side is favoured: the ratio of two quoted step times is the ratio that the interval is about.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from tracekit.run import Measured, Pass
+from tracekit.uncertainty import (
+    CONFIDENCE,
+    Interval,
+    half_width_of_difference,
+    half_width_of_mean,
+    interval_of_median,
+)
+from tracekit.units import ratio
+
+Covers = Literal["rounds", "passes", "steps"]
+COVERED: dict[Covers, str] = {
+    "rounds": "passes that took turns, each in a process of its own, and their steps",
+    "passes": "the passes of two captures, which did not take turns: what changed between the captures is not in it",
+    "steps": "the steps of one pass each: how far one pass lies from the next is not in it",
+}
+_ALIKE = 1.005
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The step time of a variant in baselines', and where it could as well lie."""
+
+    ratio: float
+    interval: Interval | None  # None where nothing can be told
+    covers: Covers  # rounds taken in turns; passes of two captures; the steps of one pass only
+    passes: int  # of each, the smaller number
+
+    def document(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "ratio": self.ratio,
+            "interval": self.interval,
+            "confidence": CONFIDENCE,
+            "interval_covers": COVERED[self.covers],
+            "passes": self.passes,
+            "noise": self.noise,
+        }
+
+    @property
+    def noise(self) -> bool:
+        """Whether the two could as well be equal, or nobody can tell."""
+        return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
+
+
+def contrast(ours: Measured, theirs: Measured) -> Contrast:
+    """The one against the other."""
+    pairs = _rounds(ours.counted, theirs.counted)
+    if len(pairs) > 1:
+        logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
+        return _contrast(statistics.fmean(logs), half_width_of_mean(logs), "rounds", len(logs))
+    log = math.log(ours.step_ns / theirs.step_ns)
+    sides = [[math.log(each.step_ns) for each in side.counted] for side in (ours, theirs)]
+    if min(map(len, sides)) > 1:
+        return _contrast(log, half_width_of_difference(*sides), "passes", min(map(len, sides)))
+    return Contrast(math.exp(log), _by_steps(ours, theirs), "steps", 1)
+
+
+def compared(found: Contrast, other: str = "") -> str:
+    """`1.32 × faster than eager (1.25–1.40)`, `1.02 × slower (0.97–1.07), within noise`."""
+    slower = found.ratio > 1
+    factor = found.ratio if slower else 1 / found.ratio
+    alike = "as fast as" if other else "as fast"
+    said = alike if factor < _ALIKE else f"{ratio(factor)} {'slower' if slower else 'faster'}{' than' if other else ''}"
+    interval = f" ({_ends(found.interval, slower)})" if found.interval else ""
+    return f"{said}{f' {other}' if other else ''}{interval}{', within noise' if found.noise else ''}"
+
+
+def _ends(interval: Interval, slower: bool) -> str:
+    """How many times slower, or faster: `1.25–1.40`."""
+    low, high = interval if slower else (_inverse(interval[1]), _inverse(interval[0]))
+    return f"{low:.2f}–{high:.2f}"
+
+
+def _inverse(ratio: float) -> float:
+    return 1 / ratio if ratio else math.inf
+
+
+def own_interval(measured: Measured) -> Interval | None:
+    """Where the step time itself could as well lie, ns; None where there is one pass only."""
+    logs = [math.log(each.step_ns) for each in measured.counted]
+    if len(logs) < 2:
+        return None
+    return _around(math.log(measured.step_ns), half_width_of_mean(logs))
+
+
+def passes_document(measured: Measured) -> dict[str, Any]:
+    """The passes for machines, and the interval that they give."""
+    interval = own_interval(measured)
+    return {
+        "interval_ns": interval,
+        "interval_covers": COVERED["rounds"] if interval is not None else None,
+        "passes": [
+            {
+                "round": each.round,
+                "started_ns": each.started_ns,
+                "seconds": each.seconds,
+                "step_ns": float(each.step_ns),
+                "steps": len(each.step_all_ns),
+                "load": each.load,
+                "counted": each.counted,
+            }
+            for each in measured.passes
+        ],
+    }
+
+
+def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:
+    """Pairs of one round, where the two took turns; none where they are of two captures."""
+    by_round = {each.round: each for each in theirs}
+    pairs = [(each, by_round[each.round]) for each in ours if each.round in by_round]
+    took_turns = all(
+        max(one.started_ns for one in before) < min(one.started_ns for one in after)
+        for before, after in pairwise(pairs)
+    )
+    return pairs if took_turns else []
+
+
+def _by_steps(ours: Measured, theirs: Measured) -> Interval | None:
+    """From two intervals that of the quotient (the method of variance estimates recovery, Zou and Donner 2008)."""
+    if min(ours.steps, theirs.steps) < 2 or not all(ours.step_all_ns) or not all(theirs.step_all_ns):
+        return None
+    low, middle, high = _logs(ours)
+    their_low, their_middle, their_high = _logs(theirs)
+    centre = middle - their_middle
+    below, above = (
+        math.hypot(middle - low, their_high - their_middle),
+        math.hypot(high - middle, their_middle - their_low),
+    )
+    return math.exp(centre - below), math.exp(centre + above)
+
+
+def _logs(measured: Measured) -> tuple[float, float, float]:
+    low, high = interval_of_median(measured.step_all_ns)
+    middle = measured.step_ns
+    return math.log(min(low, middle)), math.log(middle), math.log(max(high, middle))
+
+
+def _contrast(log_ratio: float, half_width: float, covers: Covers, passes: int) -> Contrast:
+    return Contrast(math.exp(log_ratio), _around(log_ratio, half_width), covers, passes)
+
+
+def _around(log: float, half_width: float) -> Interval:
+    try:
+        return math.exp(log - half_width), math.exp(log + half_width)
+    except OverflowError:
+        return 0.0, math.inf

@@ -47,7 +47,7 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Break(msgspec.Struct, frozen=True, kw_only=True):
-    """One graph break, once per place."""
+    """One graph break. A recompilation meets those of its frame again: each time it is one more."""
 
     compile: str
     reason: str

@@ -391,6 +391,10 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
     )
 
 
+def test_a_tab_is_space():
+    assert messages.quoted("\tx = 1\n") == ["    x = 1"]
+
+
 def test_only_what_came_to_its_end_is_said_to_be_kept():
     measured = runs.Measured(step_ns=5, step_all_ns=[5, 5], spread_ns=0, clock="perf_counter")
     cut = runs.Variant(name="eager", outcome="interrupted", requested=runs.Requested(compile=False), measured=measured)
@@ -565,7 +569,7 @@ def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe,
         assert [each.read_bytes() for each in tmp_path.glob("run-*.json")] == [earlier]
     else:
         assert out.read_bytes() == earlier
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60  # one that is still starting notices once it has
     while passes_of(capturing.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not passes_of(capturing.pid)

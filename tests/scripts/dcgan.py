@@ -60,7 +60,7 @@ class Discriminator(nn.Module):
         return self.main(x).view(-1, 1).squeeze(1)
 
 
-images = torch.tanh(torch.randn(200, 1, 8, 8).cumsum(2))
+images = torch.tanh(torch.randn(80, 1, 8, 8).cumsum(2))
 dataloader = DataLoader(TensorDataset(images), batch_size=opt.batchSize, shuffle=True, num_workers=0)
 netG, netD = Generator(), Discriminator()
 netG.apply(weights_init)

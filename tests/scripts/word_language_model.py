@@ -16,6 +16,8 @@ parser.add_argument("--clip", type=float, default=0.25)
 parser.add_argument("--epochs", type=int, default=6)
 parser.add_argument("--bptt", type=int, default=12)
 parser.add_argument("--save", type=str, default="model.pt")
+parser.add_argument("--compile", action="store_true")
+parser.add_argument("--backend", default="inductor")
 args = parser.parse_args()
 torch.manual_seed(1111)
 ntokens, batches = 50, 8
@@ -45,6 +47,8 @@ def get_batch(source, i):
 train_data = batchify(torch.arange(7300).square() % 47)
 val_data = batchify(torch.arange(400).square() % 47)
 model = RNNModel()
+if args.compile:
+    model.compile(backend=args.backend)
 criterion = nn.NLLLoss()
 
 

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-_STEP = re.compile(r"^step \d+  loss (\S+)  (\S+) ms  (\S+) ms cpu$", re.M)
-_HERE = re.compile(r"^\{\"path\": .*\}$", re.M)
+_STEP = re.compile(r"\bstep \d+  loss (\S+)  (\S+) ms  (\S+) ms cpu$", re.M)
+_HERE = re.compile(r"\{\"path\": .*\}$", re.M)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ BREAKS = pa.schema(
         column("yours", pa.string(), "the innermost line of your own code on the way there", role="place"),
         column("where", pa.string(), "file and line that cannot be compiled", role="place"),
         column("reason", pa.string(), "why, in the compiler's own words"),
-        column("count", pa.int64(), "frames that broke there"),
+        column("count", pa.int64(), "compilations that broke there"),
         column("ids", pa.string(), "their compile ids"),
         column("stack", pa.string(), "the stack of the first, innermost last", role="plumbing"),
     ]

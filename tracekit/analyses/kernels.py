@@ -20,7 +20,7 @@ from tracekit.units import count, duration, exact, percent
 SUMMARY = pa.schema(
     [
         column("name", LABEL, "name as written", role="kernel"),
-        column("class", LABEL, "what kind of work, told by the name: a guess"),
+        column("class", LABEL, "what kind of work, inferred from the name"),
         column("per_step", pa.float64(), "how often, per counted step; null where none of it is tied to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
         column("mean_ns", pa.float64(), "mean duration", "ns"),
@@ -35,7 +35,7 @@ ROWS = pa.schema(
         column("step", pa.int64(), "the N of the step that launched it; null for none", role="identity"),
         column("name", LABEL, "name as written"),
         column("kind", LABEL, "kernel, memcpy or memset"),
-        column("class", LABEL, "what kind of work, told by the name: a guess"),
+        column("class", LABEL, "what kind of work, inferred from the name"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("device", LABEL, "device it ran on"),

@@ -33,7 +33,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     windows: tuple[Window, ...] = ("cold", "steady", "detail")  # to trace
     available: int | None = None  # all the steps the script has, where it came to its end before
     folder: str = "."  # where the traces go
-    scratch: str = ""  # where the answers go; none where no other process waits for them
+    scratch: str = ""  # where the answers go, and the journal of a script's files; none where no parent waits
+    in_place: bool = False  # what a script does to files stays
     parent: int = 0  # its process id: without it the child has nobody to answer
 
 

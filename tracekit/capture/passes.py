@@ -103,6 +103,7 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
         script=prepared.script,
         arguments=[*options.arguments],
         module=options.module,
+        in_place=options.in_place,
         step_every=options.step_every,
         step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
@@ -128,7 +129,8 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
 def _with_warnings(answer: Answer, log: Path) -> Answer:
     """What the profiler's library said, too: nobody reads its log."""
     said = [f"the profiler warned: {text}" for text in kineto_log.warnings(log.read_text(errors="replace"))]
-    return replace(answer, effective=_with_notes(answer.effective, said)) if said else answer
+    effective = replace(answer.effective, notes=[*dict.fromkeys([*answer.effective.notes, *said])])
+    return replace(answer, effective=effective) if said else answer
 
 
 def load_average() -> float | None:
@@ -160,7 +162,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         error=error,
         params=plan.params,
         requested=plan.requested,
-        effective=_with_notes(profiled.effective, [*measured.effective.notes, *checked.effective.notes]),
+        effective=_joined(profiled.effective, measured.effective, checked.effective),
         traces=relative(profiled.traces, place),
         measured=measured.measured,
         memory=measured.memory,
@@ -174,9 +176,12 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
     )
 
 
-def _with_notes(effective: Effective, notes: list[str]) -> Effective:
-    """Those of the other pass, too, each once."""
-    return replace(effective, notes=[*dict.fromkeys([*effective.notes, *notes])])
+def _joined(effective: Effective, *others: Effective) -> Effective:
+    """With what the other passes had to say, each thing once."""
+    said = (effective, *others)
+    notes = dict.fromkeys(note for each in said for note in each.notes)
+    remarks = dict.fromkeys(remark for each in said for remark in each.remarks)
+    return replace(effective, notes=[*notes], remarks=[*remarks])
 
 
 def relative(traces: Traces, place: Path) -> Traces:

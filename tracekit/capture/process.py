@@ -16,9 +16,11 @@ import msgspec
 
 from tracekit import interruption
 from tracekit.capture.job import SO_FAR, Answer, Job, has_something
+from tracekit.capture.undo import Undone, undo
 
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
+_NAMED = 3  # files in a sentence
 
 
 @contextmanager
@@ -34,14 +36,18 @@ def scratch() -> Iterator[Path]:
 
 def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
+    try:
+        answer = _with_so_far(_perform(job, folder, log, timeout), folder / SO_FAR)
+    finally:
+        with interruption.held_back():
+            undone = undo(folder)
+    return _with_files(answer, undone)
+
+
+def _perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
     job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
     (folder / "job.json").write_bytes(msgspec.json.encode(job))
     (folder / SO_FAR).unlink(missing_ok=True)
-    found = _perform(folder, log, timeout)
-    return found if found.outcome == "ok" or has_something(found) else _with_so_far(found, folder / SO_FAR)
-
-
-def _perform(folder: Path, log: Path, timeout: float) -> Answer:
     answer = folder / "answer.json"
     answer.unlink(missing_ok=True)
     with open(log, "wb") as output:
@@ -67,12 +73,34 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> None:
 
 def _with_so_far(failed: Answer, path: Path) -> Answer:
     """What it had found before it failed, with the failure."""
+    if failed.outcome == "ok" or has_something(failed):
+        return failed
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Answer)
     except (OSError, msgspec.DecodeError):
         return failed
     names = ("outcome", "error", "traceback", "notes")
     return msgspec.structs.replace(found, **{name: getattr(failed, name) for name in names})
+
+
+def _with_files(answer: Answer, files: Undone) -> Answer:
+    remarks, notes = [*answer.effective.remarks], [*answer.effective.notes]
+    if files.undone:
+        remarks.append(f"what it wrote was undone: {_some(files.undone)} (--in-place leaves it)")
+    if files.left:
+        remarks.append(f"what it prepared before its first step is left: {_some(files.left)}")
+    if files.failed:
+        notes.append(f"what it wrote could not be undone: {_some(files.failed)}")
+    effective = msgspec.structs.replace(answer.effective, remarks=remarks, notes=notes)
+    return msgspec.structs.replace(answer, effective=effective)
+
+
+def _some(paths: list[str]) -> str:
+    """A few of them, as one would type them here."""
+    here = f"{Path.cwd()}{os.sep}"
+    named = [path.removeprefix(here) for path in paths]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"{', '.join(named[:_NAMED])}{more}"
 
 
 def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
@@ -138,6 +166,7 @@ def _sweep_litter() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         owner = re.match(rf"{_PREFIX}(\d+)-", folder.name)
         if owner and not _alive(int(owner[1])):
+            undo(folder)  # of a capture that was killed: the user's files come first
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -34,7 +34,7 @@ def ledger(recorder: CompileRecorder, marks: Sequence[StepMark]) -> Ledger:
         compiles=[
             _compile(span, recorder, marks) for span in sorted(recorder.compiled, key=lambda span: span.start_ns)
         ],
-        breaks=_distinct([_break(note) for note in recorder.breaks]),
+        breaks=[_break(note) for note in recorder.breaks],
         limits=[_limit(hit) for hit in recorder.limits],
         skips=[_skip(note) for note in recorder.skips],
     )
@@ -176,14 +176,6 @@ def _skip(note: Note) -> Skip:
 def _guard_ns(metrics: dict[str, Any]) -> int | None:
     us = metrics.get("guard_latency_us")
     return None if us is None else round(us * 1000)
-
-
-def _distinct(breaks: list[Break]) -> list[Break]:
-    """A recompilation meets its frame's breaks again: keep the first meeting."""
-    first: dict[tuple[int | None, str | None, int | None], Break] = {}
-    for each in breaks:
-        first.setdefault((_numbers(each.compile)[0], each.file, each.line), each)
-    return [*first.values()]
 
 
 def _numbers(compile_id: str) -> tuple[int | None, int | None]:

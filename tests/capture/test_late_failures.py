@@ -54,7 +54,7 @@ def test_a_failure_in_the_detail_window_leaves_the_other_traces(tmp_path, write_
 def test_one_that_takes_too_long_leaves_what_it_had(tmp_path, write_recipe, monkeypatch):
     """Its time is over as soon as it has left something: no clock decides."""
 
-    def wait(process, timeout):
+    def wait(process, timeout, reader):
         left = Path(process.args[-1], SO_FAR)
         while not left.exists():
             time.sleep(0.05)

@@ -113,7 +113,7 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
 def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}.log"
     load, began = load_average(), time.time_ns()
-    answer = process.perform(job, scratch, log, options.timeout)
+    answer = process.perform(job, scratch, log, options.timeout, options.tell)
     answer = _with_warnings(answer, log)
     if log.stat().st_size == 0:
         log.unlink()

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -15,11 +16,13 @@ from typing import BinaryIO
 import msgspec
 
 from tracekit import interruption
+from tracekit.capture import progress
 from tracekit.capture.job import SO_FAR, Answer, Job, has_something
 from tracekit.capture.undo import Undone, undo
 
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
+_LOOKED_EVERY_S = 1.0
 _NAMED = 3  # files in a sentence
 
 
@@ -34,17 +37,18 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
+def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None) -> Answer:
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
     try:
-        answer = _with_so_far(_perform(job, folder, log, timeout), folder / SO_FAR)
+        answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
+        answer = _with_so_far(answer, folder / SO_FAR)
     finally:
         with interruption.held_back():
             undone = undo(folder)
     return _with_files(answer, undone)
 
 
-def _perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
+def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> Answer:
     job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
     (folder / "job.json").write_bytes(msgspec.json.encode(job))
     (folder / SO_FAR).unlink(missing_ok=True)
@@ -56,7 +60,7 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
                 with interruption.held_back():
                     process = _start(folder, output)
                     stack.callback(_kill_all, process, folder)
-                _wait(process, timeout)
+                _wait(process, timeout, reader)
         except subprocess.TimeoutExpired:
             return Answer(outcome="timeout", error=f"took longer than {timeout:g} s")
     if answer.exists():
@@ -67,8 +71,17 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
     return Answer(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> None:
-    process.wait(timeout)
+def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Reader) -> None:
+    end = time.monotonic() + timeout
+    while True:
+        left = end - time.monotonic()
+        try:
+            process.wait(max(0, min(left, _LOOKED_EVERY_S)))
+            return
+        except subprocess.TimeoutExpired:
+            if left <= _LOOKED_EVERY_S:
+                raise
+            reader.look()
 
 
 def _with_so_far(failed: Answer, path: Path) -> Answer:

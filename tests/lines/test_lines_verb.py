@@ -9,6 +9,8 @@ from small import event, op, step, write
 from tracekit import lines_file
 from tracekit.cli import main
 from tracekit.lines_file import Code, Function, LinesFile
+from tracekit.run import Requested, Run, Traces, Variant, now
+from tracekit.run import write as write_run
 
 SOURCE = """\
 def work(x):
@@ -88,6 +90,47 @@ def test_without_a_lines_file_functions_are_told(recording, capsys):
     told = shown(capsys, recording)
     assert "the trace has no calling lines" in told
     assert "mine.py:1" in told
+
+
+@pytest.fixture
+def run(recording, tmp_path):
+    """A run whose steady trace takes twice as long, without stacks."""
+    write(
+        tmp_path / "steady.json",
+        step(5, 0, 200),
+        op("aten::mm", 40, 120),
+        op("aten::add", 120, 140),
+        op("aten::relu", 170, 190),
+    )
+    traces = Traces(steady="steady.json", detail="trace.json")
+    variant = Variant(name="eager", outcome="ok", requested=Requested(compile=False), traces=traces)
+    written = Run(created=now(), tracekit="0", recipe="mine", script="mine.py", variants=[variant])
+    write_run(written, tmp_path / "run.json")
+    return tmp_path / "run.json"
+
+
+def test_a_report_has_the_lines_of_a_capture(run, capsys):
+    assert main(["report", str(run), "--full"]) == 0
+    told = capsys.readouterr().out
+    assert "What each line of yours costs" in told
+    assert "y = slow(x)" in told
+    rows = {line.split()[0]: line.split()[2:4] for line in told.splitlines() if line.startswith("mine.py:")}
+    assert rows["mine.py:3"] == ["40.0", "µs"]  # its operator, and half of what lies before the next
+    assert rows["mine.py:4"] == ["40.0", "µs"]
+
+
+def test_exported_lines_add_up_to_the_buckets(run, tmp_path, capsys):
+    import pyarrow.parquet as pq
+
+    assert main(["export", str(run), "-o", str(tmp_path / "tables")]) == 0
+    rows = pq.read_table(tmp_path / "tables" / "lines.parquet").to_pylist()
+    wanted = pq.read_table(tmp_path / "tables" / "attribution.parquet").to_pylist()
+    assert {row["line"] for row in rows} == {1, 2, 3, 4}
+    assert {(row["variant"], row["file"], row["phase"]) for row in rows} == {("eager", FILE, "other")}
+    for entry in wanted:
+        own = [row for row in rows if (row["view"], row["bucket"]) == (entry["view"], entry["bucket"])]
+        assert sum(row["step_ns"] for row in own) == entry["dur_ns"]
+    assert all(row["divided_ns"] <= row["step_ns"] for row in rows)
 
 
 def test_without_stacks_it_says_what_to_do(tmp_path, capsys):

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracekit import lines_file
 from tracekit.engine import Attribution
+from tracekit.errors import TracekitError
 from tracekit.intervals import Ints, StepFunction
 from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
 from tracekit.lines.carry import Carried, carried
@@ -39,7 +40,10 @@ class Ownership:
             return Ownership(
                 cost, None, "the trace holds no Python stacks, and no recording with stacks lies beside it"
             )
-        return Ownership(cost, _recording(Trace.load(detail), mine))
+        try:
+            return Ownership(cost, _recording(Trace.load(detail), mine))
+        except TracekitError as error:
+            return Ownership(cost, None, str(error))
 
     @cached_property
     def owners(self) -> Owners:

@@ -77,6 +77,10 @@ class SideBySide:
         row_of = rows(each.groups for each in known)
         return SideBySide(known, known[0].name if known else "", row_of)
 
+    def row(self, group: Group) -> Row:
+        """The row of a line or group; of one that costs nothing in this view, itself."""
+        return self.row_of.get(group, group)
+
     def summed(self, costs: Mapping[Group, float]) -> dict[Row, float]:
         """What each row costs."""
         total: dict[Row, float] = {}
@@ -112,7 +116,7 @@ class SideBySide:
     def blocks(self) -> Iterator[Block]:
         """What a reader gets who names no file: how much is known, the rows, and the most expensive function."""
         yield Sentences(tuple(_known(each) for each in self.variants))
-        yield Table("lines", self.table())
+        yield Table("lines", self.table(), exported=False)
         if (function := self._most_expensive()) is not None:
             yield from self.excerpts(function.file, function.function)
 
@@ -139,7 +143,7 @@ class SideBySide:
         fused = [(each, group, ns) for each in self.variants for group, ns in each.groups.items() if len(group) > 1]
         inside = [entry for entry in fused if any(line.file == file for line in entry[1])]
         if inside:
-            yield Table("fused", _fused(inside))
+            yield Table("fused", _fused(inside), exported=False)
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""

@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
+HTA ?= $(BIN)/python
 
 .PHONY: test demo bench verify verify-recipes check format clean
 
@@ -24,7 +25,7 @@ demo: $(VENV)/.demo
 	$(BIN)/tracekit report run.json --rows 3
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
 	$(BIN)/python -m tests.benchmarks.pace
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.

@@ -50,7 +50,7 @@ def test_kernels_with_their_launch_and_operator(tmp_path):
     assert (first["kind"], first["class"], first["stream"]) == ("kernel", "matmul", "7")
     assert (second["step"], second["launch"], second["operator"]) == (None, None, None)
     assert answer.table["step_ns"].to_pylist() == [10_000.0, None]  # of what nothing launched, nobody knows the step
-    assert "idle 10.000 µs of 21.0 µs" in answer.sentence
+    assert "from the first to the last, 21.0 µs, the GPU is idle 10.0 µs (47.6 %)" in answer.sentence
 
 
 def test_launches_of_a_graph(tmp_path):

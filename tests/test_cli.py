@@ -52,12 +52,12 @@ def test_export_reads_as_it_is(tmp_path, capsys):
     [
         (None, "no such file"),
         (b"", "the file is empty"),
-        (b"hello", "no PyTorch profiler trace"),
-        (b'{"a": 1}', "no PyTorch profiler trace"),
+        (b"hello", "not a PyTorch profiler trace"),
+        (b'{"a": 1}', "not a PyTorch profiler trace"),
         (b'{"traceEvents": []}', "holds no events"),
-        (gzip.compress(b"hello"), "no PyTorch profiler trace"),
-        (b"\x1f\x8b broken", "no PyTorch profiler trace"),
-        (b"\x00" * 1000, "no PyTorch profiler trace"),
+        (gzip.compress(b"hello"), "not a PyTorch profiler trace"),
+        (b"\x1f\x8b broken", "not a PyTorch profiler trace"),
+        (b"\x00" * 1000, "not a PyTorch profiler trace"),
     ],
 )
 def test_one_sentence_and_exit_1(tmp_path, capsys, content, said):

@@ -4,6 +4,7 @@ import pytest
 from real import trace_names, trace_path
 
 from tracekit.analyses import answers
+from tracekit.analyses.kernels import _idle as idle
 from tracekit.faces.shared.document import as_document
 from tracekit.intervals import Union
 from tracekit.profile import open_subject
@@ -36,7 +37,8 @@ def test_idle_to_the_nanosecond_and_steps_that_last_until_their_work_is_done():
     gpu = trace.roles.gpu
     busy = Union.of(trace.ts_ns[gpu], trace.end_ns[gpu])
     assert int(trace.end_ns[gpu].max() - trace.ts_ns[gpu].min()) - busy.total() == 7_574_738
-    assert "7,574.738 µs" in answer(found, "kernels").sentence
+    assert [own for _, own in idle(trace).values()] == [7_574_738]
+    assert "the GPU is idle 7.57 ms" in answer(found, "kernels").sentence
     steps = as_document(found)["variants"][0]["steps"]
     assert [round(step["wall_ns"] / 1e6, 1) for step in steps[1:]] == [95.7, 95.6, 95.7, 95.4]
     assert min(step["host_ns"] for step in steps) < 36e6

@@ -67,7 +67,7 @@ def test_a_real_difference_is_told_with_its_interval(tmp_path):
     found = reported(tmp_path, measured(0.12, 0.125, 0.118, 0.121), measured(0.1, 0.104, 0.099, 0.1, at=50, first=9))
     (sentence,) = headline(found)
     assert "compiled takes 101 µs a step unprofiled, 1.20 × faster than eager (1.19–1.22)." in sentence
-    assert "steps to pay back" in sentence
+    assert "breaks even after" in sentence
     assert "do not agree" not in sentence
     assert fact(found, "against the baseline") == "1.20 × faster (1.19–1.22)"
     assert fact(found, "step, unprofiled").startswith("101 µs (96.")
@@ -81,10 +81,10 @@ def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):
     found = reported(tmp_path, measured(0.12, 0.2, 0.1, 0.15), measured(0.15, 0.11, 0.13, 0.12, at=50, first=9))
     (sentence,) = headline(found)
     assert "within noise" in sentence
-    assert "whether that ever pays back cannot be told" in sentence
+    assert "it cannot be said whether that ever pays off" in sentence
     assert "between passes it may vanish" in sentence  # the traces differ by a clear 30 µs
     assert "these differences may be, too" in said(found, "comparison")[0]
-    assert fact(found, "steps to pay back") == "cannot be told: within noise"
+    assert fact(found, "steps to break even") == "cannot be said: within noise"
     entry = as_document(found)["variants"][1]["measured"]
     assert (entry["pay_back_steps"], entry["never_pays_back"], entry["pay_back_within_noise"]) == (None, False, True)
 

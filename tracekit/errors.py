@@ -62,11 +62,11 @@ class UnreadableFileError(TracekitError):
 
 
 class NotATraceError(TracekitError):
-    """The file is there, and it is no Kineto trace."""
+    """The file exists, but it is not a Kineto trace."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_read(path)}: is no PyTorch profiler trace ({why}). "
+            f"{_read(path)}: is not a PyTorch profiler trace ({why}). "
             "Write one with prof.export_chrome_trace('trace.json.gz')."
         )
 
@@ -86,8 +86,16 @@ class BadRunError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_read(path)}: is no run that this version reads ({why}). Capture it again: tracekit capture RECIPE"
+            f"{_read(path)}: is not a run that this version can read ({why}). Capture it again: tracekit capture RECIPE"
         )
+
+
+class NoTraceInRunError(TracekitError):
+    """A run whose profiled passes all failed: what was measured without the profiler is all there is."""
+
+    def __init__(self, path: object, why: str, measured: Sequence[str]) -> None:
+        paces = f" Without the profiler, {', '.join(measured)}." if measured else ""
+        super().__init__(f"{_named(path)}: holds no trace ({why}), so there is nothing to break down.{paces}")
 
 
 class UnknownVariantError(TracekitError):
@@ -131,8 +139,8 @@ class NoTerminalError(TracekitError):
 class NoSuchRecipeError(TracekitError):
     """The recipe to capture names no file."""
 
-    def __init__(self, path: object) -> None:
-        super().__init__(f"{_named(path)}: no such recipe. Try: tracekit capture recipes/gcn_cora.py")
+    def __init__(self, path: object, verb: str = "capture") -> None:
+        super().__init__(f"{_named(path)}: no such recipe. Try: tracekit {verb} recipes/gcn_cora.py")
 
 
 class NotARecipeError(TracekitError):
@@ -140,7 +148,7 @@ class NotARecipeError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{_named(path)}: is no recipe ({why}). A recipe defines setup(ctx) and returns its training step."
+            f"{_named(path)}: is not a recipe ({why}). A recipe defines setup(ctx) and returns its training step."
         )
 
 
@@ -154,10 +162,10 @@ class NotPythonError(TracekitError):
 class NoRecipeError(TracekitError):
     """What only a recipe can be given, given to a script."""
 
-    def __init__(self, path: object, name: str, value: object) -> None:
+    def __init__(self, path: object, name: str, value: object, verb: str = "capture") -> None:
         super().__init__(
             f"{_named(path)}: is a script, and --param is for recipes. Give it its own arguments after --, "
-            f"as in tracekit capture {_named(path)} -- --{name} {value}"
+            f"as in tracekit {verb} {_named(path)} -- --{name} {value}"
         )
 
 
@@ -198,6 +206,13 @@ class RecipeFailedError(TracekitError):
         super().__init__(f"{_named(path)}: failed before anything was captured ({why}). Does it run by itself?")
 
 
+class AuditFailedError(TracekitError):
+    """What was to be audited raised before its first steps were done."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{_named(path)}: failed before its steps could be seen ({why}). Does it run by itself?")
+
+
 class UnknownParameterError(TracekitError):
     """A parameter that the recipe does not declare."""
 
@@ -218,6 +233,15 @@ class NoTorchError(TracekitError):
     def __init__(self) -> None:
         super().__init__(
             "Capturing needs PyTorch, which is not installed here. Install it: pip install 'tracekit[capture]'"
+        )
+
+
+class ProfilerBusyError(TracekitError):
+    """A recording while another profiler runs in the same process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A profiler runs in this process already, and two at once crash it. Stop it first, or leave its block."
         )
 
 

@@ -1,19 +1,44 @@
 """Long names in little room, still told apart."""
 
+import re
+
 from tracekit.sanitize import sanitize
 
 _LEFT = 4
+_WORDS = re.compile(r"([_\-.:/ ]+)")
 
 
 def short(names: list[str], width: int) -> list[str]:
-    """The names in at most `width` cells each; where one is too long, what all have in common goes first."""
+    """The names in at most `width` cells each; where one is too long, what all have in common goes first.
+
+    Whole words go without a sign: `gcn_eager_v100` beside `gcn_compiled_v100` is `eager`.
+    """
     shown = [sanitize(name) for name in names]
+    if len(shown) > 1 and max(map(len, shown)) > width:
+        shown = _without_common_words(shown)
     excess = max(map(len, shown), default=0) - width
     if len(shown) > 1 and excess > 0:
         head = _spared(_common(shown), excess)
         tail = _spared(_common([name[head:][::-1] for name in shown]), excess - head + 1)
         shown = [f"{'…' * bool(head)}{name[head : len(name) - tail]}{'…' * bool(tail)}" for name in shown]
     return [sanitize(name, width) for name in shown]
+
+
+def _without_common_words(names: list[str]) -> list[str]:
+    """What is left of each without the words that all begin and end with; at least one word."""
+    words = [_WORDS.split(name) for name in names]
+    head = _shared(words)
+    words = [each[head:] for each in words]
+    tail = _shared([each[::-1] for each in words])
+    left = ["".join(each[: len(each) - tail]) for each in words]
+    return left if all(left) and len(set(left)) == len(set(names)) else names
+
+
+def _shared(words: list[list[str]]) -> int:
+    """How many words and separators all begin with; an even number, and one word of each is left over."""
+    most = min(map(len, words)) - 1
+    differ = (index for index, each in enumerate(zip(*words, strict=False)) if len(set(each)) > 1)
+    return min(next(differ, most), most) // 2 * 2
 
 
 def _common(names: list[str]) -> int:

@@ -45,7 +45,7 @@ def facts(profiles: list[Profile], baseline: Profile) -> list[Fact]:
         ("step, profiled", _profiled, "mean of the trace, and how much slower than unprofiled"),
         ("first step", _first, "unprofiled, compilation included"),
         ("compiling cost", _cold_cost, "what the first steps took beyond as many steady ones"),
-        ("steps to pay back", lambda p: _pay_back(p, baseline), "until the faster steps have made up for compiling"),
+        ("steps to break even", lambda p: _pay_back(p, baseline), "until the faster steps have made up for compiling"),
         ("mode", _mode, "requested, and effective where it differs"),
         ("peak GPU memory", _memory, "allocated (reserved) in the unprofiled pass"),
         ("peak host memory", _host_memory, "resident set of the unprofiled pass"),
@@ -89,7 +89,7 @@ def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
         if abs(pace / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
             yield (
                 f"the trace's pace ({duration(pace)}) is not the profiled pass's "
-                f"({duration(variant.profiled.step_ns)}): the traced steps may not stand for the others."
+                f"({duration(variant.profiled.step_ns)}): the traced steps may not be representative."
             )
     yield from _too_fast(profile)
     yield from variant.effective.notes
@@ -134,7 +134,7 @@ def cold_cost_ns(variant: Variant | None) -> float | None:
 def pay_back_steps(profile: Profile, baseline: Profile) -> float | None:
     """After how many steps the faster ones have made up for the dearer start; infinite where they never do.
 
-    None where that cannot be told, as where the difference is within noise.
+    None where that cannot be said, as where the difference is within noise.
     """
     ours, theirs = profile.variant, baseline.variant
     if profile is baseline or ours is None or theirs is None or ours.measured is None or theirs.measured is None:
@@ -157,7 +157,7 @@ def contrast_of(profile: Profile, baseline: Profile) -> Contrast | None:
 
 
 def pays_back_within_noise(profile: Profile, baseline: Profile) -> bool:
-    """Whether compiling cost something, and whether steps are faster for it cannot be told."""
+    """Whether compiling cost something, and it cannot be said whether steps are faster for it."""
     found = contrast_of(profile, baseline)
     return bool(found and found.noise and profile.variant and profile.variant.requested.compile)
 
@@ -231,7 +231,7 @@ def _cold_cost(profile: Profile) -> str | None:
 
 def _pay_back(profile: Profile, baseline: Profile) -> str | None:
     if pays_back_within_noise(profile, baseline):
-        return "cannot be told: within noise"
+        return "cannot be said: within noise"
     steps = pay_back_steps(profile, baseline)
     if steps is None:
         return None

@@ -1,6 +1,6 @@
 """CUDA graphs over varying shapes: reduce-overhead records a graph of launches for each size it meets.
 
-- `before` records again with almost every batch: slower than launching, and each recording keeps its memory.
+- `before` records again with every batch: slower than launching, and each recording keeps its memory.
 - `padded` fills every batch up to the same size: recorded once, replayed from then on.
 - `no-cudagraphs` leaves them out: `dynamic=True` in the default mode, or `max-autotune-no-cudagraphs`.
 

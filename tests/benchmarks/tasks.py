@@ -1,14 +1,12 @@
-"""What is measured, each in a process of its own: prints seconds, CPU seconds, peak memory and what it found as JSON.
+"""What is measured, each in a process of its own: prints what it found as JSON.
 
 python -m tests.benchmarks.tasks TASK FILE [WORKERS]
 """
 
 import json
-import resource
 import sys
 import tempfile
 import time
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,37 +33,29 @@ def ceiling(path: str) -> dict[str, Any]:
 
 
 def read(path: str, workers: str = "2") -> dict[str, Any]:
-    """Columns on disk, links and health included."""
+    """Columns on disk."""
     from tracekit.trace import Trace
 
-    trace = Trace.load(path, workers=int(workers))
-    found = {"bytes": trace.entry.told["bytes_read"] if trace.entry is not None else 0}
-    found["read_peak"] = peak()
-    _ = trace.links, trace.health
-    return {**found, "events": len(trace.events)}
+    return {"events": len(Trace.load(path, workers=int(workers)).events)}
 
 
-def attribution(path: str, workers: str = "2") -> dict[str, Any]:
-    """From columns that are there to the attribution: the best of three, then once more to count what it allocates."""
+def attribution(path: str) -> dict[str, Any]:
+    """From columns that are there to the attribution, the best of three."""
     from tracekit.engine import attribute
     from tracekit.trace import Trace
 
-    Trace.load(path, workers=int(workers))
-    times, resident = [], 0
-    for turn in range(4):
+    events = len(Trace.load(path).events)
+    found = []
+    for _ in range(3):
         trace = Trace.load(path)
-        events = len(trace.events)
-        if turn == 3:
-            tracemalloc.start()
-        before, began = _anonymous(), time.perf_counter()
+        assert len(trace.events) == events
+        began, used = time.perf_counter(), time.process_time()
         attribute(trace)
-        times.append(time.perf_counter() - began)
-        resident = resident or _anonymous() - before
+        found.append((time.process_time() - used, time.perf_counter() - began))
     return {
         "events": events,
-        "attribute_seconds": min(times[:3]),
-        "bytes_an_event": tracemalloc.get_traced_memory()[1] / events,
-        "resident_an_event": resident / events,
+        "attribute_seconds": min(seconds for _, seconds in found),
+        "attribute_cpu": min(cpu for cpu, _ in found),
     }
 
 
@@ -80,33 +70,12 @@ def hta(path: str) -> dict[str, Any]:
     return {}
 
 
-def peak() -> int:
-    """The most memory this process had at any time, bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _anonymous() -> int:
-    """The most memory so far that is no file's, bytes (Linux; elsewhere the peak)."""
-    try:
-        status = Path("/proc/self/status").read_text()
-        fields = dict(line.split(":", 1) for line in status.splitlines())
-        return (int(fields["VmHWM"].split()[0]) - int(fields["RssFile"].split()[0])) * 1024
-    except (OSError, KeyError):
-        return peak()
-
-
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {task.__name__: task for task in (ceiling, read, attribution, hta)}
 
 
 def main(task: str, *arguments: str) -> None:
-    """Run one task and say what it took."""
-    began = time.perf_counter()
-    found = TASKS[task](*arguments)
-    seconds = time.perf_counter() - began
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    cpu = sum(usage.ru_utime + usage.ru_stime for usage in used)
-    memory = {"peak": used[0].ru_maxrss * 1024, "helper_peak": used[1].ru_maxrss * 1024}
-    print(json.dumps({**found, "seconds": seconds, "cpu": cpu, **memory}))
+    """Run one task and say what it found."""
+    print(json.dumps(TASKS[task](*arguments)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 from tracekit import interruption
 from tracekit import run as runs
-from tracekit.capture import environment, messages, preparation, process
+from tracekit.capture import environment, messages, preparation, process, progress
 from tracekit.capture.child.failure import outcome
 from tracekit.capture.harness import Options, capture, exit_code, run_file
 from tracekit.errors import (
@@ -391,6 +391,27 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
     )
 
 
+def test_the_commonest_break_is_named():
+    breaks = [runs.Break(compile="0/0", reason=reason, file="/a/net.py", line=7, t_ns=0) for reason in "abb"]
+    assert messages._commonest(breaks) == "b, net.py:7"
+
+
+def test_a_slow_pass_says_how_far_it_is(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(progress, "_SAID_EVERY_S", 0)
+    reader = progress.Reader(tmp_path, said.append)
+    reader.look()  # before the first step there is nothing to say
+    writer = progress.Writer(str(tmp_path), 50)
+    writer.took(12, 10_000_000_000, 8_000_000_000)
+    writer.took(13, 10_500_000_000, 10_000_000_000)  # too soon to be written
+    reader.look()
+    assert said == ["  step 12 of about 50, about 76.0 s left"]
+
+
+def test_a_tab_is_space():
+    assert messages.quoted("\tx = 1\n") == ["    x = 1"]
+
+
 def test_only_what_came_to_its_end_is_said_to_be_kept():
     measured = runs.Measured(step_ns=5, step_all_ns=[5, 5], spread_ns=0, clock="perf_counter")
     cut = runs.Variant(name="eager", outcome="interrupted", requested=runs.Requested(compile=False), measured=measured)
@@ -565,7 +586,7 @@ def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe,
         assert [each.read_bytes() for each in tmp_path.glob("run-*.json")] == [earlier]
     else:
         assert out.read_bytes() == earlier
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60  # one that is still starting notices once it has
     while passes_of(capturing.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not passes_of(capturing.pid)

@@ -10,7 +10,7 @@ from tests.capture.conftest import read_trace
 from tracekit import run as runs
 
 BODY = """
-import sys, torch, tracekit
+import sys, torch, tracekit, tracekit.errors
 net = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)  # it holds the optimizer's step as it was
@@ -45,28 +45,39 @@ with tracekit.record("run.json"):
 optimizer = other
 with tracekit.record("run.json", variant="compiled"):
     train(torch.compile(net, backend="aot_eager"), 2)
-with tracekit.record("run.json", variant="whole"):
+with tracekit.record("run.json", variant="whole"), torch.profiler.profile() as other:
     torch.ones(3).sin()
+    try:
+        with tracekit.record("other.json"): raise SystemExit("two at once")
+    except tracekit.errors.TracekitError as error:
+        refused = str(error)
+print(refused, other.key_averages().table())
+with tracekit.record("run.json", variant="marked"):
+    for _ in range(4):
+        torch.ones(3).sin()
+        tracekit.step()
 assert not hasattr(torch.optim.Adam.step, "counted")
 """
     done, run = recorded(folder, body)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A profiler runs in this process already")
+    assert not (folder / "other.json").exists()
     return folder / "run.json", run
 
 
 def test_each_recording_adds_its_variant(session):
     _, run = session
     assert [(each.name, each.outcome) for each in run.variants] == [(name, "ok") for name in run.planned]
-    assert run.planned == ["eager", "compiled", "whole"]
-    assert [each.requested.compile for each in run.variants] == [False, True, True]
+    assert run.planned == ["eager", "compiled", "whole", "marked"]
+    assert [each.requested.compile for each in run.variants] == [False, True, True, True]
     assert run.environment["torch"]
 
 
 def test_steps_end_where_the_optimizer_steps(session):
     out, run = session
     traces = [read_trace(run.trace_path(out, variant)) for variant in run.variants]
-    assert [[*trace.steps] for trace in traces] == [[0, 1, 2], [0, 1], [0]]
-    assert [variant.profiled.steps for variant in run.variants] == [3, 2, 1]
+    assert [[*trace.steps] for trace in traces] == [[0, 1, 2], [0, 1], [0], [0, 1, 2, 3]]
+    assert [variant.profiled.steps for variant in run.variants] == [3, 2, 1, 4]
 
 
 def test_what_follows_the_last_step_is_in_the_trace_and_in_no_step(session):
@@ -78,7 +89,7 @@ def test_what_follows_the_last_step_is_in_the_trace_and_in_no_step(session):
 
 def test_what_compiled_is_in_the_ledger(session):
     _, run = session
-    eager, compiled, _ = run.variants
+    eager, compiled, _, _ = run.variants
     assert eager.ledger.compiles == []
     assert [(entry.id, entry.kind, entry.step) for entry in compiled.ledger.compiles] == [
         ("0/0", "first", 0),

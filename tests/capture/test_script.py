@@ -172,6 +172,41 @@ if __name__ == "__main__":
     assert (cost.host[:, HOST.index("dataload")] > 0).all()
 
 
+def test_its_own_profilers_are_idle(tmp_path):
+    body = """
+import tracekit
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def ready(profiler): open("ready", "w")
+with torch.profiler.profile(
+    schedule=torch.profiler.schedule(wait=1, warmup=1, active=2), on_trace_ready=ready, with_stack=True
+) as profiler, tracekit.record("own.json"):
+    for _ in range(steps):
+        with torch.autograd.profiler.profile() as older:
+            optimizer.zero_grad()
+            loss_of(net, torch.randn(6, 4)).backward()
+            optimizer.step()
+        profiler.step()
+        print(profiler.key_averages().table(), older.key_averages().table(sort_by="cpu_time_total"), profiler.step_num)
+"""
+    answer = profiled(tmp_path, body)
+    assert len(read_trace(tmp_path / answer.traces.steady).steps) == 2
+    assert "the script's own profiler was kept idle: two at once crash" in answer.effective.remarks
+    assert not [*tmp_path.glob("own*"), *tmp_path.glob("ready")]
+
+
+def test_a_pass_that_died_leaves_what_was_measured(tmp_path, capsys):
+    body = PLAIN + "    if torch.autograd._profiler_enabled(): import os; os.kill(os.getpid(), 9)\n"
+    out = tmp_path / "run.json"
+    given = ["--variants", "eager", "--steps", "2", "--device", "cpu", "-o", str(out), "--", "20"]
+    assert main(["capture", str(script(tmp_path, body)), *given]) == 1
+    (eager,) = runs.read(out).variants
+    assert (eager.measured.steps, eager.profiled) == (17, None)
+    assert main(["report", str(out), "--no-cache"]) == 1
+    said = capsys.readouterr().err
+    assert "holds no trace (eager: " in said
+    assert "Without the profiler, eager takes " in said
+
+
 def test_one_without_steps_says_so(tmp_path):
     answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), script=True)
     assert answer.outcome == "error"

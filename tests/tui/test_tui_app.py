@@ -235,7 +235,7 @@ async def test_a_broken_file_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "[red]broken.json"
     path.write_text("{}")
     async with opened([path]) as (app, pilot):
-        assert "[red]broken.json: is no PyTorch profiler trace" in said(app, "#failure")
+        assert "[red]broken.json: is not a PyTorch profiler trace" in said(app, "#failure")
         await pilot.press("w", "b", "2", "left")
         await pilot.press("q")
         await pilot.pause()

@@ -195,8 +195,8 @@ def test_what_cannot_be_answered_is_said(tmp_path: Path) -> None:
     ("names", "width", "shown"),
     [
         (["eager", "compiled"], 12, ["eager", "compiled"]),
-        (["dlrm_v100_rank0", "dlrm_v100_rank1"], 10, ["…100_rank0", "…100_rank1"]),
-        (["gcn_eager_rtx5080", "gcn_cudagraph_rtx5080"], 14, ["…eager_rt…", "…cudagraph_rt…"]),
+        (["dlrm_v100_rank0", "dlrm_v100_rank1"], 10, ["rank0", "rank1"]),
+        (["gcn_eager_rtx5080", "gcn_cudagraph_rtx5080"], 14, ["eager", "cudagraph"]),
         (["x" * 30], 7, ["xxx…xxx"]),
         ([], 5, []),
     ],

@@ -10,7 +10,7 @@ from tracekit.analyses import Analysis, Answer
 from tracekit.profile import Profile
 from tracekit.trace.storing.cache import version
 
-_CODE = ("analyses", "engine", "trace", "compare", "intervals", "sanitize", "profile", "run", "units")
+_CODE = ("analyses", "engine", "trace", "compare", "intervals", "kernel_names", "sanitize", "profile", "run", "units")
 
 
 def recall(profile: Profile, asked: Analysis) -> Answer | None:

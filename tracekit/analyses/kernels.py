@@ -11,16 +11,17 @@ from tracekit.analyses.event_rows import EventRows, numbered, text
 from tracekit.analyses.grouping import Grouping
 from tracekit.analyses.kernel_class import kernel_class
 from tracekit.intervals import Ints
+from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, exact, percent
+from tracekit.units import count, duration, percent
 
 SUMMARY = pa.schema(
     [
         column("name", LABEL, "name as written", role="kernel"),
-        column("class", LABEL, "what kind of work, told by the name: a guess"),
+        column("class", LABEL, "what kind of work, inferred from the name"),
         column("per_step", pa.float64(), "how often, per counted step; null where none of it is tied to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
         column("mean_ns", pa.float64(), "mean duration", "ns"),
@@ -35,7 +36,7 @@ ROWS = pa.schema(
         column("step", pa.int64(), "the N of the step that launched it; null for none", role="identity"),
         column("name", LABEL, "name as written"),
         column("kind", LABEL, "kernel, memcpy or memset"),
-        column("class", LABEL, "what kind of work, told by the name: a guess"),
+        column("class", LABEL, "what kind of work, inferred from the name"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("device", LABEL, "device it ran on"),
@@ -139,32 +140,45 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
             if trace.census.any(lambda roles: roles.launch)
             else "The trace holds no GPU activity."
         )
-    span, idle = _idle(trace)
     first = summary.slice(0, 1).to_pylist()[0]
     known = summary["per_step"].null_count < len(summary)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
     number = f"{count(per_step)} kernels and copies a step" if known else _of_no_step(trace)
     most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
     return (
-        f"{number} of {count(len(summary))} names; from the first to the last the GPU is idle {exact(idle)} of "
-        f"{duration(span)} ({percent(idle / span if span else 0)}). The most time goes to {first['name']}: {most}, "
-        f"{percent(first['share'])}."
+        f"{number} of {count(len(summary))} names; {_idle_said(_idle(trace))}. Most GPU time goes to "
+        f"{short_kernel(first['name'])}: {most}, {percent(first['share'])} of all GPU time."
     )
 
 
-def _idle(trace: Trace) -> tuple[int, int]:
-    """From the first activity to the last: how long that is, and for how much of it the GPU is idle."""
-    first, reach, busy = None, 0, 0
+def _idle_said(idle: dict[str, tuple[int, int]]) -> str:
+    """How idle the devices are between their first and their last activity, each by itself."""
+    if len(idle) == 1:
+        ((span, none),) = idle.values()
+        return (
+            f"from the first to the last, {duration(span)}, the GPU is idle {duration(none, like=span)} "
+            f"({percent(none / span if span else 0)})"
+        )
+    shares = sorted(none / span if span else 0.0 for span, none in idle.values())
+    return f"from the first to the last its {len(idle)} devices are idle {percent(shares[0])} to {percent(shares[-1])}"
+
+
+def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
+    """Of each device from the first activity to the last: how long that is, and for how much of it it is idle."""
+    devices = trace.tracks["pid"].to_pylist()
+    begun: dict[str, int] = {}
+    reach: dict[str, int] = {}
+    busy: dict[str, int] = {}
     for part in trace.parts():
         gpu = part.roles.gpu
-        starts, ends = part.ts_ns[gpu], part.end_ns[gpu]
-        if not len(starts):
-            continue
-        first = int(starts[0]) if first is None else first
-        reached = np.maximum.accumulate(np.concatenate(([max(reach, first)], ends)))
-        busy += int(np.maximum(ends - np.maximum(starts, reached[:-1]), 0).sum())
-        reach = int(reached[-1])
-    return reach - (first or 0), reach - (first or 0) - busy
+        for device in {devices[track] for track in np.unique(part.track[gpu]).tolist()}:
+            own = gpu & np.isin(part.track, [k for k, name in enumerate(devices) if name == device])
+            starts, ends = part.ts_ns[own], part.end_ns[own]
+            begun.setdefault(device, int(starts[0]))
+            reached = np.maximum.accumulate(np.concatenate(([max(reach.get(device, 0), begun[device])], ends)))
+            busy[device] = busy.get(device, 0) + int(np.maximum(ends - np.maximum(starts, reached[:-1]), 0).sum())
+            reach[device] = int(reached[-1])
+    return {each: (reach[each] - begun[each], reach[each] - begun[each] - busy[each]) for each in sorted(begun)}
 
 
 def _of_no_step(trace: Trace) -> str:

@@ -133,7 +133,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     per_step = float(summary["per_step"].to_numpy().sum())
     cost = float(summary["step_ns"].to_numpy().sum())
     latencies, replayed = _latencies(profile.trace)
-    said = f"{count(per_step)} launch calls a step keep the host for {duration(cost)}"
+    said = f"{count(per_step)} launch calls a step occupy the host for {duration(cost)}"
     if not len(latencies):
         return f"{said}; what they submitted is not in the trace."
     latency = float(np.median(latencies, overwrite_input=True))

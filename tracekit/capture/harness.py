@@ -113,9 +113,9 @@ def run_file(out: Path) -> Path:
     if out.is_dir():
         raise OutputError(out, f"it is a folder: name a file in it, as in {out / 'run.json'}")
     if not out.parent.is_dir():
-        raise OutputError(out, f"there is no folder {out.parent}")
+        raise OutputError(out, f"the folder {out.parent} does not exist")
     if os.path.lexists(out) and not (out.is_file() and runs.is_run(out)):
-        raise OutputError(out, "what stands there is no run of tracekit's")
+        raise OutputError(out, "a file stands there that is not one of tracekit's runs")
     return Path(os.path.realpath(out)) if out.is_symlink() else out.absolute()
 
 

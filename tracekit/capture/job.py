@@ -30,6 +30,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" is for the script to show
     available: int | None = None  # all the steps the script has, where it came to its end before
     folder: str = "."  # where the traces go
+    scratch: str = ""  # where the journal of a script's files goes
+    in_place: bool = False  # what a script does to files stays
     parent: int = 0  # its process id: without it the child has nobody to answer
 
 

@@ -2,17 +2,19 @@
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tracekit.capture.job import Stage
-from tracekit.run import Outcome, Run, Variant, divergence, loss_tolerance
+from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
 from tracekit.unprofiled import compared, contrast
 
+_REASON_WIDTH = 100
 _DOING: dict[Stage, str] = {
     "inspect": "preparing",
     "measure": "measuring, unprofiled",
@@ -94,26 +96,26 @@ def interrupted(run: Run, out: Path) -> str:
     if not any(variant.measured for variant in run.variants):
         return "Interrupted. Nothing was written."
     finished = [variant.name for variant in run.variants if variant.outcome == "ok"]
-    return f"Interrupted. {_short(out)} keeps {', '.join(finished) or 'no finished variant'}."
+    return f"Interrupted. {short(out)} keeps {', '.join(finished) or 'no finished variant'}."
 
 
 def written(out: Path) -> list[str]:
     """Where it is, and what opens it."""
-    typed = shlex.quote(str(_short(out)))
-    return [f"Wrote {_short(out)}", f"Open it:  tracekit tui {typed}   or   tracekit report {typed}"]
+    typed = shlex.quote(str(short(out)))
+    return [f"Wrote {short(out)}", f"Open it:  tracekit tui {typed}   or   tracekit report {typed}"]
 
 
 def moved_aside(aside: Path) -> str:
     """Where the run that stood there before is now."""
-    return f"The earlier run is kept: {_short(aside)}"
+    return f"The earlier run is kept: {short(aside)}"
 
 
 def quoted(text: str) -> list[str]:
     """The recipe's own words or traceback, line by line."""
-    return text.rstrip().splitlines()
+    return text.rstrip().expandtabs(4).splitlines()
 
 
-def _short(path: Path) -> Path:
+def short(path: Path) -> Path:
     """As one would type it here."""
     try:
         return path.relative_to(Path.cwd())
@@ -137,7 +139,15 @@ def _compilations(variant: Variant) -> str:
     graphs = sum(entry.kind in ("first", "recompile") and not entry.failed for entry in ledger.compiles)
     again = sum(entry.kind == "recompile" for entry in ledger.compiles)
     counts = [_some(graphs, "graph"), _some(again, "recompilation"), _some(len(ledger.breaks), "graph break")]
+    if ledger.breaks:  # an operator that Dynamo cannot trace stands in the reason
+        counts[-1] += f" ({_commonest(ledger.breaks)})"
     return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"
+
+
+def _commonest(breaks: list[Break]) -> str:
+    """`print, train.py:12`."""
+    (reason, file, line), _ = Counter((each.reason, each.file, each.line) for each in breaks).most_common(1)[0]
+    return f"{sanitize(reason, _REASON_WIDTH)}{f', {Path(file).name}:{line}' if file else ''}"
 
 
 def _some(count: int, noun: str, several: str = "") -> str:
@@ -152,7 +162,7 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
     if apart is None:
         return [f"its losses cannot be compared with {eager.name}'s"]
     if apart > loss_tolerance(eager.loss_drift):
-        return [f"OTHER losses than {eager.name}: {apart:.1e} apart within {len(variant.losses)} steps"]
+        return [f"losses differ from {eager.name}'s: {apart:.1e} apart within {len(variant.losses)} steps"]
     if apart > loss_tolerance():
         return [f"same losses as {eager.name} but for rounding, which moves those by {eager.loss_drift:.1e}, too"]
     return [f"same losses as {eager.name}"]

@@ -23,10 +23,11 @@ class Options:
     timeout: float = 1800  # seconds a pass may take
     passes: int = 8  # unprofiled ones of a variant, at most
     budget: float | None = None  # seconds that those after the first may take, of all variants; None: by their number
-    arguments: Sequence[str] = ()  # of a script that is no recipe
+    arguments: Sequence[str] = ()  # of a script that is not a recipe
     step_every: int = 1  # ends of steps that make a step of a script
     step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" is for the script to show
     script: bool = False  # a script, even if it looks like a recipe
+    in_place: bool = False  # what a script writes in its passes stays
     module: bool = False  # `recipe` names a module, as python -m takes it
     out: str | Path = "run.json"
     tell: Callable[[str], None] = messages.on_stderr

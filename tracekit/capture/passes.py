@@ -92,6 +92,7 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
         script=prepared.script,
         arguments=[*options.arguments],
         module=options.module,
+        in_place=options.in_place,
         step_every=options.step_every,
         step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
@@ -101,7 +102,7 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
 def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}.log"
     load, began = load_average(), time.time_ns()
-    answer = process.perform(job, scratch, log, options.timeout)
+    answer = process.perform(job, scratch, log, options.timeout, options.tell)
     if log.stat().st_size == 0:
         log.unlink()
     if answer.measured is not None:
@@ -142,7 +143,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         error=error,
         params=plan.params,
         requested=plan.requested,
-        effective=_with_notes(profiled.effective, [*measured.effective.notes, *checked.effective.notes]),
+        effective=_joined(profiled.effective, measured.effective, checked.effective),
         traces=relative(profiled.traces, place),
         measured=measured.measured,
         memory=measured.memory,
@@ -155,9 +156,12 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
     )
 
 
-def _with_notes(effective: Effective, notes: list[str]) -> Effective:
-    """Those of the other pass, too, each once."""
-    return replace(effective, notes=[*dict.fromkeys([*effective.notes, *notes])])
+def _joined(effective: Effective, *others: Effective) -> Effective:
+    """With what the other passes had to say, each thing once."""
+    said = (effective, *others)
+    notes = dict.fromkeys(note for each in said for note in each.notes)
+    remarks = dict.fromkeys(remark for each in said for remark in each.remarks)
+    return replace(effective, notes=[*notes], remarks=[*remarks])
 
 
 def relative(traces: Traces, place: Path) -> Traces:

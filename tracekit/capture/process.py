@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -15,10 +16,14 @@ from typing import BinaryIO
 import msgspec
 
 from tracekit import interruption
+from tracekit.capture import progress
 from tracekit.capture.job import Answer, Job
+from tracekit.capture.undo import Undone, undo
 
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
+_LOOKED_EVERY_S = 1.0
+_NAMED = 3  # files in a sentence
 
 
 @contextmanager
@@ -32,9 +37,19 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
+def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None) -> Answer:
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
-    (folder / "job.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(job, parent=os.getpid())))
+    try:
+        answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
+    finally:
+        with interruption.held_back():
+            undone = undo(folder)
+    return _with_files(answer, undone)
+
+
+def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> Answer:
+    job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
+    (folder / "job.json").write_bytes(msgspec.json.encode(job))
     answer = folder / "answer.json"
     answer.unlink(missing_ok=True)
     with open(log, "wb") as output:
@@ -43,7 +58,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
                 with interruption.held_back():
                     process = _start(folder, output)
                     stack.callback(_kill_all, process, folder)
-                process.wait(timeout)
+                _wait(process, timeout, reader)
         except subprocess.TimeoutExpired:
             return Answer(outcome="timeout", error=f"took longer than {timeout:g} s")
     if answer.exists():
@@ -52,6 +67,39 @@ def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
             return found
         return msgspec.structs.replace(found, traceback=_tail(log))  # nothing was raised: what it printed says why
     return Answer(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Reader) -> None:
+    end = time.monotonic() + timeout
+    while True:
+        left = end - time.monotonic()
+        try:
+            process.wait(max(0, min(left, _LOOKED_EVERY_S)))
+            return
+        except subprocess.TimeoutExpired:
+            if left <= _LOOKED_EVERY_S:
+                raise
+            reader.look()
+
+
+def _with_files(answer: Answer, files: Undone) -> Answer:
+    remarks, notes = [*answer.effective.remarks], [*answer.effective.notes]
+    if files.undone:
+        remarks.append(f"what it wrote was undone: {_some(files.undone)} (--in-place leaves it)")
+    if files.left:
+        remarks.append(f"what it prepared before its first step is left: {_some(files.left)}")
+    if files.failed:
+        notes.append(f"what it wrote could not be undone: {_some(files.failed)}")
+    effective = msgspec.structs.replace(answer.effective, remarks=remarks, notes=notes)
+    return msgspec.structs.replace(answer, effective=effective)
+
+
+def _some(paths: list[str]) -> str:
+    """A few of them, as one would type them here."""
+    here = f"{Path.cwd()}{os.sep}"
+    named = [path.removeprefix(here) for path in paths]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"{', '.join(named[:_NAMED])}{more}"
 
 
 def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
@@ -117,6 +165,7 @@ def _sweep_litter() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         owner = re.match(rf"{_PREFIX}(\d+)-", folder.name)
         if owner and not _alive(int(owner[1])):
+            undo(folder)  # of a capture that was killed: the user's files come first
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -8,8 +8,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit import run as runs
+from tracekit import step_marks
 from tracekit.capture import environment, messages
 from tracekit.capture.child import timing
+from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
+from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.child.traces import record_all
 from tracekit.capture.compiler.compile_log import CompileRecorder
@@ -17,7 +20,7 @@ from tracekit.capture.harness import make_folder, run_file
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.passes import relative, slug
 from tracekit.capture.preparation import own_version
-from tracekit.errors import NoTorchError, TracekitError
+from tracekit.errors import NoTorchError, ProfilerBusyError, TracekitError
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
 from tracekit.sanitize import sanitize
 
@@ -28,11 +31,16 @@ _NOTE = "recorded in a running process: not measured without the profiler, nor i
 def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator[None]:
     """Profile what runs inside, and write it to that run: the trace, its steps, and what the compiler did.
 
-    A step ends where the first optimizer to step does; without an optimizer all of it is one step. A second
+    A step ends where `tracekit.step()` is called, or else where the first optimizer to step does; without either all
+    of it is one step. Other profilers are idle meanwhile. A second
     recording adds its variant to the run of the first, unless the run has one of that name: that begins a new run.
     """
     if not environment.has_torch():
         raise NoTorchError
+    if is_captured():
+        yield  # the script that records runs in a capture, which records it
+        return
+    _refuse_a_second_profiler()
     out = run_file(Path(path))
     run = _run_to_add_to(out, variant)
     place = make_folder(out, run.created) / slug(variant, [variant])
@@ -41,7 +49,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
     outcome: Outcome = "ok"
     error: str | None = None
     try:
-        with recording:
+        with idle_profilers(), recording:
             yield
     except KeyboardInterrupt:
         outcome, error = "interrupted", "Ctrl-C"
@@ -59,6 +67,13 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
                 messages.on_stderr(line)
 
 
+def _refuse_a_second_profiler() -> None:
+    import torch
+
+    if are_idle() or torch.autograd._profiler_enabled():
+        raise ProfilerBusyError
+
+
 class _Recording:
     """One trace of everything between enter and exit, in steps."""
 
@@ -67,15 +82,18 @@ class _Recording:
         self._compiler = CompileRecorder()
         self._pass = record_all(job, self._compiler)
         self._steps = 0
-        self._ends = StepEnds(self._stepped)
+        self._ends = StepEnds(self._optimizer_stepped)
+        self._marks = 0
 
     def __enter__(self) -> "_Recording":
         next(self._pass)
         self._compiler.__enter__()
         self._ends.__enter__()
+        step_marks.listen(self._marked)
         return self
 
     def __exit__(self, *_: object) -> None:
+        step_marks.listen_no_more(self._marked)
         self._ends.__exit__()
         if not self._steps:
             self._stepped()  # all of it is one
@@ -84,6 +102,14 @@ class _Recording:
             self._pass.throw(timing.EndedError)
         except StopIteration as end:
             self.found = end.value
+
+    def _optimizer_stepped(self) -> None:
+        if not self._marks:
+            self._stepped()
+
+    def _marked(self) -> None:
+        self._marks += 1
+        self._stepped()
 
     def _stepped(self) -> None:
         self._steps += 1

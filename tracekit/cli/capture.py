@@ -94,6 +94,7 @@ class Capture:
                     step_at=options.step_at,
                     script=options.script,
                     module=options.module,
+                    in_place=options.in_place,
                 )
             )
         )
@@ -104,6 +105,9 @@ def _script_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="RECIPE is a module, as in python -m")
     parser.add_argument(
         "--script", action="store_true", help="a training script, though it defines setup(ctx) like a recipe"
+    )
+    parser.add_argument(
+        "--in-place", action="store_true", help="leave what a script writes in its passes (default: it is undone)"
     )
     parser.add_argument(
         "--step-at",

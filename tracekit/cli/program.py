@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from tracekit.cli.audit import Audit
 from tracekit.cli.cache import Cache
 from tracekit.cli.capture import Capture
 from tracekit.cli.doctor import Doctor
@@ -24,7 +25,7 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (Capture, Report, Tui, Export, Cache, Doctor)
+VERBS = (Capture, Audit, Report, Tui, Export, Cache, Doctor)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 
@@ -87,8 +88,9 @@ def _run(arguments: list[str]) -> int:
 
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:
-    """A capture's own arguments, and those after `--`, which are the script's."""
-    at = given.index("--") if given[:1] == [Capture.name] and "--" in given else len(given)
+    """The arguments of a verb that runs scripts, and those after `--`, which are the script's."""
+    runs_scripts = given[:1] in ([Capture.name], [Audit.name])
+    at = given.index("--") if runs_scripts and "--" in given else len(given)
     return given[:at], given[at + 1 :]
 
 

@@ -141,7 +141,7 @@ def _why_no_host(trace: Trace) -> str | None:
     if not len(trace.steps) or not any(
         (part.lasting & (part.process | part.roles.gpu)).any() for part in trace.parts()
     ):
-        return "nothing in the trace lasts: every event has a duration of 0"
+        return "every event in the trace has zero duration"
     return None
 
 

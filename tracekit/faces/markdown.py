@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.cells import cell, heading, is_number, readable
+from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import label, note_text, share, uncertainty
 from tracekit.report import Report
@@ -107,15 +107,15 @@ def _(block: Excerpt, page: Page) -> Iterator[str]:
 @written.register
 def _(block: Table, page: Page) -> Iterator[str]:
     fields = readable(block.rows, page.full)
-    shown = block.rows.slice(0, page.rows).to_pylist()
+    shown = block.rows.slice(0, page.rows)
     if block.layout == "records":
         first, *others = fields
-        head = ["", *(cell(row[first.name], first) for row in shown)]
-        lines = [[heading(field), *(cell(row[field.name], field) for row in shown)] for field in others]
-        yield from _table(head, [False, *(True for _ in shown)], lines)
+        head = ["", *texts(shown[first.name].to_pylist(), first)]
+        found = [[heading(field), *texts(shown[field.name].to_pylist(), field)] for field in others]
+        yield from _table(head, [False, *(True for _ in range(len(shown)))], found)
     else:
-        cells = [[cell(row[field.name], field) for field in fields] for row in shown]
-        yield from _table([heading(field) for field in fields], [is_number(field) for field in fields], cells)
+        numeric = [is_number(field) for field in fields]
+        yield from _table([heading(field) for field in fields], numeric, lines(shown, fields))
     if len(shown) < block.rows.num_rows:
         yield from ("", f"{len(shown)} of {block.rows.num_rows} rows.")
 

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.cells import cell, heading, is_number, readable
+from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import is_noise, label, note_text, share, uncertainty
 from tracekit.names import short
@@ -131,9 +131,9 @@ def _rows(block: Table, page: Page) -> Iterator[RenderableType]:
     for field in fields:
         right = is_number(field)
         table.add_column(Text(heading(field)), justify="right" if right else "left", overflow="fold", no_wrap=right)
-    shown = block.rows.slice(0, page.rows).to_pylist()
+    shown = lines(block.rows.slice(0, page.rows), fields)
     for row in shown:
-        table.add_row(*(Text(cell(row[field.name], field)) for field in fields))
+        table.add_row(*map(Text, row))
     if shown:
         yield table
     if len(shown) < block.rows.num_rows:
@@ -145,11 +145,10 @@ def _records(block: Table, page: Page) -> Iterator[RenderableType]:
     first, *fields = readable(block.rows, page.full)
     table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 2))
     table.add_column("", no_wrap=True)
-    rows = block.rows.to_pylist()
-    for row in rows:
-        table.add_column(Text(cell(row[first.name], first, 28)), justify="right", overflow="fold")
+    for name in texts(block.rows[first.name].to_pylist(), first, 28):
+        table.add_column(Text(name), justify="right", overflow="fold")
     for field in fields:
-        table.add_row(heading(field), *(Text(cell(row[field.name], field)) for row in rows))
+        table.add_row(heading(field), *map(Text, texts(block.rows[field.name].to_pylist(), field)))
     yield table
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracekit.engine.cached import attributed
-from tracekit.errors import BadRunError, TracekitError
+from tracekit.errors import NoTraceInRunError, TracekitError
 from tracekit.profile.capture import Capture, Window
 from tracekit.profile.names import distinct, run_names, stem
 from tracekit.profile.profile import Profile
@@ -14,6 +14,7 @@ from tracekit.run import Run, Variant, is_run, read
 from tracekit.trace import Trace
 from tracekit.trace.reading.convert import Watch
 from tracekit.trace.reading.inputs import is_address, traces_in
+from tracekit.units import duration
 
 _WINDOWS: tuple[Window, ...] = ("steady", "cold", "detail")
 
@@ -110,7 +111,10 @@ def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Profil
             members.append(Missing(variant.name, "error", str(error), variant, run, name))
     if not any(isinstance(member, Profile) for member in members):
         said = Subject(members).problems
-        raise BadRunError(path, ": ".join(said[0]) if said else "it holds no variant with a trace")
+        paces = [
+            f"{each.name} takes {duration(each.measured.step_ns)} a step" for each in run.variants if each.measured
+        ]
+        raise NoTraceInRunError(path, ": ".join(said[0]) if said else "no variant has one", paces)
     return members
 
 

@@ -90,12 +90,12 @@ def _gave_up(profile: Profile) -> str:
 def _cold(profile: Profile, base: Profile) -> str:
     cost, steps = cold_cost_ns(profile.variant), pay_back_steps(profile, base)
     if cost and pays_back_within_noise(profile, base):
-        return f" Compiling cost {duration(cost)}; whether that ever pays back cannot be told."
+        return f" Compiling cost {duration(cost)}; it cannot be said whether that ever pays off."
     if not cost or steps is None or profile.variant is None or not profile.variant.requested.compile:
         return ""
     if steps == float("inf"):
-        return f" Compiling cost {duration(cost)}, which its steps never pay back."
-    return f" Compiling cost {duration(cost)}: {count(round(steps))} steps to pay back."
+        return f" Compiling cost {duration(cost)}, which never pays off."
+    return f" Compiling cost {duration(cost)}: it breaks even after {count(round(steps))} steps."
 
 
 def _faster(ours: float, theirs: float) -> str:

@@ -8,6 +8,7 @@ from tracekit.report.model import Report
 from tracekit.report.section import WORTH, Section
 
 ROWS = 3  # of a table, unless more are asked for
+FOLDED = 10  # where the others are one click away
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,11 @@ class Outline:
         return said
 
 
-def outline(report: Report, rows: int | None = None, full: bool = False) -> Outline:
-    """The report as people read it. `rows` of each table, or else few; `full` leaves nothing out."""
+def outline(report: Report, rows: int | None = None, full: bool = False, fold: bool = False) -> Outline:
+    """The report as people read it. `rows` of each table, or else few; `full` leaves nothing out.
+
+    A face that can `fold` gets every table: what need not be seen at once is one click away.
+    """
     by_id: dict[str, list[Section]] = {}
     for section in report.sections:
         by_id.setdefault(section.id, []).append(section)
@@ -58,7 +62,7 @@ def outline(report: Report, rows: int | None = None, full: bool = False) -> Outl
         title = sections[0].title
         statuses = {section.contents.status for section in sections}
         if full or "answered" in statuses:
-            chapter = _chapter(sections, report, rows, full)
+            chapter = _chapter(sections, report, rows, full, fold)
             if chapter.entries:
                 chapters.append(chapter)
         elif "unanswered" in statuses:
@@ -68,13 +72,14 @@ def outline(report: Report, rows: int | None = None, full: bool = False) -> Outl
     return Outline(tuple(chapters), tuple(absent), tuple(unanswered))
 
 
-def _chapter(sections: list[Section], report: Report, rows: int | None, full: bool) -> Chapter:
+def _chapter(sections: list[Section], report: Report, rows: int | None, full: bool, fold: bool) -> Chapter:
     first = sections[0]
     shown = [each for each in sections if full or each.contents.status != "absent"]
     worth = max(each.worth for each in sections)
-    wanted = None if full or first.stage != "body" else ROWS if rows is None else rows
     tables = full or first.stage != "body" or (worth >= WORTH if rows is None else rows > 0)
-    entries = [Entry(_of(each), each, _blocks(each, tables, full), wanted) for each in shown]
+    wanted = (FOLDED if fold else ROWS) if rows is None else rows
+    opened = None if full or first.stage != "body" else wanted if tables else 0
+    entries = [Entry(_of(each), each, _blocks(each, tables or fold, full or fold), opened) for each in shown]
     return Chapter(first.id, first.title, tuple(_merged([entry for entry in entries if entry.blocks], report)))
 
 

@@ -24,7 +24,7 @@ def examine(trace: "Trace") -> list[Health]:
 
 
 def calls_untold(trace: "Trace") -> str | None:
-    """Why launches and syncs cannot be told, in a trace that shows GPU work; None where they can."""
+    """Why launches and syncs cannot be identified in a trace that shows GPU work; None where they can."""
     census, process = trace.census, trace.threads.process
     if not census.any(lambda roles: roles.gpu):
         return None
@@ -44,7 +44,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         yield Health("lost_header", "What stands before the events is too long to keep, and was left out.")
     if trace.lost:
         yield Health(
-            "lost_events", f"{count(trace.lost)} event{_s(trace.lost)} could not be read, and every figure is without."
+            "lost_events",
+            f"{count(trace.lost)} event{_s(trace.lost)} could not be read; they are excluded from all figures.",
         )
     if trace.mended:
         yield Health(
@@ -59,7 +60,7 @@ def _examine(trace: "Trace") -> Iterator[Health]:
             "no_gpu_side", f"{count(launches)} launch calls and no GPU activity: the GPU side was not recorded."
         )
     if untold := calls_untold(trace):
-        yield Health("calls_untold", f"{untold[:1].upper()}{untold[1:]}: its launches and syncs cannot be told.")
+        yield Health("calls_untold", f"{untold[:1].upper()}{untold[1:]}: its launches and syncs cannot be identified.")
     if gpu and trace.threads.main is not None:
         linked = len(trace.links.activities)
         if linked < gpu:

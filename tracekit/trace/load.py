@@ -60,7 +60,7 @@ def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | 
 
 
 def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
-    """The trace of an entry; its events stay on disk until somebody asks. None where the entry is no good."""
+    """The trace of an entry; its events stay on disk until somebody asks. None where the entry is unusable."""
 
     def events() -> pa.Table:
         try:

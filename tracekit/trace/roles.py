@@ -1,4 +1,4 @@
-"""What each event is: a kernel, a launch call, a sync call, a compile span, … told by category and name alone.
+"""What each event is: a kernel, a launch call, a sync call, a compile span, … known by category and name alone.
 
 The names below are the definition; a role is one entry. GPU time is never taken from a stream number or a name.
 """

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tracekit.analyses import Answer
-from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable
+from tracekit.faces.shared.cells import heading, is_number, lines, meaning, readable
 from tracekit.report import Report
 from tracekit.sanitize import sanitize
 
@@ -79,11 +79,10 @@ def asked(found: Report) -> list[Asked]:
 
 def _reply(variant: str, answer: Answer) -> Reply:
     fields = readable(answer.table)
-    shown = answer.table.slice(0, ROWS).to_pylist()
     return Reply(
         sanitize(variant),
         sanitize(answer.sentence),
         [Column(heading(field), is_number(field), meaning(field)) for field in fields],
-        [[cell(row[field.name], field, None) for field in fields] for row in shown],
+        lines(answer.table.slice(0, ROWS), fields, None),
         answer.table.num_rows,
     )

@@ -123,8 +123,16 @@ def _quietly(emulation: Emulation, feed: Feed) -> float:
 
 
 def _found(emulation: Emulation, losses: list[float]) -> Audit:
-    notes = []
-    if emulation.foreign:
-        notes.append(f"whether these wait on a GPU is not known here: {', '.join(sorted(emulation.foreign))}")
     watch = emulation.watch
-    return Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=notes)
+    return Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=[*_left_open(emulation), *watch.notes])
+
+
+def _left_open(emulation: Emulation) -> Iterator[str]:
+    if not emulation.devices.used:
+        yield "no tensor was put on the GPU: does it choose its device by torch.cuda.is_available()?"
+    if not emulation.watch.steps:
+        yield "it ended within its first step, which is not counted: nothing was seen of a step"
+    if emulation.foreign:
+        yield f"whether these wait on a GPU is not known here: {', '.join(sorted(emulation.foreign))}"
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        yield "what several processes send each other is not emulated"

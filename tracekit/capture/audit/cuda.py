@@ -14,6 +14,9 @@ from tracekit.capture.audit.watch import Watch
 
 NAME = "emulated GPU"
 _MEMORY = 80 * 2**30
+_NO_MEMORY = "it asked how much memory is in use: it was told what its tensors take now, peaks and caches left out"
+_NO_TIME = "it timed with CUDA events: it was told the CPU's times"
+_NO_GRAPHS = "it records CUDA graphs by hand, and that is not emulated: audit it with them switched off"
 _WAITS = "waits for all that the GPU was given"
 _FREES = "gives memory back, and waits for the GPU to be done with it"
 
@@ -21,15 +24,16 @@ _FREES = "gives memory back, and waits for the GPU to be done with it"
 def replace(replacing: Replacing, devices: Devices, watch: Watch) -> None:
     """Let torch.cuda, torch.accelerator and what asks them pretend."""
     waits = _Waits(watch)
-    names = {**_state(), **_memory(devices), **_streams(waits), "synchronize": waits.synchronize}
+    memory = _memory(devices, watch)
+    names = {**_state(), **memory, **_streams(waits), "synchronize": waits.synchronize}
     names["empty_cache"] = waits.empty_cache
     replacing.replace(torch.cuda, **names, **_random())
     replacing.replace(torch.cuda.random, **_random())
-    replacing.replace(torch.cuda.memory, **_memory(devices), empty_cache=waits.empty_cache)
+    replacing.replace(torch.cuda.memory, **memory, empty_cache=waits.empty_cache)
     replacing.replace(torch.cuda.nvtx, range_push=_nothing, range_pop=_nothing, mark=_nothing)
     replacing.replace(torch, Generator=_Generator, Event=_event_kind(waits), Stream=_stream_kind(waits))
     if hasattr(torch, "accelerator"):
-        replacing.replace(torch.accelerator, **_accelerator(), **_memory(devices), **_streams(waits))
+        replacing.replace(torch.accelerator, **_accelerator(), **memory, **_streams(waits))
         replacing.replace(torch.accelerator, synchronize=waits.synchronize, empty_cache=waits.empty_cache)
     _replace_autocast(replacing)
 
@@ -37,6 +41,7 @@ def replace(replacing: Replacing, devices: Devices, watch: Watch) -> None:
 class _Waits:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
+        self.note = watch.note
 
     def synchronize(self, device: Any = None) -> None:
         self._watch.see("sync", "torch.cuda.synchronize", _WAITS)
@@ -46,6 +51,10 @@ class _Waits:
 
     def of(self, what: str) -> Callable[..., None]:
         return lambda *_: self._watch.see("sync", f"{what}.synchronize", _WAITS)
+
+
+def _refuse_graphs(*_: Any, **__: Any) -> None:
+    raise NotImplementedError(_NO_GRAPHS)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -79,16 +88,18 @@ def _state() -> dict[str, Any]:
         "is_tf32_supported": _always(True),
         "is_current_stream_capturing": _always(False),
         "can_device_access_peer": _always(False),
+        **dict.fromkeys(("CUDAGraph", "graph", "make_graphed_callables"), _refuse_graphs),
         "ipc_collect": _nothing,
         "set_per_process_memory_fraction": _nothing,
         "utilization": _always(0),
     }
 
 
-def _memory(devices: Devices) -> dict[str, Any]:
+def _memory(devices: Devices, watch: Watch) -> dict[str, Any]:
     """What lies on the GPU now; the most that ever did, it does not know."""
 
     def allocated(*_: Any) -> int:
+        watch.note(_NO_MEMORY)
         return devices.allocated_bytes()
 
     def stats(*_: Any) -> dict[str, int]:
@@ -187,6 +198,7 @@ def _event_kind(waits: _Waits) -> type:
             self._ns = time.perf_counter_ns()
 
         def elapsed_time(self, end: Any) -> float:
+            waits.note(_NO_TIME)
             return float(max(end._ns - self._ns, 1)) / 1e6
 
         query = _always(True)

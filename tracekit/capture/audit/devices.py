@@ -30,6 +30,7 @@ class Devices:
         self._elsewhere: dict[int, tuple[StorageWeakRef, torch.device]] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
         self._sweep_at = _FEWEST_TO_SWEEP
+        self.used = False  # something has lain on a GPU
 
     def of(self, tensor: torch.Tensor) -> torch.device:
         """Where it lies; UNDECIDED is possible."""
@@ -44,6 +45,7 @@ class Devices:
 
     def put(self, tensor: torch.Tensor, device: torch.device) -> None:
         """From now on it lies there, and so does everything that shares its storage."""
+        self.used = self.used or device.type == "cuda"
         for key, storage in _storages(tensor):
             if device == CPU:
                 self._elsewhere.pop(key, None)

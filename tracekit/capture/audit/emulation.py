@@ -51,13 +51,12 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
 
     def _place(self, made: Any, device: torch.device, known: set[int], pinned: bool) -> None:
         for tensor in _tensors((made,)):
-            if device != CPU and (self._is_new(tensor, known) or self.devices.of(tensor) == UNDECIDED):
+            there = self.devices.of(tensor)
+            is_new = there == CPU and known.isdisjoint(self.devices.keys(tensor))
+            if device != CPU and (is_new or there == UNDECIDED):
                 self.devices.put(tensor, device)
             if pinned:
                 self.devices.pin(tensor)
-
-    def _is_new(self, tensor: torch.Tensor, known: set[int]) -> bool:
-        return known.isdisjoint(self.devices.keys(tensor))
 
     def _look(self, call: Call, given: list[torch.Tensor], device: torch.device) -> None:
         if self.watch.silent:

@@ -17,6 +17,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     function: str
     per_step: float  # 0: seen only outside of the steps
+    source: str = ""  # the line itself
     via: str | None = None  # where in a library its call had got to
     why: str = ""
 
@@ -27,4 +28,5 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     rows: list[Row] = []
     losses: list[float] = []  # of every step of a recipe, the first one, too
-    notes: list[str] = []
+    notes: list[str] = []  # what this run leaves open
+    failure: str | None = None  # it came to its end before

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._device import _device_constructors
 
 from tracekit.capture.audit.devices import CPU, UNDECIDED, normalized
 from tracekit.capture.audit.emulation import Emulation
@@ -13,6 +14,7 @@ from tracekit.capture.audit.replacing import Replacing
 
 _TRUE = {name: getattr(torch.Tensor, name) for name in ("to", "type", "tolist", "numpy", "__deepcopy__", "new_tensor")}
 _SPARSE = ("sparse_coo_tensor", *(f"sparse_{kind}_tensor" for kind in ("csr", "csc", "bsr", "bsc", "compressed")))
+_LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 _NOT_NUMPY = "would crash: a tensor on the GPU is asked for its NumPy array"
 
 
@@ -41,6 +43,9 @@ def replace(replacing: Replacing, emulation: Emulation) -> None:
         is_cuda=property(lambda tensor: moving.device(tensor).type == "cuda"),
         is_cpu=property(lambda tensor: moving.device(tensor).type == "cpu"),
     )
+    every = [make.__name__ for make in _device_constructors() if make is not None]
+    makers = [name for name in every if hasattr(torch, name)]
+    replacing.replace(torch, **{name: _numbered(getattr(torch, name)) for name in [*makers, *_LIKE]})
     replacing.replace(
         torch,
         tensor=moving.made_from(torch.tensor),
@@ -49,6 +54,8 @@ def replace(replacing: Replacing, emulation: Emulation) -> None:
         load=moving.load(torch.load),
         **{name: moving.sparse(getattr(torch, name)) for name in _SPARSE},
     )
+    replacing.replace(torch._C._nn, _parse_to=_parsing(torch._C._nn._parse_to))
+    replacing.replace(torch._C, _group_tensors_by_device_and_dtype=moving.grouped(_GROUP))
     replacing.replace(torch.nn.functional, one_hot=moving.one_hot(torch.nn.functional.one_hot))
 
 
@@ -197,6 +204,21 @@ class Moving:
 
         return loading
 
+    def grouped(self, group: Callable[..., dict[Any, Any]]) -> Callable[..., dict[Any, Any]]:
+        """In place of what sorts parameters by device, for optimizers that go through all of them at once."""
+
+        def grouping(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
+            groups: dict[Any, tuple[list[list[Any]], list[int]]] = {}
+            for (_, dtype), (columns, indices) in group(lists, with_indices).items():
+                for at, first in enumerate(columns[0]):
+                    parts, theirs = groups.setdefault((self.device(first), dtype), ([[] for _ in columns], []))
+                    for part, column in zip(parts, columns, strict=True):
+                        part.extend(column[at : at + 1])  # a list of other things may be empty
+                    theirs.extend(indices[at : at + 1])
+            return groups
+
+        return grouping
+
     def one_hot(self, one_hot: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         """In place of `one_hot`, which looks at every class on a CPU, and on a GPU only where it has to count them."""
 
@@ -223,7 +245,7 @@ class Moving:
         return made
 
     def _default(self) -> torch.device:
-        return normalized(torch.get_default_device())
+        return self.device(torch.empty(0))
 
     def _read(self, tensor: torch.Tensor, operator: str) -> None:
         if self.device(tensor).type == "cuda":
@@ -233,6 +255,31 @@ class Moving:
     def _break(self, operator: str) -> None:
         if self._emulation.regions.depth:
             self._watch.see("break", operator, "breaks the graph: a value that it reads back")
+
+
+def _numbered(make: Callable[..., Any]) -> Callable[..., Any]:
+    """In place of `torch.zeros(2, device=0)`: numbers are GPUs, and torch asks the driver which."""
+
+    @functools.wraps(make)
+    def making(*args: Any, **options: Any) -> Any:
+        if isinstance(options.get("device"), int):
+            options["device"] = normalized(options["device"])
+        return make(*args, **options)
+
+    return making
+
+
+def _parsing(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """In place of what reads the arguments of `module.to(0)`."""
+
+    def parsing(*args: Any, **options: Any) -> Any:
+        if args and type(args[0]) is int:
+            args = (normalized(args[0]), *args[1:])
+        if type(options.get("device")) is int:
+            options["device"] = normalized(options["device"])
+        return parse(*args, **options)
+
+    return parsing
 
 
 class _Move(torch.autograd.Function):  # type: ignore[misc]
@@ -282,3 +329,4 @@ def _is_meta(tensor: torch.Tensor) -> bool:
 
 
 _AS_TENSOR = torch.as_tensor
+_GROUP = torch._C._group_tensors_by_device_and_dtype

@@ -1,5 +1,6 @@
 """Counts what the emulated device sees, by the user's line, while the steps to be counted run."""
 
+import linecache
 from collections import Counter
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class Watch:
         self.counting = False
         self.steps = 0
         self.silent = 0  # above 0: what happens is not the user's
+        self.notes: dict[str, None] = {}  # what the emulation cannot know and was asked, in order
         self._counts: Counter[_Seen] = Counter()
         self._excused: dict[int, _Seen] = {}
 
@@ -44,6 +46,11 @@ class Watch:
         if seen in first:
             self._add(seen)
 
+    def note(self, sentence: str) -> None:
+        """Something that no emulation can answer."""
+        if not self.silent:
+            self.notes[sentence] = None
+
     def rows(self) -> list[Row]:
         """The most telling first. What only happened outside of the steps does not count, unless it would crash."""
         rows = [_row(seen, count / max(1, self.steps)) for seen, count in self._counts.items()]
@@ -65,6 +72,7 @@ def _row(seen: _Seen, per_step: float) -> Row:
         line=at.line,
         function=at.function,
         per_step=round(per_step, 3),
+        source=linecache.getline(at.file, at.line).strip(),
         via=at.via,
         why=seen.why,
     )

@@ -16,6 +16,8 @@ from tracekit import step_marks
 from tracekit.capture.child import program, recipe, timing
 from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
 from tracekit.capture.child.failure import failure
+from tracekit.capture.child.file_journal import FileJournal
+from tracekit.capture.child.idle_profilers import idle_profilers, was_one_met
 from tracekit.capture.child.measure import FIRST_STEPS, peaks
 from tracekit.capture.child.micro_batches import MicroBatches
 from tracekit.capture.child.replaced import out_of_dynamos_sight
@@ -24,9 +26,11 @@ from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Answer, Job
+from tracekit.capture.progress import Writer
 from tracekit.run import Measured
 
 _DRIVERS = ("lightning", "pytorch_lightning")
+_under_way: list["_Running"] = []
 _USAGE = 2  # argparse's exit code for arguments that it does not take
 
 
@@ -39,15 +43,24 @@ def is_script(path: str | Path) -> bool:
     return not any(_defines_setup(statement) for statement in body)
 
 
+def is_captured() -> bool:
+    """Is this the process of a capture, which runs a script?"""
+    return bool(_under_way)
+
+
 def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRecorder) -> Answer:
     """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it."""
     if job.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the script chooses its device: leave it this one
     recipe.seed_all(job.seed)
     running = _Running(job, begin, recorder)
+    _under_way.append(running)
     failed: Answer | None = None
     try:
-        _run_program(job)
+        with idle_profilers():
+            if running.journal is not None:
+                running.journal.begin()
+            _run_program(job)
     except _EnoughError:
         pass
     except SystemExit as end:
@@ -90,6 +103,8 @@ class _Running:
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
         self._twin = Twin(job.requested, self._called)
         self._batches = MicroBatches()
+        self.journal = None if job.in_place or not job.scratch else FileJournal(Path(job.scratch), [job.folder])
+        self._progress = Writer(job.scratch, _usual_steps(job))
         self._marked = out_of_dynamos_sight(self._mark_reached)
         self._ends.__enter__()
         self._twin.__enter__()
@@ -98,6 +113,8 @@ class _Running:
 
     def leave(self) -> None:
         """Let go of torch; what the script was stopped in must not be measured."""
+        if self.journal is not None:
+            self.journal.end()
         step_marks.listen_no_more(self._marked)
         self._several = [type(each).__name__ for each in self._ends.optimizers]
         self._batches.__exit__()
@@ -187,6 +204,8 @@ class _Running:
         self._at, self._caller, self._ends_seen = boundary, caller, 0
         self._stamps.clear()
         self._batches.forget()
+        if self.journal is not None and boundary is not Boundary.CALL:
+            self.journal.training()
         self._stamp()
         self._steps = self._make()
         next(self._steps)
@@ -196,6 +215,8 @@ class _Running:
         if self._ends_seen % self._job.step_every:
             return
         self._stamp()
+        (last_ns, _), (now_ns, _) = self._stamps[-2:]
+        self._progress.took(self._taken, now_ns, last_ns)
         self._batches.step_ended()
         if self._found is None:
             assert self._steps is not None
@@ -245,6 +266,8 @@ class _Running:
             )
         if drivers := [name for name in _DRIVERS if name in sys.modules]:
             remarks.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
+        if was_one_met():
+            remarks.append("the script's own profiler was kept idle: two at once crash")
         if found.ended is not None and self._is_short(found):
             notes.append(f"the script ended after {found.ended} steps: fewer than a capture takes")
         return replace(
@@ -269,6 +292,12 @@ class _Running:
         if found.measured is not None:
             return found.measured.steps < timing.LEAST_TIMED_STEPS
         return found.profiled is None or found.profiled.steps < self._job.steps
+
+
+def _usual_steps(job: Job) -> int:
+    """That a pass takes where nothing compiles late."""
+    warmup = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
+    return warmup + (timing.LEAST_TIMED_STEPS + 1 if job.stage == "measure" else job.steps + 6)
 
 
 def _name(caller: Any) -> str:

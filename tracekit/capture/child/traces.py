@@ -12,6 +12,7 @@ from typing import Any
 
 from tracekit.capture.child import event_tree, timing
 from tracekit.capture.child.exporting import export
+from tracekit.capture.child.idle_profilers import real_profilers
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.ledger import StepMark, ledger
@@ -108,12 +109,15 @@ class _Taking:
         name = f"{window.name}.json.gz"
         first = len(self.marks) + window.warmup
         last = first + window.steps - 1
-        profiler = _profiler(window, first, last, self.job, self._writing(window, Path(self.job.folder) / name, last))
+        write = self._writing(window, Path(self.job.folder) / name, last)
+        with real_profilers():
+            profiler = _profiler(window, first, last, self.job, write)
         profiler.step_num = len(self.marks)  # the N of ProfilerStep#N counts the training's steps
         self.during = window.name
         facts = _facts(self.job, window)
         timing.synchronize(self.job.device)
-        profiler.start()
+        with real_profilers():
+            profiler.start()
         stamps: list[int] = []
         try:
             for at in range(profiler.step_num, last + 1):

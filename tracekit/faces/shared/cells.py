@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from tracekit.kernel_names import told_apart
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, size
 
@@ -47,6 +48,21 @@ def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str
             return by_unit(value)
         return str(value) if role(field) == "identity" else count(value)
     return sanitize(str(value), width)
+
+
+def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH) -> list[str]:
+    """A column's values as people read them; names of kernels are short, and still told apart."""
+    if role(field) != "kernel":
+        return [cell(value, field, width) for value in values]
+    named = [str(value) for value in values if value is not None]
+    short = dict(zip(named, told_apart(named), strict=True))
+    return [cell(value and short[str(value)], field, width) for value in values]
+
+
+def lines(table: pa.Table, fields: list[pa.Field], width: int | None = _NAME_WIDTH) -> list[list[str]]:
+    """The rows of a table as text, column by column."""
+    columns = [texts(table[field.name].to_pylist(), field, width) for field in fields]
+    return [list(row) for row in zip(*columns, strict=True)] if columns else []
 
 
 def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:

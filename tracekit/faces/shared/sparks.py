@@ -15,8 +15,9 @@ def glyphs(line: Line, width: int) -> str:
     return "".join(_glyph(line, slice(k * steps // cells, (k + 1) * steps // cells), top) for k in range(cells))
 
 
-def legend(line: Line) -> str:
-    """Which steps these are, how long they take, and how many compile or are unknown."""
+def legend(line: Line, marked: bool = True) -> str:
+    """Which steps these are, how long they take, and how many compile or are unknown, each with its mark."""
+    compiles, unknown_mark = (f"{COMPILES} = ", f"{UNKNOWN} = ") if marked else ("", "")
     if not line.steps:
         return "no steps"
     which = f"steps {line.steps[0]}–{line.steps[-1]}" if len(line.steps) > 1 else f"step {line.steps[0]}"
@@ -31,12 +32,12 @@ def legend(line: Line) -> str:
         if mark == "compiles" and v is not None
     ]
     if len(compiling) == 1:
-        said.append(f"{COMPILES} = step {compiling[0][0]} compiles, {duration(compiling[0][1])}")
+        said.append(f"{compiles}step {compiling[0][0]} compiles, {duration(compiling[0][1])}")
     elif compiling:
         longest = duration(max(value for _, value in compiling))
-        said.append(f"{COMPILES} = {count(len(compiling))} steps compile, up to {longest}")
+        said.append(f"{compiles}{count(len(compiling))} steps compile, up to {longest}")
     if unknown := line.values.count(None):
-        said.append(f"{UNKNOWN} = {count(unknown)} unknown")
+        said.append(f"{unknown_mark}{count(unknown)} unknown")
     return f"{which}: {'; '.join(said)}"
 
 

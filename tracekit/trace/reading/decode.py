@@ -166,7 +166,7 @@ class Decoder:
     def _durations(
         self, events: list[Event], kept: list[int], lengths: list[bytes] | None, chunk: memoryview | bytes
     ) -> Ints:
-        """Nanoseconds; what is no number counts as 0."""
+        """Nanoseconds; anything that is not a number counts as 0."""
         if lengths is None:
             dur_ns, certain = exact.from_numbers([event.dur or 0 for event in events])
             if certain.all():

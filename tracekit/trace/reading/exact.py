@@ -16,7 +16,7 @@ _THOUSAND, _ONE = Decimal(1000), Decimal(1)
 
 
 def from_text(text: bytes) -> int | None:
-    """Nanoseconds of a JSON number of microseconds; None for what is no time (`null`, NaN, beyond int64)."""
+    """Nanoseconds of a JSON number of microseconds; None for what is not a time (`null`, NaN, beyond int64)."""
     if text[-4:-3] == b"." and text[-3:].isdigit():  # what Kineto writes: three decimals
         try:
             ns = int(text[:-4] + text[-3:])

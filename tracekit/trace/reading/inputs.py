@@ -55,7 +55,7 @@ def traces_in(folder: Path) -> list[Path]:
 def _spooled(path: Path, stream: IO[bytes], home: Path) -> Iterator[Path]:
     with workspace(home) as folder:
         if folder is None:
-            raise UnreadableFileError(path, "there is no place to keep it while it is read")
+            raise UnreadableFileError(path, "there is nowhere to store it while it is read")
         file = folder / "spooled"
         try:
             with file.open("wb") as out:

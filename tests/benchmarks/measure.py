@@ -1,0 +1,176 @@
+"""Each task in a process of its own, watched from outside: seconds, CPU seconds, and memory that is no file's."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent
+_LOOK_S = 0.02  # between two looks at the memory
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a process and all that it started took."""
+
+    seconds: float
+    cpu: float
+    memory: int  # the most that all of them held at a time, bytes, mapped files apart (Linux; elsewhere 0)
+    output: str
+    errors: str
+    code: int
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """What a task printed last."""
+        found: dict[str, Any] = json.loads(self.output.splitlines()[-1])
+        return found
+
+
+@dataclass
+class Measured:
+    """One file's rows of the table."""
+
+    title: str
+    rows: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Suite:
+    """Everything that is measured of one file."""
+
+    path: Path
+    size: int  # bytes of JSON
+    cache: Path
+    workers: str
+    turns: int
+
+    def measure(self, python: str, seed: Path, *, with_hta: bool) -> Measured:
+        """Run each task several times; the best counts."""
+        ceiling = self._best(python, "ceiling", str(self.path))
+        read = self._best(sys.executable, "read", str(self.path), self.workers)
+        alone = self._best(sys.executable, "read", str(self.path), "1")
+        report = self._best_verb("report", str(self.path))
+        assert read is not None
+        assert alone is not None
+        found = Measured(f"{self.size / 1e6:,.0f} MB of JSON, {read.found['events'] / 1e6:,.2f} M events")
+        if ceiling is not None:
+            found.rows["gz JSON → columns on disk, against the ceiling"] = (
+                f"{ceiling.seconds / read.seconds:.2f}; {ceiling.seconds / alone.seconds:.2f} with one process "
+                f"({ceiling.cpu / alone.cpu:.2f} in CPU seconds)"
+            )
+        hta = self._once(python, "hta", str(self.path)) if with_hta else None
+        if hta is not None:
+            found.rows["a cold report against HTA's load alone"] = (
+                f"{hta.seconds / report.seconds:,.1f} × faster ({hta.cpu / report.cpu:,.1f} × the CPU seconds), "
+                f"{hta.memory / max(report.memory, 1):,.0f} × the memory"
+            )
+        found.rows["a cold report"] = f"{report.seconds:,.2f} s, {report.cpu:,.2f} CPU seconds"
+        found.rows["memory of a cold report, all processes, mapped files apart"] = _mega(report.memory)
+        self._warm(found)
+        self._attribution(found)
+        small = min((self._verb("report", str(seed)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
+        found.rows["start-up: a report of the seed"] = f"{small.seconds:,.2f} s, {small.cpu:,.2f} CPU seconds"
+        return found
+
+    def _warm(self, found: Measured) -> None:
+        """What comes after the first report, from the cache: another report, and an export."""
+        self._verb("report", str(self.path))
+        again = min((self._verb("report", str(self.path)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
+        found.rows["a report of a trace that was read before"] = f"{again.seconds:,.2f} s"
+        export = self._verb("export", str(self.path), "-o", str(self.cache / "tables"))
+        found.rows["memory of an export, mapped files apart"] = _mega(export.memory)
+
+    def _attribution(self, found: Measured) -> None:
+        ran = min(
+            (self._task(sys.executable, "attribution", str(self.path)) for _ in range(self.turns)),
+            key=lambda each: float(each.found["attribute_cpu"]),
+        )
+        told = ran.found
+        million = told["events"] / 1e6
+        found.rows["attribution from columns, events a second"] = (
+            f"{million / told['attribute_seconds']:,.1f} M; {million / told['attribute_cpu']:,.1f} M a CPU second"
+        )
+        found.rows["attribution, memory of the process, mapped files apart"] = _mega(ran.memory)
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def _best(self, python: str, *task: str) -> Ran | None:
+        """The fastest of several, each with an empty cache."""
+        found = [ran for _ in range(self.turns) if (ran := self._once(python, *task)) is not None]
+        return min(found, key=lambda ran: ran.seconds, default=None)
+
+    def _once(self, python: str, *task: str) -> Ran | None:
+        ran = self._task(python, *task)
+        shutil.rmtree(self.cache, ignore_errors=True)
+        if ran.code == 0:
+            print(
+                f"  {task[0]:12}{self.size / ran.seconds / 1e6:8,.0f} MB/s {ran.cpu:8,.2f} CPU s {_mega(ran.memory):>9}"
+            )
+            return ran
+        why = (ran.errors.splitlines() or ["failed"])[-1]
+        print(f"{task[0]}: left out ({why}). pip install traceinsight==0.6.1 pysimdjson isal", file=sys.stderr)
+        return None
+
+    def _best_verb(self, *arguments: str) -> Ran:
+        found = []
+        for _ in range(self.turns):
+            found.append(self._verb(*arguments))
+            shutil.rmtree(self.cache, ignore_errors=True)
+        return min(found, key=lambda ran: ran.seconds)
+
+    def _task(self, python: str, *task: str) -> Ran:
+        return self._run([python, "-m", "tests.benchmarks.tasks", *task])
+
+    def _verb(self, *arguments: str) -> Ran:
+        return self._run([sys.executable, "-m", "tracekit", *arguments])
+
+    def _run(self, command: list[str]) -> Ran:
+        environment = {**os.environ, "TRACEKIT_CACHE_DIR": str(self.cache), "PYTHONPATH": str(ROOT)}
+        os.sync()  # what was written before is not written now
+        self.cache.mkdir(exist_ok=True)
+        out, err = self.cache.with_suffix(".out"), self.cache.with_suffix(".err")
+        with out.open("w") as output, err.open("w") as errors:
+            used, began = _cpu(), time.perf_counter()
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=errors, cwd=ROOT)
+            memory = 0
+            while process.poll() is None:
+                memory = max(memory, sum(map(_anonymous, _family(process.pid))))
+                time.sleep(_LOOK_S)
+        seconds = time.perf_counter() - began
+        return Ran(seconds, _cpu() - used, memory, out.read_text(), err.read_text(), process.returncode)
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    found = [pid]
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
+                found += _family(int(child))
+    except OSError:
+        pass
+    return found
+
+
+def _anonymous(pid: int) -> int:
+    """Bytes of a process that are no file's."""
+    try:
+        fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return int(fields["RssAnon"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 0
+
+
+def _mega(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,134 @@
+"""What a script writes in its passes is undone: no file of the user's changes, no pass resumes from another's."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.capture.conftest import perform
+from tracekit import run as runs
+from tracekit.capture import process
+from tracekit.cli import main
+
+WRITES = """
+import os, pathlib, shutil, subprocess, sys, torch
+if not os.path.exists("data/raw.bin"):
+    print("fetched")
+    os.makedirs("data/more")
+    open("data/more/unread.bin", "w").write("0")
+    open("data/part", "w").write("1")
+    os.rename("data/part", "data/raw.bin")
+open("data/raw.bin").read()
+os.makedirs("out")  # fails where an earlier pass has left it
+open("out/config.json", "w").write("{}")
+net = torch.nn.Linear(4, 1)
+if os.path.exists("model.pt"):
+    print("resumed", torch.load("model.pt")["epoch"])
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(12):
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    torch.save({"epoch": epoch + 100}, "model.pt")
+    torch.save({"epoch": epoch}, pathlib.Path(__file__).with_name("beside.pt"))
+    open("log.txt", "a").write("x")
+    open("best.tmp", "w").write("best")
+    os.replace("best.tmp", "best.txt")
+    subprocess.run([sys.executable, "-c", "open('out/childs', 'w')"]) if epoch == 3 else None
+    if epoch == 5:
+        os.rename("log.txt", "log.1")
+        open("log.1", "a").write("y")
+        os.remove("gone.txt")
+        shutil.rmtree("old")
+        os.symlink("model.pt", "latest")
+        os.chmod("mode.sh", 0o600)
+print(os.path.exists("out/childs"))
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    import torch
+
+    here, scripts = tmp_path / "here", tmp_path / "scripts"
+    (here / "old" / "deep").mkdir(parents=True)
+    scripts.mkdir()
+    (scripts / "train.py").write_text(WRITES)
+    for name in ("log.txt", "best.txt", "gone.txt", "mode.sh", "old/a", "old/deep/b"):
+        (here / name).write_text(f"before {name}")
+    (here / "mode.sh").chmod(0o755)
+    torch.save({"epoch": 7}, here / "model.pt")
+    monkeypatch.chdir(here)
+    return tmp_path
+
+
+def tree(folder):
+    """Every file, byte for byte, with its mode and the time of its last change; run and data left out."""
+    return {
+        str(each.relative_to(folder)): (each.lstat().st_mode, each.lstat().st_mtime_ns, each.read_bytes())
+        for each in sorted(folder.rglob("*"))
+        if (each.is_file() or each.is_symlink()) and not {"data", "__pycache__"} & {*each.parts}
+    }
+
+
+def ours(found):
+    return {name: state for name, state in found.items() if not name.startswith("here/run")}
+
+
+def test_nothing_changes_and_nothing_is_resumed(place, capsys):
+    before = tree(place)
+    assert main(["capture", "../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]) == 0
+    assert ours(tree(place)) == before
+    # Data that it prepared, and read before its first step, is there for the next pass, as for a second run.
+    assert sorted(each.name for each in Path("data").rglob("*.bin")) == ["raw.bin", "unread.bin"]
+    (eager,) = runs.read("run.json").variants
+    logs = [Path(eager.traces.steady).with_name(f"{stage}.log").read_text() for stage in ("measure", "profile")]
+    assert logs[0] == "fetched\nresumed 7\nTrue\n"
+    assert logs[1].startswith("resumed 7\n")
+    said = capsys.readouterr().err
+    assert "what it wrote was undone: " in said
+    assert "what it prepared before its first step is left: data/more/unread.bin, data/raw.bin" in said
+
+
+def test_in_place_all_of_it_stays(place):
+    with process.scratch() as scratch:
+        from tracekit.capture.job import Job
+
+        job = Job(stage="measure", recipe="../scripts/train.py", script=True, in_place=True, folder=str(place))
+        assert process.perform(job, scratch, place / "measure.log", 100).outcome == "ok"
+    assert Path("log.1").read_text().startswith("before log.txt")
+    assert Path("out/config.json").exists()
+
+
+def test_a_capture_that_was_killed_is_undone_by_the_next(place):
+    before = tree(place)
+    Path("../scripts/train.py").write_text(WRITES + "import time\ntime.sleep(100)\n")
+    given = ["../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]
+    capture = subprocess.Popen(
+        [sys.executable, "-m", "tracekit", "capture", *given],
+        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[1])},
+    )
+    while not Path("latest").is_symlink():
+        assert capture.poll() is None
+        time.sleep(0.1)
+    capture.send_signal(signal.SIGKILL)
+    capture.wait()
+    time.sleep(1)  # the pass dies with it
+    (place / "scripts" / "train.py").write_text(WRITES)
+    os.utime(place / "scripts" / "train.py", ns=(0, before["scripts/train.py"][1]))
+    with process.scratch():
+        pass
+    assert ours(tree(place)) == before
+
+
+def test_what_raises_and_what_dies_is_undone_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    for end in ("raise ValueError", "import os; os.kill(os.getpid(), 9)"):
+        Path("train.py").write_text(f"open('new', 'w')\n{end}\n")
+        assert perform(traces, "measure", "train.py", script=True).outcome != "ok"
+        assert not Path("new").exists()

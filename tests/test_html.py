@@ -1,0 +1,101 @@
+"""The page: it fetches nothing, runs nothing, and shows names as they stand."""
+
+import base64
+import hashlib
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from small import event, kernel, launch, op, step, training, write
+
+from tracekit.faces import Options
+from tracekit.faces.html import render
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.report.sections.breakdowns import of_view
+from tracekit.units import thousandths
+
+HOSTILE = "evil\x1b[31m<script>alert(1)</script>\"' onload=x \u202e"
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, the text, and whether every tag that is opened is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "rect"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "rect":
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def page(tmp_path):
+    slow, fast = training(tmp_path / "slow.json", steps=6, python=40), training(tmp_path / "fast.json", steps=5)
+    return report(open_subject([slow, fast]))
+
+
+def test_it_is_whole_and_fetches_nothing(page):
+    text = render(page)
+    read = Page(text)
+    assert read.open == []
+    assert not {"script", "link", "img", "iframe", "object", "form", "base"} & {tag for tag, _ in read.tags}
+    for _, attributes in read.tags:
+        assert not {name for name in attributes if name.startswith("on") or name in ("src", "style", "action")}
+        assert (attributes.get("href") or "#").startswith("#")
+    assert "http" not in re.sub(r'http-equiv="', "", text)
+
+
+def test_its_policy_lets_nothing_in_but_its_own_style(page):
+    text = render(page)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+    (policy,) = (of["content"] for tag, of in Page(text).tags if of.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert "prefers-color-scheme: dark" in style
+    assert "@media print" in style
+
+
+def test_the_reports_numbers_stand_in_it(page):
+    read = Page(render(page))
+    numbers = of_view(page, "wall")
+    for key in numbers.keys:
+        for value in (*numbers.cells[key].values(), *numbers.deltas[key].values()):
+            assert not value or thousandths(value) in read.text
+    widths = [float(of["width"]) for tag, of in read.tags if tag == "rect" and "x" in of and "class" not in of]
+    longest = max(numbers.cells[""].values())
+    shown = [numbers.cells[part.key][name] for name in numbers.variants for part in numbers.parts]
+    wanted = [value / longest * 1000 for value in shown if value]
+    assert widths[: len(wanted)] == pytest.approx(wanted, abs=0.01)
+
+
+def test_hostile_names_are_shown_and_not_obeyed(tmp_path):
+    path = write(
+        tmp_path / "hostile.json",
+        step(1, 0, 100),
+        op(HOSTILE, 5, 50),
+        launch(10, 20, 1),
+        kernel(HOSTILE, 25, 60, 1),
+        event("cuda_runtime", "cudaStreamSynchronize", 55, 90),
+    )
+    text = render(report(open_subject([path])), Options(rows=sys.maxsize, full=True))
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert not {"script"} & {tag for tag, _ in Page(text).tags}
+    assert all("onload" not in of for _, of in Page(text).tags)
+    assert "<script>alert(1)</script>" in Page(text).text

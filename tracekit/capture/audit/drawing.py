@@ -1,0 +1,86 @@
+"""What an audit found, for people and for machines."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import msgspec
+
+from tracekit.capture.audit.rows import KINDS, Audit, Kind, Row
+from tracekit.sanitize import sanitize
+
+SCHEMA = "tracekit.audit/1"
+_WIDTH = 100  # of a line of source
+_HEADS: dict[Kind, str] = {
+    "sync": "sync – the host waits until the GPU gets there",
+    "copy": "copy – the host waits for a copy to the GPU",
+    "mixed": "mixed – crashes on a GPU: tensors on several devices",
+    "break": "break – torch.compile would break its graph",
+}
+_LIMITS = (
+    "Seen on a CPU that pretends to be a GPU: what would wait, not for how long. Lines that these steps did not reach "
+    "were not seen."
+)
+
+
+def as_json(found: Audit, file: object) -> str:
+    """For machines."""
+    rows = [msgspec.to_builtins(row) for row in found.rows]
+    whole = {"schema": SCHEMA, "file": str(file), "steps": found.steps, "rows": rows, "notes": found.notes}
+    return msgspec.json.format(msgspec.json.encode({**whole, "failure": found.failure}), indent=2).decode() + "\n"
+
+
+def as_text(found: Audit, file: object) -> str:
+    """For people; whatever the script is called and does, nothing in it is obeyed."""
+    return "".join(f"{sanitize(line)}\n" for line in _lines(found, file))
+
+
+def _lines(found: Audit, file: object) -> Iterator[str]:
+    yield f"{file} on an emulated GPU, {_some(found.steps, 'step')}: {_summary(found)}"
+    for kind, rows in groupby(found.rows, key=lambda row: row.kind):
+        yield ""
+        yield _HEADS[kind]
+        for row in rows:
+            yield from _described(row)
+    yield ""
+    yield _LIMITS
+    for note in found.notes:
+        yield f"Left open: {note}."
+    if found.failure:
+        yield f"It did not come to its end: {found.failure}"
+
+
+def _summary(found: Audit) -> str:
+    if not found.rows:
+        return "nothing blocks there"
+    per_step = {kind: sum(row.per_step for row in found.rows if row.kind == kind) for kind in KINDS}
+    lines = {kind: sum(row.kind == kind for row in found.rows) for kind in KINDS}
+    told = [_times(per_step[kind], _NOUNS[kind]) for kind in KINDS if kind != "mixed" and lines[kind]]
+    crashes = [f"it would crash at {_some(lines['mixed'], 'line')}"] if lines["mixed"] else []
+    return "; ".join([*crashes, *([f"{', '.join(told)} a step"] if told else [])])
+
+
+_NOUNS = {
+    "sync": ("wait", "waits"),
+    "copy": ("blocking copy", "blocking copies"),
+    "break": ("graph break", "graph breaks"),
+}
+
+
+def _described(row: Row) -> Iterator[str]:
+    often = f"{_count(row.per_step)} ×" if row.per_step else "once"
+    yield f"{often:>8} {row.file}:{row.line} {row.function}"
+    if row.source:
+        yield f"{'':9}{sanitize(row.source, _WIDTH)}"
+    yield f"{'':9}{row.operator} {row.why}" + (f", in {row.via}" if row.via else "")
+
+
+def _count(per_step: float) -> str:
+    return f"{per_step:.2f}".rstrip("0").rstrip(".")
+
+
+def _times(per_step: float, noun: tuple[str, str]) -> str:
+    return f"{_count(per_step)} {noun[per_step != 1]}"
+
+
+def _some(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

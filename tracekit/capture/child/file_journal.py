@@ -1,0 +1,169 @@
+"""What the program does to files, written down before it does it: the parent undoes it when the pass is over.
+
+A pass runs the program in its own folder, as its user does. Without this each would overwrite the user's checkpoints,
+and resume from those of the pass before it. Python tells of every file that it opens, moves or removes; what other
+code writes by itself is not seen, but for torch.save.
+"""
+
+import json
+import os
+import shutil
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
+
+JOURNAL, BACKUPS = "journal.jsonl", "backups"
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{os.sep}proc{os.sep}")
+
+
+class FileJournal:
+    """From `begin` to `end` every change is noted, with a copy of what was there."""
+
+    def __init__(self, folder: Path, spared: list[str]) -> None:
+        self._folder, self._spared = (
+            folder,
+            tuple(f"{os.path.realpath(each)}{os.sep}" for each in [str(folder), *spared]),
+        )
+        self._caches = tuple(_caches())
+        self._lock = threading.RLock()
+        self._known: set[str] = set()  # noted since they last changed their names
+        self._made: set[str] = set()  # not there before the pass
+        self._preparing = self._on = True
+        self._backups = 0
+
+    def begin(self) -> None:
+        """Listen. Python has no way to stop: after `end` it goes in one ear and out of the other."""
+        import torch
+
+        (self._folder / BACKUPS).mkdir(exist_ok=True)
+        self._out = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._writer = torch._C.PyTorchFileWriter
+        handlers = self._handlers()
+
+        def hook(event: str, args: tuple[Any, ...]) -> None:
+            handler = handlers.get(event)
+            if handler is not None and self._on:
+                handler(args)
+
+        leave_alone(hook)
+        torch._C.PyTorchFileWriter = self._saving
+        sys.addaudithook(hook)
+
+    def training(self) -> None:
+        """The first step begins: what is written from now on is no preparation of data."""
+        self._preparing = False
+
+    def end(self) -> None:
+        """The program is over."""
+        import torch
+
+        self._on = False
+        torch._C.PyTorchFileWriter = self._writer
+
+    def _handlers(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
+        return {
+            event: out_of_dynamos_sight(self._alone(handle))
+            for event, handle in {
+                "open": self._opened,
+                "os.remove": lambda args: self._changes(_path(args[0], args[1])),
+                "os.truncate": lambda args: self._changes(_path(args[0])),
+                "os.mkdir": lambda args: self._makes_folder(_path(args[0], args[2])),
+                "os.rmdir": lambda args: self._note("removed folder", _path(args[0], args[1])),
+                "os.rename": lambda args: self._renames(_path(args[0], args[2]), _path(args[1], args[3])),
+                "os.link": lambda args: self._changes(_path(args[1], args[3])),
+                "os.symlink": lambda args: self._changes(_path(args[1], args[2])),
+                "os.chmod": lambda args: self._changes(_path(args[0], args[2])),
+            }.items()
+        }
+
+    def _alone(self, handle: Callable[[tuple[Any, ...]], None]) -> Callable[[tuple[Any, ...]], None]:
+        """Our own files are not the program's; and what goes wrong here must not stop it."""
+
+        def alone(args: tuple[Any, ...]) -> None:
+            if self._lock._is_owned():  # type: ignore[attr-defined]
+                return
+            with self._lock:
+                try:
+                    handle(args)
+                except (OSError, ValueError, TypeError):
+                    self._write({"op": "unknown", "path": repr(args)[:200]})
+
+        return alone
+
+    def _saving(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+        """torch.save writes by itself where it is given a name."""
+        if isinstance(target, str | os.PathLike) and self._on:
+            self._alone(lambda given: self._changes(_path(given[0])))((target,))
+        return self._writer(target, *args, **kwargs)
+
+    def _opened(self, args: tuple[Any, ...]) -> None:
+        path, _, flags = args
+        if not isinstance(path, str | bytes | os.PathLike):
+            return  # a number: it is open already
+        path = os.path.realpath(_path(path))
+        if isinstance(flags, int) and flags & _WRITING:
+            self._changes(path)
+        elif self._preparing and path in self._made:
+            self._note("read", path)
+
+    def _changes(self, path: str) -> None:
+        if path in self._known or not self._is_the_programs(path):
+            return
+        if not os.path.lexists(path):
+            self._made.add(path)
+            self._note("made", path)
+        elif os.path.islink(path):
+            self._note("changed", path, link=os.readlink(path))
+        elif stat.S_ISREG((status := os.stat(path)).st_mode):
+            self._backups += 1
+            backup = f"{os.getpid()}-{self._backups}"
+            shutil.copy2(path, self._folder / BACKUPS / backup)
+            # Copied now, restored to the nanosecond: reading it may have changed when it was last read.
+            self._note("changed", path, backup=backup, times=[status.st_atime_ns, status.st_mtime_ns])
+        self._known.add(path)
+
+    def _makes_folder(self, path: str) -> None:
+        if not os.path.lexists(path):
+            self._note("made folder", path)
+
+    def _renames(self, source: str, target: str) -> None:
+        if not os.path.isdir(target):
+            self._changes(target)
+        self._note("renamed", source, to=target)
+        if source in self._made:
+            self._made.add(target)
+        self._known -= {source, target}
+
+    def _is_the_programs(self, path: str) -> bool:
+        return not path.startswith((*self._spared, *self._caches)) and not any(
+            each in path for each in _NOT_THE_PROGRAMS
+        )
+
+    def _note(self, op: str, path: str, **more: Any) -> None:
+        if self._is_the_programs(path):
+            self._write({"op": op, "path": path, "preparing": self._preparing, **more})
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        os.write(self._out, json.dumps(entry).encode() + b"\n")
+
+
+def _path(given: Any, folder: Any = -1) -> str:
+    """Where that is, whatever it is relative to."""
+    path = os.fsdecode(given)
+    if isinstance(folder, int) and folder >= 0 and not os.path.isabs(path):
+        path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
+    # The folder's links are followed, the last one's are not: it is what is removed or renamed.
+    head, tail = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(head), tail)
+
+
+def _caches() -> list[str]:
+    """Where libraries put what they fetched: theirs to keep."""
+    named = [os.environ.get(name) for name in ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE")]
+    return [f"{os.path.realpath(each)}{os.sep}" for each in [*filter(None, named), os.path.expanduser("~/.cache")]]

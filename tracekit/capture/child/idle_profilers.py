@@ -1,0 +1,103 @@
+"""Other profilers, idle while ours runs: two at once end in a crash of the process."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_replaced: list[tuple[Any, Any, Any]] = []  # module, the real class, the idle one
+_met: list[str] = []
+
+
+@contextmanager
+def idle_profilers() -> Iterator[None]:
+    """Within, `torch.profiler.profile` and its like record nothing, call nobody back and write nothing."""
+    import torch
+
+    _met.clear()
+    for holder in (torch.profiler, torch.profiler.profiler, torch.autograd.profiler):
+        _replaced.append((holder, holder.profile, _idle(holder.profile)))
+    try:
+        _set(idle=True)
+        yield
+    finally:
+        _set(idle=False)
+        _replaced.clear()
+
+
+@contextmanager
+def real_profilers() -> Iterator[None]:
+    """Within, they are what they were: ours are made here."""
+    _set(idle=False)
+    try:
+        yield
+    finally:
+        _set(idle=True)
+
+
+def are_idle() -> bool:
+    """Does a capture, or a recording, have the profiler to itself?"""
+    return bool(_replaced)
+
+
+def was_one_met() -> bool:
+    """Whether anybody wanted to profile meanwhile."""
+    return bool(_met)
+
+
+def _set(idle: bool) -> None:
+    for holder, real, asleep in _replaced:
+        holder.profile = asleep if idle else real
+
+
+def _idle(kind: Any) -> Any:
+    from torch.autograd.profiler_util import EventList
+
+    class Idle(kind):  # type: ignore[misc]
+        """Looks like the real one, and does nothing."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self._function_events = EventList([])
+            _met.append(kind.__name__)
+
+        def __enter__(self) -> Any:
+            return self
+
+        def step(self) -> None:
+            self.step_num += 1
+
+        def key_averages(self, *_: Any, **__: Any) -> Any:
+            return EventList([])
+
+        def events(self) -> Any:
+            return EventList([])
+
+    for name in _SILENT:
+        if hasattr(kind, name):
+            setattr(Idle, name, _nothing)
+    Idle.__name__ = Idle.__qualname__ = kind.__name__
+    return Idle
+
+
+_SILENT = (
+    "__exit__",
+    "start",
+    "stop",
+    "prepare_trace",
+    "start_trace",
+    "stop_trace",
+    "_prepare_trace",
+    "_start_trace",
+    "_ensure_function_events",
+    "export_chrome_trace",
+    "export_stacks",
+    "export_memory_timeline",
+    "add_metadata",
+    "add_metadata_json",
+    "preset_metadata_json",
+    "toggle_collection_dynamic",
+)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None

@@ -1,0 +1,116 @@
+"""Put the user's files back as they were before a pass, from the journal that it kept."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tracekit.capture.child.file_journal import BACKUPS, JOURNAL
+
+
+@dataclass
+class Undone:
+    """What became of what the pass wrote."""
+
+    undone: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)  # data that the program prepared, and read before its first step
+    failed: list[str] = field(default_factory=list)
+
+
+def undo(folder: Path) -> Undone:
+    """Undo the journal of this folder, the latest first. Once: what was undone is forgotten."""
+    entries = [*_entries(folder / JOURNAL)]
+    done, spared = Undone(), _data(entries)
+    for entry in reversed(entries):
+        try:
+            if _undo(entry, folder / BACKUPS, spared):
+                done.undone.append(entry["path"])
+        except OSError as error:
+            done.failed.append(f"{entry['path']} ({error.strerror or error})")
+    done.undone = [*dict.fromkeys(reversed(done.undone))]
+    done.left = sorted(path for path in spared if os.path.lexists(path))
+    (folder / JOURNAL).unlink(missing_ok=True)
+    shutil.rmtree(folder / BACKUPS, ignore_errors=True)
+    return done
+
+
+def _entries(journal: Path) -> Iterator[dict[str, Any]]:
+    if not journal.exists():
+        return
+    for line in journal.read_bytes().splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # the last one, of a pass that was killed
+        if entry.get("op") != "unknown":
+            yield entry
+
+
+def _data(entries: list[dict[str, Any]]) -> set[str]:
+    """What the program made before its first step and read again, with all that it put beside it in folders it made.
+
+    A later pass finds it, as a second run would: no data set is fetched anew for each of them.
+    """
+    made = {entry["path"] for entry in entries if entry["op"] == "made" and entry["preparing"]}
+    made |= {entry["to"] for entry in entries if entry["op"] == "renamed" and entry["preparing"]}
+    read = {entry["path"] for entry in entries if entry["op"] == "read"}
+    folders = {entry["path"] for entry in entries if entry["op"] == "made folder" and entry["preparing"]}
+    tops = {each for each in folders if os.path.dirname(each) not in folders}
+    of_data = tuple(f"{top}{os.sep}" for top in tops if any(path.startswith(f"{top}{os.sep}") for path in read))
+    return {path for path in made if path in read or path.startswith(of_data)} if of_data else made & read
+
+
+def _undo(entry: dict[str, Any], backups: Path, spared: set[str]) -> bool:
+    """Whether there was anything to do."""
+    path = entry["path"]
+    match entry["op"]:
+        case "made":
+            return path not in spared and _remove(path)
+        case "made folder":
+            return _remove_folder(path, spared)
+        case "changed":
+            _restore(entry, backups)
+            return True
+        case "renamed":
+            if entry["to"] not in spared and os.path.lexists(entry["to"]):
+                os.rename(entry["to"], path)
+                return True
+        case "removed folder":
+            os.makedirs(path, exist_ok=True)
+    return False
+
+
+def _remove(path: str) -> bool:
+    if not os.path.lexists(path) or (os.path.isdir(path) and not os.path.islink(path)):
+        return False
+    os.unlink(path)
+    return True
+
+
+def _remove_folder(path: str, spared: set[str]) -> bool:
+    """With what others than Python wrote into it, but not the data."""
+    removed = False
+    for folder, folders, files in os.walk(path, topdown=False):
+        for name in [*files, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:
+            if (file := os.path.join(folder, name)) not in spared:
+                os.unlink(file)
+        if not os.listdir(folder):
+            os.rmdir(folder)
+            removed = True
+    return removed
+
+
+def _restore(entry: dict[str, Any], backups: Path) -> None:
+    path = entry["path"]
+    if "link" in entry:
+        _remove(path)
+        os.symlink(entry["link"], path)
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.islink(path):
+        os.unlink(path)
+    shutil.copy2(backups / entry["backup"], path)
+    os.utime(path, ns=tuple(entry["times"]))

@@ -1,0 +1,87 @@
+"""`tracekit audit`: what would block on a GPU, without one."""
+
+import argparse
+from pathlib import Path
+
+from tracekit.cli.arguments import names, pair, positive
+from tracekit.cli.streams import write_out
+
+
+class Audit:
+    """Say which lines of a training would wait for a GPU, copy, crash or break a graph there. Needs no GPU."""
+
+    name = "audit"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "file",
+            type=Path,
+            metavar="FILE",
+            help="a training script as it is: train.py -- ITS ARGUMENTS, or a recipe",
+        )
+        parser.add_argument("--steps", type=positive, default=3, metavar="N", help="steps after the first (default: 3)")
+        parser.add_argument(
+            "--fail-on",
+            type=kinds,
+            default=(),
+            metavar="A,B,…",
+            help="exit with 1 where there are any: sync, copy, mixed, break",
+        )
+        parser.add_argument("--format", choices=("text", "json"), default="text")
+        parser.add_argument(
+            "--variant", default="eager", metavar="NAME", help="of a recipe: eager, or its own (default: eager)"
+        )
+        parser.add_argument(
+            "--param",
+            action="append",
+            type=pair,
+            default=[],
+            metavar="KEY=VALUE",
+            help="a parameter of the recipe, repeatable (default: those in its PARAMS)",
+        )
+        parser.add_argument(
+            "--step-every",
+            type=positive,
+            default=1,
+            metavar="N",
+            help="optimizer steps that make a step of a script (default: 1)",
+        )
+        parser.add_argument("--seed", type=int, default=0, help="of every random number generator (default: 0)")
+        parser.add_argument(
+            "--timeout", type=float, default=600, metavar="S", help="seconds it may take (default: 600)"
+        )
+        parser.set_defaults(unknown="A script's own arguments go after --: tracekit audit train.py -- --epochs 3")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Run the steps, and say what was seen; 1 where it failed, or where --fail-on says so."""
+        from tracekit.capture.audit.auditing import Options, audit, exit_code
+        from tracekit.capture.audit.drawing import as_json, as_text
+
+        found = audit(
+            Options(
+                file=options.file,
+                variant=options.variant,
+                params=dict(options.param),
+                arguments=options.script_arguments,
+                steps=options.steps,
+                step_every=options.step_every,
+                seed=options.seed,
+                timeout=options.timeout,
+            )
+        )
+        draw = as_json if options.format == "json" else as_text
+        write_out(draw(found, options.file))
+        return exit_code(found, options.fail_on)
+
+
+def kinds(text: str) -> tuple[str, ...]:
+    """Kinds of rows, separated by commas."""
+    from tracekit.capture.audit.rows import KINDS
+
+    given = names(text)
+    if unknown := [each for each in given if each not in KINDS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not a kind of row: give {', '.join(KINDS)}")
+    return given

@@ -1,0 +1,231 @@
+"""Kernel names as people say them: `elementwise add<float>` for 400 letters of template.
+
+What a name leaves out is what nobody reads; where two names would read alike, what tells them apart comes back.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+_TYPES = {
+    "BFloat16": "bf16",
+    "__nv_bfloat16": "bf16",
+    "bfloat16_t": "bf16",
+    "Half": "half",
+    "__half": "half",
+    "half_t": "half",
+    **{name: name for name in ("float", "double", "long", "int", "bool", "short", "half", "char")},
+}
+_FLOATS = {"float", "double", "half", "bf16"}
+_TYPE = re.compile(r"(?<![\w:])(?<!unsigned )(?:c10::|at::|cutlass::)?(" + "|".join(_TYPES) + r")\b(?! \()")
+_LAMBDA = re.compile(r"\{lambda\(([^()]*)\)#\d+\}")
+# Names inside a template that say how a kernel is run, and not what it computes.
+_FRAME = re.compile(
+    r"gpu_kernel_impl\w*|(?:A|B)UnaryFunctor|BinaryFunctor|binary_internal|\w*TensorIterator\w*|func_wrapper_t|native|at|c10"
+    r"|anonymous|namespace|std|array|detail|Array|operator|const|unsigned|signed|char|memory|\w*OffsetCalculator|\w*Cast"
+    r"|cuda|lambda|TensorListMetadata|TensorListScalarListMetadata|FusedOptimizerTensorListMetadata|UnaryOpFunctor"
+    r"|BinaryOp\w*Functor|PointwiseOp\w*Functor|OpaqueType|Scalar|ReduceOp|opmath_\w+|_cuda_\w+_internal_kernel|c10::\w+"
+)
+_ENDINGS = re.compile(
+    r"(CUDAKernelImpl)?(_?kernel)?(_?impl)?(_?cuda)?(_?(kernel|out|functor|Functor|Ops|Op|MathFunctor))?(_?(impl|cuda|out))?$"
+)
+
+
+@lru_cache(maxsize=1 << 14)
+def short_kernel(name: str) -> str:
+    """What a kernel does, in a few words; a name that no rule knows keeps its last part and its first type."""
+    return next((said for rule in _RULES if (said := rule(name))), name)
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Short names of these kernels, each different: where two would read alike, what differs stands behind them."""
+    alike: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        alike.setdefault(short_kernel(name), []).append(name)
+    shown = {}
+    for said, group in alike.items():
+        shown.update(dict(zip(group, _marked(said, group), strict=True)))
+    return [shown[name] for name in names]
+
+
+def _marked(said: str, group: list[str]) -> list[str]:
+    if len(group) == 1:
+        return [said]
+    words = [re.findall(r"[A-Za-z]+|\d+", name) for name in group]
+    differing = [k for k in range(min(map(len, words))) if len({each[k] for each in words}) > 1]
+    for used in range(1, 4):
+        marks = [" ".join(each[k] for k in differing[:used]) for each in words]
+        if len(set(marks)) == len(group):
+            return [f"{said} · {mark}" for mark in marks]
+    return [f"{said} · {number}" for number in range(1, len(group) + 1)]
+
+
+def _copy(name: str) -> str | None:
+    return name if name.startswith(("Memcpy", "Memset")) else None
+
+
+def _triton(name: str) -> str | None:
+    found = re.fullmatch(r"triton_(?:[a-z]+_)?fused_+(.*?)(_\d+)?", name)
+    if found is None:
+        return None
+    operators = found[1].strip("_")
+    return f"triton {operators}" if len(operators) <= 40 else f"triton {operators[:26]}…{operators[-12:]}"
+
+
+def _cutlass(name: str) -> str | None:
+    """`void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>(…)`."""
+    found = re.search(
+        r"cutlass_(?:\w+?_)?(\w*?(gemm|fprop|dgrad|wgrad)\w*?)_((?:\d+x\d+_?)+)_?([nt]{2}|nhwc)?(?:_align(\d+))?", name
+    )
+    if found is None:
+        return None
+    kind = "bf16" if "bf16" in name else "half" if "f16" in name else ""
+    extra = "relu" if "relu" in found[1] else ""
+    work = "gemm" if found[2] == "gemm" else f"conv {found[2]}"
+    align = f"align{found[5]}" if found[5] else ""
+    said = (work, kind, found[3].strip("_").replace("_", " "), found[4] or "", align, extra, "(cutlass)")
+    return " ".join(filter(None, said))
+
+
+def _blas(name: str) -> str | None:
+    """`ampere_sgemm_128x128_tt`, `volta_scudnn_128x64_relu_medium_nn_v1`."""
+    found = re.fullmatch(
+        r"(?:cudnn_infer_)?(volta|turing|ampere|hopper|maxwell|sm\d+)_(\w*?(?:gemm|scudnn\w*?|hcudnn\w*?))_(.*)", name
+    )
+    if found is None:
+        return None
+    arch, kind, rest = found[1], found[2].replace("scudnn", "conv").replace("hcudnn", "conv half"), found[3]
+    return f"{kind} {rest.removesuffix('_v1').replace('_', ' ')} ({arch})".replace("  ", " ")
+
+
+def _xmma(name: str) -> str | None:
+    """`sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_…`."""
+    found = re.match(r"sm(\d+)_xmma_(fprop|dgrad|wgrad)?\w*?gemm\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+x\d+)", name)
+    return f"{f'conv {found[2]}' if found[2] else 'gemm'} {found[4]} {found[3]} (xmma sm{found[1]})" if found else None
+
+
+def _miopen(name: str) -> str | None:
+    found = re.match(r"igemm_(\w+?)_gtc\w*?_(nhwc|nchw)_(\w+?)_.*?bt(\d+x\d+x\d+)", name)
+    return f"igemm {found[1]} {found[4]} {found[2]} {found[3]} (miopen)" if found else None
+
+
+def _tensile(name: str) -> str | None:
+    found = re.match(r"(?:Custom_)?Cijk_(A\w\w)k_(B\w\w)k_([A-Z0-9]+)_.*?MT(\d+x\d+x\d+)", name)
+    if found is None:
+        return None
+    layout = ("n" if found[1] == "Ail" else "t") + ("n" if found[2] == "Blj" else "t")
+    kind = {"B": " bf16", "H": " half"}.get(found[3][0], "")
+    return f"gemm {found[4]} {layout}{kind} (tensile)"
+
+
+def _mangled(name: str) -> str | None:
+    """The names in `_ZN2ck16tensor_operation…`, of which the longest says what it is."""
+    if not name.startswith("_ZN"):
+        return None
+    parts, at = [], 3
+    while found := re.compile(r"(\d+)").match(name, at):
+        start = found.end()
+        at = start + int(found[1])
+        parts.append(name[start:at])
+    parts = [part for part in parts if part and not part.startswith("_GLOBAL")]
+    return f"{_trimmed(parts[-1])} ({parts[0]})" if len(parts) > 1 else None
+
+
+def _elementwise(name: str) -> str | None:
+    head, arguments = _split(name)
+    if "elementwise" not in head:
+        return None
+    scalar = " scalar" if re.search(r"[AB]UnaryFunctor|FunctorOnSelf", arguments) else ""
+    prefix = head.rpartition("::")[2].removeprefix("_").partition("elementwise")[0].strip("_")
+    kind = f"{prefix} " if prefix and prefix not in ("vectorized", "unrolled", "legacy", "index") else ""
+    said = _operation(arguments)
+    return f"elementwise {kind}{said}{scalar}{_of(_type_of(arguments))}" if said else None
+
+
+def _reduce(name: str) -> str | None:
+    head, arguments = _split(name)
+    if not head.endswith("reduce_kernel") or "ReduceOp" not in arguments:
+        return None
+    said = _operation(arguments.partition("ReduceOp<")[2])
+    return f"reduce {said}{_of(_type_of(arguments))}" if said else None
+
+
+def _multi_tensor(name: str) -> str | None:
+    head, arguments = _split(name)
+    if not head.endswith("multi_tensor_apply_kernel"):
+        return None
+    said = _operation(arguments)
+    return f"multi tensor {said}{_of(_type_of(arguments))}" if said else None
+
+
+def _templated(name: str) -> str | None:
+    """The last part of the name, and the first type it is made for; the library in brackets."""
+    head, arguments = _split(name)
+    *spaces, last = head.split("::")
+    library = next((space for space in spaces if space in ("cudnn", "cub", "cublasLt", "fbgemm_gpu", "thrust")), "")
+    said = _trimmed(last)
+    if said.rstrip("0123456789") in ("", "Kernel", "kernel"):
+        return None
+    return f"{said}{_of(_type_of(arguments))}{f' ({library})' if library else ''}"
+
+
+_RULES: tuple[Callable[[str], str | None], ...] = (
+    *(
+        _copy,
+        _triton,
+        _cutlass,
+        _xmma,
+        _blas,
+        _miopen,
+        _tensile,
+        _mangled,
+        _elementwise,
+        _reduce,
+        _multi_tensor,
+        _templated,
+    ),
+)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """What stands before the template's arguments, and these; `void` and the function's own arguments are left out."""
+    name = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    start = next((at for at, sign in enumerate(name) if sign in "<("), len(name))
+    if name[start : start + 1] != "<":
+        return name[:start], ""
+    depth = 0
+    for at in range(start, len(name)):
+        depth += {"<": 1, ">": -1}.get(name[at], 0)
+        if not depth:
+            return name[:start], name[start + 1 : at]
+    return name[:start], name[start + 1 :]
+
+
+def _operation(arguments: str) -> str:
+    """The first name in a template that says what is computed, without what such names end with."""
+    for found in re.finditer(r"[A-Za-z_]\w*", _LAMBDA.sub(" ", arguments)):
+        word = found[0]
+        if word in _TYPES or _FRAME.fullmatch(word):
+            continue
+        said = _trimmed(word.removeprefix("launch_").removeprefix("CUDAFunctorOnSelf_").removeprefix("CUDAFunctor_"))
+        if said:
+            return {"direct_copy": "copy"}.get(said, said[:1].lower() + said[1:])
+    return ""
+
+
+def _trimmed(word: str) -> str:
+    return _ENDINGS.sub("", word).strip("_") or word
+
+
+def _type_of(arguments: str) -> str:
+    """The type of the values: of the last lambda's arguments, where one has any but an index, else the first named."""
+    lambdas = [each for each in _LAMBDA.findall(arguments) if each != "int" and _TYPE.search(each)]
+    if lambdas and (found := _TYPE.search(lambdas[-1])):
+        return _TYPES[found[1]]
+    named = _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)
+    values = [each for each in named if _TYPES[each] in _FLOATS]  # others are indices as often as not
+    return _TYPES[(values or named)[0]] if named else ""
+
+
+def _of(kind: str) -> str:
+    return f"<{kind}>" if kind else ""

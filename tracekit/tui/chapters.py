@@ -21,6 +21,7 @@ ROWS = 500  # what a person may scroll through; exports have them all
 CLOCKS = ("wall", "host")
 _MOST, _LEAST = 60, 18  # cells of text in a table; what is cut is told in full for the row under the cursor
 _PADDING = 2
+_LONGEST = 1000  # letters of a cell
 
 
 @dataclass(frozen=True)
@@ -172,13 +173,15 @@ def _rows(table: pa.Table) -> Grid:
     fields, first = readable(table), table.slice(0, ROWS)
     columns = [Column(heading(field), is_number(field), meaning(field)) for field in fields]
     whole = [_whole(first, field) for field in fields]
-    return Grid(columns, lines(first, fields, None), [list(row) for row in zip(*whole, strict=True)], table.num_rows)
+    return Grid(
+        columns, lines(first, fields, _LONGEST), [list(row) for row in zip(*whole, strict=True)], table.num_rows
+    )
 
 
 def _whole(table: pa.Table, field: pa.Field) -> list[str]:
     """A column's values, none of them shortened."""
     values = table[field.name].to_pylist()
-    if role(field) == "kernel":
+    if role(field) in ("kernel", "place"):
         return [sanitize(str(value)) if value is not None else "–" for value in values]
     return texts(values, field, None)
 

@@ -18,7 +18,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 from tracekit import interruption
 from tracekit import run as runs
-from tracekit.capture import environment, messages, preparation, process
+from tracekit.capture import environment, messages, preparation, process, progress
 from tracekit.capture.child.failure import outcome
 from tracekit.capture.harness import Options, capture, exit_code, run_file
 from tracekit.errors import (
@@ -389,6 +389,23 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
         line.startswith(("a\\x1b[31m\\x0a\\u202eb", "No GPU: ", "eager: ", "warning: ", "tracekit: ")) or not line
         for line in lines
     )
+
+
+def test_the_commonest_break_is_named():
+    breaks = [runs.Break(compile="0/0", reason=reason, file="/a/net.py", line=7, t_ns=0) for reason in "abb"]
+    assert messages._commonest(breaks) == "b, net.py:7"
+
+
+def test_a_slow_pass_says_how_far_it_is(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(progress, "_SAID_EVERY_S", 0)
+    reader = progress.Reader(tmp_path, said.append)
+    reader.look()  # before the first step there is nothing to say
+    writer = progress.Writer(str(tmp_path), 50)
+    writer.took(12, 10_000_000_000, 8_000_000_000)
+    writer.took(13, 10_500_000_000, 10_000_000_000)  # too soon to be written
+    reader.look()
+    assert said == ["  step 12 of about 50, about 76.0 s left"]
 
 
 def test_a_tab_is_space():

@@ -1,10 +1,11 @@
 """The report for the terminal, in rich renderables. Names are Text, never markup."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
@@ -31,13 +32,28 @@ _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 @face("text")
 def draw(report: Report, options: Options) -> str:
     """The report as text: for a terminal, with its colours and as wide as it is."""
-    console = Console(file=options.stream or StringIO(), highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        asked = os.environ.get("COLUMNS", "")
-        console.width = int(asked) if asked.isdecimal() and int(asked) else _PIPED_WIDTH
+    console = _console(options.stream)
     with console.capture() as drawn:
         show(report, console, options)
     return drawn.get()
+
+
+def draw_blocks(blocks: Iterable[Block], stream: TextIO | None = None, rows: int | None = None) -> str:
+    """Some blocks alone, as the report draws them."""
+    console = _console(stream)
+    with console.capture() as captured:
+        for block in blocks:
+            for part in drawn(block, Page(console.width, full=True, rows=rows)):
+                console.print(part)
+    return captured.get()
+
+
+def _console(stream: TextIO | None) -> Console:
+    console = Console(file=stream or StringIO(), highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        asked = os.environ.get("COLUMNS", "")
+        console.width = int(asked) if asked.isdecimal() and int(asked) else _PIPED_WIDTH
+    return console
 
 
 def show(report: Report, console: Console, options: Options | None = None) -> None:

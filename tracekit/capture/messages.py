@@ -51,6 +51,11 @@ def doing(name: str, stage: Stage) -> str:
     return f"{name}: {_DOING[stage]} …"
 
 
+def taking_again(window: str) -> str:
+    """Some profilers lose the kernels of a process's later sessions."""
+    return f"  kernels are missing: taking the {window} trace again, in a process of its own …"
+
+
 def ending(variant: Variant, run: Run) -> str:
     """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses as eager`."""
     if variant.outcome != "ok":

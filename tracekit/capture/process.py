@@ -17,7 +17,7 @@ import msgspec
 
 from tracekit import interruption
 from tracekit.capture import progress
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import SO_FAR, Answer, Job, has_something
 from tracekit.capture.undo import Undone, undo
 
 _PREFIX = "tracekit-pass-"
@@ -41,6 +41,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[s
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
     try:
         answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
+        answer = _with_so_far(answer, folder / SO_FAR)
     finally:
         with interruption.held_back():
             undone = undo(folder)
@@ -50,6 +51,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[s
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> Answer:
     job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
     (folder / "job.json").write_bytes(msgspec.json.encode(job))
+    (folder / SO_FAR).unlink(missing_ok=True)
     answer = folder / "answer.json"
     answer.unlink(missing_ok=True)
     with open(log, "wb") as output:
@@ -80,6 +82,18 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Rea
             if left <= _LOOKED_EVERY_S:
                 raise
             reader.look()
+
+
+def _with_so_far(failed: Answer, path: Path) -> Answer:
+    """What it had found before it failed, with the failure."""
+    if failed.outcome == "ok" or has_something(failed):
+        return failed
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Answer)
+    except (OSError, msgspec.DecodeError):
+        return failed
+    names = ("outcome", "error", "traceback", "notes")
+    return msgspec.structs.replace(found, **{name: getattr(failed, name) for name in names})
 
 
 def _with_files(answer: Answer, files: Undone) -> Answer:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracekit.run import Variant
+from tracekit.run import Measured, Variant
 
 from . import captured, plain
 from .captured import Captured
@@ -61,6 +61,8 @@ def compare(script: Script, folder: Path) -> tuple[list[Row], list[str]]:
     if taken.run is None:
         return [], [taken.output]
     rows, wrong = [], [*_left_behind(script, taken)]
+    if script.says not in taken.output:
+        wrong.append(f"the capture does not say: {script.says}")
     for variant in taken.run.variants:
         ran = plain.run(script, folder, variant.requested.compile)
         rows.append(_row(script, variant, taken, ran))
@@ -83,7 +85,7 @@ def _within(ratio: float | None, factor: float) -> bool:
 
 
 def _row(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Row:
-    timed = "+".join(str(len(each.step_all_ns)) for each in (variant.measured.passes if variant.measured else ()))
+    timed = "+".join(str(len(times)) for times in _timed(variant.measured)) if variant.measured else "0"
     profiled = variant.profiled.steps if variant.profiled else 0
     return Row(
         script.name,
@@ -149,14 +151,18 @@ def _pace(variant: Variant, taken: Captured, ran: Plain) -> float | None:
 
 def _clock(variant: Variant, taken: Captured) -> float | None:
     """The last steps of a pass are the timed ones; the line of the very last is not printed any more."""
-    printed = taken.passes[variant.name]
-    ratios = []
-    for each in variant.measured.passes if variant.measured else ():
-        name = f"measure-{each.round + 1}" if each.round else "measure"
-        own = printed[name].times_ms[-len(each.step_all_ns) :]
+    if variant.measured is None:
+        return None
+    printed, ratios = taken.passes[variant.name], []
+    for at, times in enumerate(_timed(variant.measured)):
+        own = printed[f"measure-{at + 1}" if at else "measure"].times_ms[-len(times) :]
         if len(own) >= 5:
-            ratios.append(_fast(each.step_all_ns) / 1e6 / _fast(own))
+            ratios.append(_fast(times) / 1e6 / _fast(own))
     return statistics.median(ratios) if ratios else None
+
+
+def _timed(measured: Measured) -> list[list[int]]:
+    return [each.step_all_ns for each in measured.passes] or [measured.step_all_ns]
 
 
 def _measured(taken: Captured, variant: Variant) -> list[Printed]:

@@ -1,7 +1,7 @@
 # make test   everything that must hold, from nothing
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
-# make bench  reading and attribution against their peers
+# make bench  reading and attribution against their peers, measured pace against a plain run's
 # make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -23,10 +23,11 @@ check: $(VENV)/.dev
 
 demo: $(VENV)/.demo
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
-	$(BIN)/tracekit report run.json --rows 3
+	$(BIN)/tracekit report run.json
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
+	$(BIN)/python -m tests.benchmarks.pace
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
 verify: $(VENV)/.verify verify-recipes

@@ -166,7 +166,7 @@ def test_later_passes_take_turns_and_find_what_was_compiled(captured):
         assert all(15 <= len(each.step_all_ns) <= 150 for each in later)
         assert all(each.seconds > 0 and each.load >= 0 and each.counted for each in variant.measured.passes)
         product = math.prod(each.step_ns for each in variant.measured.passes)
-        assert variant.measured.step_ns == pytest.approx(product ** (1 / 3), rel=1e-6)
+        assert variant.measured.step_ns == pytest.approx(product ** (1 / 3), abs=1)
         assert variant.measured.step_all_ns[: len(first.step_all_ns)] == first.step_all_ns
     assert "Measuring again, in turns: at most 600 s (--budget), 3 passes each (--passes) …" in said
     assert re.search(r"compiled: .* a step in 3 passes, .* eager \(\d.*\)", said)

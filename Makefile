@@ -2,6 +2,7 @@
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
 # make bench  reading and attribution against their peers, measured pace against a plain run's
+# make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
 HTA ?= $(BIN)/python
 
-.PHONY: test demo bench verify verify-recipes check format clean
+.PHONY: test demo bench verify verify-recipes gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -35,6 +36,10 @@ verify: $(VENV)/.verify verify-recipes
 verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)
 	$(BIN)/python recipes/verify.py
+
+# With the machine's own Python and PyTorch: nothing is installed.
+gpu:
+	$(PYTHON) -m tests.gpu $(if $(WHEELS),--wheels $(WHEELS)) $(if $(ONLY),--only $(ONLY))
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

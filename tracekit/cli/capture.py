@@ -37,7 +37,9 @@ class Capture:
             metavar="KEY=VALUE",
             help="a parameter of the recipe, repeatable (default: those in its PARAMS)",
         )
-        parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+        parser.add_argument(
+            "--device", default="auto", help="cpu, cuda, cuda:1, …; auto is a GPU where there is one (default: auto)"
+        )
         parser.add_argument("--backend", default="inductor", help="inductor or aot_eager (default: inductor)")
         parser.add_argument("--steps", type=positive, default=20, help="profiled steps (default: 20)")
         parser.add_argument("--warmup", type=positive, default=10, help="steps before, at least (default: 10)")

@@ -50,8 +50,6 @@ def is_captured() -> bool:
 
 def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRecorder) -> Answer:
     """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it."""
-    if job.device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the script chooses its device: leave it this one
     recipe.seed_all(job.seed)
     running = _Running(job, begin, recorder)
     _under_way.append(running)
@@ -71,6 +69,18 @@ def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRe
     finally:
         running.leave()
     return running.answer(failed)
+
+
+def steered(job: Job) -> Job:
+    """The script chooses its device: leave it only the one wanted. Among those left that one is the first."""
+    if job.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    kind, _, number = job.device.partition(":")
+    if kind != "cuda" or not number:
+        return job
+    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()]
+    os.environ["CUDA_VISIBLE_DEVICES"] = visible[int(number)] if int(number) < len(visible) else number
+    return replace(job, device="cuda")
 
 
 def _run_program(job: Job) -> None:
@@ -99,6 +109,7 @@ class _Running:
         self._caller: Any = None  # whose calls are steps, where they are
         self._calls: Counter[int] = Counter()
         self._stamps: list[tuple[int, int]] = []
+        self._marks = timing.Marks(job.device)
         self._ends_seen = 0
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
         self._twin = Twin(job.requested, self._called)
@@ -203,6 +214,7 @@ class _Running:
             self._steps.close()
         self._at, self._caller, self._ends_seen = boundary, caller, 0
         self._stamps.clear()
+        self._marks.clear()
         self._batches.forget()
         if self.journal is not None and boundary is not Boundary.CALL:
             self.journal.training()
@@ -229,6 +241,7 @@ class _Running:
 
     def _stamp(self) -> None:
         self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))
+        self._marks.mark()
 
     def _why_no_steps(self) -> str:
         children = _children()
@@ -239,7 +252,8 @@ class _Running:
 
     def _measured(self) -> Answer:
         """Of a script that ended early: the steps after the first in which nothing compiled."""
-        every = [(end - start, after > before) for (start, before), (end, after) in pairwise(self._stamps)]
+        compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
+        every = [*zip(self._marks.steps_ns(), compiled, strict=True)]
         first = [ns for ns, _ in every[:FIRST_STEPS]]
         timed = [ns for ns, compiled in every[FIRST_STEPS:] if not compiled] or [every[-1][0]]
         measured = Measured(
@@ -250,7 +264,7 @@ class _Running:
             warmup_steps=len(every) - len(timed),
             compile_ns=total_ns([*self._recorder.compiled]),
             compiles=len(self._recorder.compiled),
-            clock="perf_counter",
+            clock=timing.clock(self._job.device),
         )
         return Answer(measured=measured, memory=peaks(self._job.device))
 

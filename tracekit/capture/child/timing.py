@@ -79,6 +79,35 @@ def settle(
     return steps
 
 
+class Marks:
+    """When each of many steps ended: on a GPU in its own time, for the host runs ahead of it."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._marks: list[Any] = []
+
+    def mark(self) -> None:
+        """A step ends here, and another begins."""
+        if not self._device.startswith("cuda"):
+            self._marks.append(time.perf_counter_ns())
+            return
+        import torch
+
+        self._marks.append(torch.cuda.Event(enable_timing=True))
+        self._marks[-1].record(torch.cuda.current_stream(self._device))
+
+    def clear(self) -> None:
+        """What was thought to be steps was not."""
+        self._marks.clear()
+
+    def steps_ns(self) -> list[int]:
+        """ns of each step."""
+        if not self._device.startswith("cuda"):
+            return [end - start for start, end in pairwise(self._marks)]
+        synchronize(self._device)
+        return _elapsed_ns(self._marks)
+
+
 def time_one(device: str) -> Steps[int]:
     """ns of one step, waited for."""
     synchronize(device)
@@ -133,5 +162,9 @@ def _time_on_gpu(device: str, count: int) -> Steps[list[int]]:
         yield
         mark.record(torch.cuda.current_stream(device))
     torch.cuda.synchronize(device)
+    return _elapsed_ns(marks)
+
+
+def _elapsed_ns(marks: list[Any]) -> list[int]:
     # Of a script that trains elsewhere the GPU sees nothing, and its clock may not have ticked.
     return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(marks)]

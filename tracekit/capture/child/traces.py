@@ -150,7 +150,7 @@ class _Taking:
             profiler.stop()
             raise
         except timing.EndedError:  # what the script trained so far is worth having
-            self._keep(window, name, profiler, stamps)
+            self._keep(window, name, profiler, stamps, ended=True)
             raise
         self._keep(window, name, profiler, stamps)
 
@@ -172,13 +172,14 @@ class _Taking:
 
         return write
 
-    def _keep(self, window: Window, name: str, profiler: Any, stamps: list[int]) -> None:
+    def _keep(self, window: Window, name: str, profiler: Any, stamps: list[int], *, ended: bool = False) -> None:
         profiler.stop()
         steps = len(stamps) - 1
         if steps < 1:
             return
         self.names[window.name] = name
-        if window.name == "steady":
+        # Nobody waited for the last step of a script that came to its end: when a GPU had done it is not known.
+        if window.name == "steady" and not (ended and self.job.device.startswith("cuda")):
             self.profiled = Profiled(step_ns=_step_ns(stamps, self.job.device), steps=steps)
 
 

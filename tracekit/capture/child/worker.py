@@ -44,6 +44,8 @@ def main(folder: str) -> None:
 def perform(job: Job) -> Answer:
     """Do the pass; whatever the recipe raises becomes the answer."""
     notes: list[str] = []
+    if job.script and job.stage != "inspect":
+        job = script.steered(job)
     if job.stage in ("profile", "check"):  # they share what is compiled
         provenance.ask()
     try:

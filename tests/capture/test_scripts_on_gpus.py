@@ -1,0 +1,65 @@
+"""Scripts on a machine with several GPUs, seen on ones that torch only believes in."""
+
+import os
+
+import pytest
+from emulated import gpu
+from test_emulated import perform
+
+from tracekit.capture.child.script import steered
+from tracekit.capture.child.timing import Marks
+from tracekit.capture.job import Job
+
+SCRIPT = """
+import os, torch
+print("VISIBLE", os.environ.get("CUDA_VISIBLE_DEVICES"))
+weight = torch.nn.Parameter(torch.zeros(3))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for _ in range(9):
+    optimizer.zero_grad()
+    (weight - 1).square().sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "visible", "left", "steered_to"),
+    [
+        ("cuda:1", None, "1", "cuda"),
+        ("cuda:1", "4,GPU-beef", "GPU-beef", "cuda"),
+        ("cuda", "4,5", "4,5", "cuda"),
+        ("cpu", "4,5", "", "cpu"),
+    ],
+)
+def test_a_script_is_left_only_the_gpu_that_is_wanted(monkeypatch, device, visible, left, steered_to):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible or "")  # so that it is put back
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    job = steered(Job(stage="measure", recipe="train.py", device=device, script=True))
+    assert (job.device, os.environ.get("CUDA_VISIBLE_DEVICES")) == (steered_to, left)
+
+
+def test_steps_of_a_script_that_ends_early_are_timed_by_the_gpu(tmp_path):
+    done = perform(tmp_path, "measure", device="cuda:1", text=SCRIPT, script=True, steps=3, warmup=3)
+    measured = done.answer.measured
+    assert (done.answer.outcome, done.answer.ended, measured.clock) == ("ok", 8, "cuda events")
+    assert "record" in done.calls
+
+
+def test_no_pace_is_told_of_steps_that_nobody_waited_for(tmp_path):
+    for device, told in (("cuda", False), ("cpu", True)):
+        answer = perform(tmp_path, "profile", device, text=SCRIPT, script=True, steps=20, warmup=3, available=9).answer
+        assert answer.traces.steady, answer.error
+        assert (answer.profiled is not None) == told
+
+
+def test_marks_on_a_gpu_are_read_once_it_has_come_to_them():
+    with gpu() as calls:
+        calls.clear()
+        marks = Marks("cuda")
+        for _ in range(3):
+            marks.mark()
+        times = marks.steps_ns()
+    assert len(times) == 2
+    assert calls[-1] == "synchronize"
+    assert calls.count("record") == 3

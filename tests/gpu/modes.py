@@ -1,0 +1,77 @@
+"""gcn_cora in every mode, as a user captures it."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.gpu.claims import Claims
+from tests.gpu.rows import Rows, check_rows
+from tests.gpu.running import ROOT, tracekit, variants
+
+# In order of what they tell: time may run out.
+_ON_A_GPU = (
+    "eager-norm",
+    "compiled-norm",
+    "reduce-overhead:norm_ahead=true",
+    "max-autotune:norm_ahead=true",
+    "max-autotune-no-cudagraphs:norm_ahead=true",
+    "compiled",
+    "eager",
+)
+_ON_A_CPU = ("eager-norm", "compiled-norm")
+_WITH_GRAPHS = ("reduce-overhead", "max-autotune")
+_STEPS = 12
+_SECONDS = 200  # and some for the report
+
+
+def check(claims: Claims) -> None:
+    """One capture, one report."""
+    run = claims.folder / "modes" / "run.json"
+    run.parent.mkdir(parents=True, exist_ok=True)
+    names = _ON_A_GPU if claims.on_gpu else _ON_A_CPU
+    asked = ["capture", ROOT / "recipes" / "gcn_cora.py", "--variants", ",".join(names), "--steps", _STEPS, "-o", run]
+    more = ["--device", claims.device, "--passes", 1, "--timeout", claims.seconds(120)]
+    backend = [] if claims.on_gpu else ["--backend", "aot_eager"]
+    done = tracekit(*asked, *more, *backend, seconds=claims.seconds(_SECONDS))
+    claims.note(done.stderr[-3000:])
+    captured = variants(run)
+    claims.that(captured, "modes: captured", exit_code=done.returncode)
+    for name in names:
+        if name not in captured or captured[name]["outcome"] == "interrupted":
+            claims.skip(f"{name}: no time was left for it")
+        else:
+            _check_variant(claims, run, name, captured[name])
+    report = tracekit("report", run, "--rows", 5, seconds=60)
+    claims.that(report.returncode == 0, "modes: and is reported")
+    claims.note(report.stdout[-8000:])
+
+
+def _check_variant(claims: Claims, run: Path, name: str, variant: dict[str, Any]) -> None:
+    claims.that(variant["outcome"] == "ok", f"{name}: captured", error=variant["error"])
+    if variant["outcome"] != "ok":
+        return
+    claims.note(f"{name}: {variant['measured']['step_ns'] / 1e6:.3f} ms, {variant['effective']}, {variant['gpu']}")
+    claims.that(variant["losses"], f"{name}: its losses were checked", drift=variant["loss_drift"])
+    for window in ("cold", "steady", "detail"):
+        path = variant["traces"][window]
+        claims.that(path, f"{name}: has a {window} trace")
+        if path and claims.on_gpu and not (window == "cold" and name.startswith("max-autotune")):
+            check_rows(claims, f"{name} {window}", Rows(run.parent / path))
+    if claims.on_gpu:
+        claims.that(variant["memory"]["peak_allocated_bytes"], f"{name}: its memory was measured", **variant["memory"])
+        if name.startswith(_WITH_GRAPHS):
+            _check_graphs(claims, run, name, variant)
+
+
+def _check_graphs(claims: Claims, run: Path, name: str, variant: dict[str, Any]) -> None:
+    mode = variant["effective"]["mode"]
+    claims.that(mode == name.partition(":")[0], f"{name}: it ran in that mode", mode=mode)
+    kinds = Counter(entry["span"] for entry in variant["ledger"]["compiles"])
+    claims.that(
+        kinds["CUDAGraphNode.record"] or kinds["CUDAGraphTreeManager.record_function"],
+        f"{name}: its graphs are in the ledger",
+        spans=dict(kinds),
+    )
+    rows = Rows(run.parent / variant["traces"]["steady"])
+    launches = sum(row["name"].startswith("cudaGraphLaunch") for row in rows.calls)
+    claims.that(launches >= 2 * _STEPS, f"{name}: forward and backward are replayed in each step", launches=launches)

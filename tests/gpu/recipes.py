@@ -1,0 +1,43 @@
+"""Every recipe, eager: does it run here, evaluate, and how far is it from itself where sums round differently?"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.gpu.claims import Claims
+from tests.gpu.running import ROOT
+
+_SMALL: dict[str, dict[str, Any]] = {
+    "gin_arxiv": {"scale": 0.05},
+    "sage_products": {"scale": 0.005},
+    "rgcn_mag": {"scale": 0.005},
+    "gin_molecules": {"scale": 0.3},
+    "sage_collab": {"scale": 0.01},
+    "distmult_biokg": {"scale": 0.05},
+}
+_NO_RECIPES = ("verify", "dgl_twin")  # the second needs DGL
+_QUICK = ("gcn_cora", "hetero_parts")  # on a CPU
+
+
+def check(claims: Claims) -> None:
+    """One after the other, in one process: what fails is told, and the others go on."""
+    for path in _all(ROOT / "recipes"):
+        if claims.on_gpu or path.stem in _QUICK:
+            _check_one(claims, path)
+
+
+def _all(folder: Path) -> list[Path]:
+    files = [*sorted(folder.glob("*.py")), *sorted(folder.glob("pathologies/*.py"))]
+    return [path for path in files if path.stem not in _NO_RECIPES]
+
+
+def _check_one(claims: Claims, path: Path) -> None:
+    from tracekit.capture.child.worker import perform
+    from tracekit.capture.job import Job
+
+    began = time.monotonic()
+    job = Job(stage="check", recipe=str(path), device=claims.device, params=_SMALL.get(path.stem, {}))
+    answer = perform(job)
+    seen = {"drift": answer.loss_drift, "metrics": answer.metrics, "s": round(time.monotonic() - began, 1)}
+    holds = answer.outcome == "ok" and bool(answer.losses)
+    claims.that(holds, f"recipe {path.stem}: runs and evaluates", **(seen if holds else {"error": answer.error}))

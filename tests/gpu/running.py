@@ -1,0 +1,27 @@
+"""tracekit's own command line, as its user calls it."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+def tracekit(*arguments: object, seconds: float) -> subprocess.CompletedProcess[str]:
+    """What it said, and its exit code; after so many seconds it is interrupted as by Ctrl-C, and keeps what it has."""
+    asked = [sys.executable, "-m", "tracekit", *map(str, arguments)]
+    child = subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        said = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGINT)
+        said = child.communicate()
+    return subprocess.CompletedProcess(asked, child.returncode, *said)
+
+
+def variants(run: Path) -> dict[str, dict[str, Any]]:
+    """Of a run file, by name; none where there is no file."""
+    return {each["name"]: each for each in json.loads(run.read_text())["variants"]} if run.exists() else {}

@@ -1,0 +1,23 @@
+"""What is looked at, in the order of what it tells, and how long each may take."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Section:
+    """One module of that name, whose `check(claims)` makes the claims."""
+
+    name: str
+    seconds: int
+    about: str
+    on_a_cpu: bool = True
+
+
+SECTIONS = (
+    Section("injected", 110, "known causes, and what the report says of them"),
+    Section("modes", 230, "gcn_cora, captured in every mode"),
+    Section("recipes", 130, "every recipe, eager, once"),
+    Section("faults", 110, "memory that runs out, and a kernel that never ends"),
+    Section("sessions", 60, "several recordings in one process", on_a_cpu=False),
+    Section("doctor", 90, "what this machine can capture"),
+)

@@ -1,0 +1,55 @@
+"""A trace of a step that is written here, taken by the very code that captures take theirs with."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.gpu.claims import Claims
+from tests.gpu.rows import Rows
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A trace, and what the report says of it: means in ms."""
+
+    path: Path
+    variant: dict[str, Any]
+    wall: dict[str, float]
+    host: dict[str, float]
+    syncs: str
+
+    @property
+    def rows(self) -> Rows:
+        """As Kineto wrote them."""
+        return Rows(self.path)
+
+
+def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, warmup: int = 2) -> Taken:
+    """So many steps of it."""
+    from tracekit.capture.child import timing
+    from tracekit.capture.child.traces import Window, _Taking
+    from tracekit.capture.compiler.compile_log import CompileRecorder
+    from tracekit.capture.job import Job
+
+    folder = claims.folder / "injected" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    job = Job(stage="profile", recipe="", label=name, device=claims.device, folder=str(folder))
+    taking = _Taking(job, CompileRecorder())
+    timing.drive(taking.trace(Window("steady", steps, warmup, {})), step)
+    return read(folder / "steady.json.gz")
+
+
+def read(path: Path) -> Taken:
+    """What the report says of that trace."""
+    from tracekit.faces.shared.document import as_document
+    from tracekit.profile import open_subject
+    from tracekit.report import report
+
+    document = as_document(report(open_subject([path])))
+    variant = document["variants"][0]
+    mean = variant["mean"]
+    wall, host = ({key: ns / 1e6 for key, ns in (mean[view] or {}).items()} for view in ("wall", "host"))
+    syncs = next(each["sentence"] for each in document["answers"] if each["analysis"] == "syncs")
+    return Taken(path, variant, defaultdict(float, wall), defaultdict(float, host), syncs)

@@ -1,7 +1,7 @@
 # make test   everything that must hold, from nothing
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
-# make bench  reading and attribution against their peers
+# make bench  reading and attribution against their peers, measured pace against a plain run's
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,6 +26,7 @@ demo: $(VENV)/.demo
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
+	$(BIN)/python -m tests.benchmarks.pace
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
 verify: $(VENV)/.verify verify-recipes

@@ -18,6 +18,8 @@ def test_tables_in_a_notebook(tmp_path):
     assert per_step["eager"].tolist() == data.pandas("steps").query("variant == 'eager'")["wall_ns"].tolist()
     assert "faster than eager" in repr(data)
     assert data.report.comparisons[0].variant == "compiled"
+    assert repr(data.report) == repr(data)
+    assert "| eager" in data.report._repr_markdown_()
 
 
 def test_segments_cover_the_window_without_holes(tmp_path):

@@ -9,7 +9,7 @@ from tracekit import run as runs
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.run import Measured, Requested, Run, Traces, Variant
+from tracekit.run import Compile, Ledger, Measured, Memory, Requested, Run, Traces, Variant
 from tracekit.run_facts import facts, warnings
 
 
@@ -51,3 +51,31 @@ def test_losses_may_differ_as_far_as_rounding_moves_them(tmp_path, drift, said, 
     assert bool(lines) == warned
     document = json.loads(json.dumps(as_document(report(subject))))
     assert document["variants"][1]["measured"]["loss_tolerance"] == max(1e-4, 3 * (drift or 0))
+
+
+def test_of_a_variant_with_cuda_graphs_the_reserved_memory_is_quoted(tmp_path):
+    memory = Memory(peak_allocated_bytes=1 << 20, peak_reserved_bytes=1 << 30)
+
+    def recorded(span):
+        return Ledger(compiles=[Compile(id="0/0", kind="cudagraph", span=span, start_ns=1, end_ns=2, thread=3)])
+
+    subject = opened(
+        tmp_path,
+        variant(tmp_path, "eager", memory=memory),
+        variant(tmp_path, "prepared", memory=memory, ledger=recorded("cudagraphify.get_container")),
+        variant(tmp_path, "graphs", memory=memory, ledger=recorded("CUDAGraphNode.record")),
+    )
+    values, _ = told(subject, "peak GPU memory")
+    assert values == {
+        "eager": "1.00 MiB (1.00 GiB)",
+        "prepared": "1.00 MiB (1.00 GiB)",
+        "graphs": "1.00 GiB reserved, its CUDA graphs' own among it",
+    }
+
+
+def test_a_gpu_that_was_held_down_is_told(tmp_path):
+    state = {"clocks.sm": "1200 MHz", "clocks.max.sm": "1980 MHz", "throttled_by": ["power cap"]}
+    subject = opened(tmp_path, variant(tmp_path, "eager", gpu=state))
+    assert told(subject, "GPU under load")[0] == {"eager": "1200 MHz of 1980 MHz"}
+    (profile,) = subject.profiles
+    assert "its GPU ran slower than it could (power cap) while it was measured." in [*warnings(profile, profile)]

@@ -294,3 +294,21 @@ class SourceUnavailableError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(f"{_named(path)}: cannot be fetched ({why}). Fetch it by other means, and name the file.")
+
+
+class NothingOfYoursError(TracekitError):
+    """Asking for lines where no recording has any."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{_read(path)}: no line of yours can be told: {why}. "
+            "Capture with tracekit capture, or profile with with_stack=True."
+        )
+
+
+class NoSuchSourceError(TracekitError):
+    """A file or a function that is not among the user's, or not one alone."""
+
+    def __init__(self, name: object, known: list[str]) -> None:
+        shown = ", ".join(known[:8]) or "none"
+        super().__init__(f"{_named(name)}: is not one source of yours in this recording. There are: {shown}")

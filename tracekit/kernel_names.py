@@ -16,6 +16,7 @@ _TYPES = {
     "half_t": "half",
     **{name: name for name in ("float", "double", "long", "int", "bool", "short", "half", "char")},
 }
+_PLAIN = re.compile(r"[\w:]+")
 _FLOATS = {"float", "double", "half", "bf16"}
 _TYPE = re.compile(r"(?<![\w:])(?<!unsigned )(?:c10::|at::|cutlass::)?(" + "|".join(_TYPES) + r")\b(?! \()")
 _LAMBDA = re.compile(r"\{lambda\(([^()]*)\)#\d+\}")
@@ -161,6 +162,8 @@ def _multi_tensor(name: str) -> str | None:
 def _templated(name: str) -> str | None:
     """The last part of the name, and the first type it is made for; the library in brackets."""
     head, arguments = _split(name)
+    if not _PLAIN.fullmatch(head):
+        return None
     *spaces, last = head.split("::")
     library = next((space for space in spaces if space in ("cudnn", "cub", "cublasLt", "fbgemm_gpu", "thrust")), "")
     said = _trimmed(last)

@@ -15,6 +15,19 @@ from tracekit.report.headline import headline
 from tracekit.report.tables import every_table
 
 
+class ShownReport(Report):
+    """A report that a notebook draws, and not its parts' names."""
+
+    def _repr_markdown_(self) -> str:
+        from tracekit.faces import Options
+        from tracekit.faces.markdown import render
+
+        return render(self, Options())
+
+    def __repr__(self) -> str:
+        return "\n".join(headline(self))
+
+
 class Tables(Mapping[str, pa.Table]):
     """The tables that `tracekit export` writes, by name, as Arrow; `pandas(name)` gives a data frame.
 
@@ -30,9 +43,10 @@ class Tables(Mapping[str, pa.Table]):
         return self._subject.profiles
 
     @cached_property
-    def report(self) -> Report:
-        """Everything the faces show, the first variant being the baseline."""
-        return report(self._subject)
+    def report(self) -> "ShownReport":
+        """Everything the faces show, the first variant being the baseline. In a notebook it shows itself."""
+        made = report(self._subject)
+        return ShownReport(made.subject, made.baseline, made.comparisons)
 
     @cached_property
     def _tables(self) -> dict[str, pa.Table]:

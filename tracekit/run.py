@@ -182,6 +182,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     measured: Measured | None = None
     profiled: Profiled | None = None
     memory: Memory = Memory()
+    gpu: dict[str, Any] = {}  # clocks, power and what held them down, asked right after the timed steps, under load
     losses: list[float | None] = []  # of the check run: seeded, random numbers as in eager; None is not finite
     loss_drift: float | None = None  # how far they move when sums round differently, relative; of eager variants
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run

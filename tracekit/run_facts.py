@@ -47,7 +47,8 @@ def facts(profiles: list[Profile], baseline: Profile) -> list[Fact]:
         ("compiling cost", _cold_cost, "what the first steps took beyond as many steady ones"),
         ("steps to break even", lambda p: _pay_back(p, baseline), "until the faster steps have made up for compiling"),
         ("mode", _mode, "requested, and effective where it differs"),
-        ("peak GPU memory", _memory, "allocated (reserved) in the unprofiled pass"),
+        ("peak GPU memory", _memory, "allocated (reserved) in the unprofiled pass, once it had settled"),
+        ("GPU under load", _gpu, "clock and power right after the timed steps, of the highest allowed"),
         ("peak host memory", _host_memory, "resident set of the unprofiled pass"),
         (
             "loss against the baseline",
@@ -92,6 +93,8 @@ def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
                 f"({duration(variant.profiled.step_ns)}): the traced steps may not be representative."
             )
     yield from _too_fast(profile)
+    if reasons := variant.gpu.get("throttled_by"):
+        yield f"its GPU ran slower than it could ({', '.join(map(str, reasons))}) while it was measured."
     yield from variant.effective.notes
 
 
@@ -252,7 +255,22 @@ def _memory(profile: Profile) -> str | None:
     memory = profile.variant.memory if profile.variant else None
     if memory is None or memory.peak_allocated_bytes is None:
         return None
+    if records_graphs(profile.variant):
+        return f"{size(memory.peak_reserved_bytes)} reserved, its CUDA graphs' own among it"
     return f"{size(memory.peak_allocated_bytes)} ({size(memory.peak_reserved_bytes)})"
+
+
+def records_graphs(variant: Variant | None) -> bool:
+    """Whether CUDA graphs hold memory that the allocator counts as free, so that only what it reserved tells."""
+    entries = variant.ledger.compiles if variant is not None else []
+    return any(entry.kind == "cudagraph" and entry.span != "cudagraphify.get_container" for entry in entries)
+
+
+def _gpu(profile: Profile) -> str | None:
+    state = profile.variant.gpu if profile.variant else {}
+    pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
+    told = [f"{state[is_]} of {state[most]}" for is_, most in pairs if is_ in state and most in state]
+    return ", ".join(told) or None
 
 
 def _host_memory(profile: Profile) -> str | None:

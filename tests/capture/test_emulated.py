@@ -7,9 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
+import pytest
 from capturing import read_trace
+from emulated import gpu
 
+from tracekit.capture.child.traces import COLD, DETAIL, _profiler
 from tracekit.capture.job import Answer, Job
+from tracekit.run import Requested
 
 ROOT = Path(__file__).parents[2]
 # Tensors stay on the CPU, whatever the device.
@@ -58,3 +62,45 @@ def test_the_captures_own_wait_stands_in_the_last_step_under_a_name_of_its_own(t
 def test_on_a_cpu_there_is_nothing_to_wait_for(tmp_path):
     perform(tmp_path, "profile", device="cpu", steps=3, warmup=1)
     assert spans(tmp_path / "steady.json.gz", "tracekit.synchronize") == []
+
+
+def test_one_window_can_be_taken_alone_at_its_own_steps(tmp_path):
+    done = perform(tmp_path, "profile", steps=3, warmup=5, windows=("detail",))
+    assert (done.answer.traces.cold, done.answer.traces.steady) == (None, None)
+    assert min(read_trace(tmp_path / "detail.json.gz").steps) == 9  # 3 cold ones, 5 to settle, and one to warm up
+
+
+@pytest.mark.parametrize(
+    ("window", "mode", "device", "activities"),
+    [
+        (COLD, "max-autotune", "cuda", 1),  # hundreds of launches for every configuration that is tried
+        (COLD, "default", "cuda", 2),
+        (DETAIL, "max-autotune", "cuda", 2),
+        (DETAIL, "default", "cpu", 1),
+    ],
+)
+def test_a_cold_trace_leaves_autotuning_out(window, mode, device, activities):
+    job = Job(stage="profile", recipe="", device=device, requested=Requested(compile=True, mode=mode))
+    with gpu():
+        profiler = _profiler(window, 0, 2, job, print)
+    assert len(profiler.activities) == activities
+
+
+def test_memory_is_counted_once_autotuning_has_let_go_of_it_and_events_are_made_before_the_clock_runs(tmp_path):
+    done = perform(tmp_path, "measure", steps=3, warmup=3)
+    assert done.answer.outcome == "ok", done.answer.traceback
+    calls = done.calls
+    forgotten = calls.index("reset_peak_memory_stats")
+    assert calls.index("empty_cache") < forgotten < calls.index("record") < calls.index("max_memory_allocated")
+    timed = done.answer.measured.steps
+    # Each event is recorded once to be made, and once in its place; a wait parts the two.
+    records = [at for at, call in enumerate(calls) if call == "record"]
+    assert len(records) == 2 * (timed + 1)
+    assert "synchronize" in calls[records[timed] : records[timed + 1]]
+    assert (done.answer.memory.peak_allocated_bytes, done.answer.memory.peak_reserved_bytes) == (1000, 4000)
+
+
+def test_a_gpu_is_given_half_a_second_to_clock_up(tmp_path):
+    measured = perform(tmp_path, "measure", steps=3, warmup=3).answer.measured
+    assert measured.warmup_steps > 100  # of a fraction of a millisecond each: no count of steps would do
+    assert perform(tmp_path, "measure", device="cpu", steps=3, warmup=3).answer.measured.warmup_steps < 20

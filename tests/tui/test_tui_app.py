@@ -77,11 +77,17 @@ async def test_it_opens_on_the_sentence_and_the_table(pair: list[Path]) -> None:
         assert app.focused is table
 
 
+def tab_of(app: TracekitApp, name: str) -> str:
+    """The key of a chapter's tab."""
+    assert app.view is not None
+    return str([chapter.name for chapter in app.view.chapters].index(name) + 2)
+
+
 async def test_keys_switch_tabs(pair: list[Path]) -> None:
     async with opened(pair, size=(120, 30)) as (app, pilot):
         assert app.view is not None
         last = len(app.query(Tab))
-        assert last == 1 + len(app.view.asked)
+        assert last == 1 + len(app.view.chapters)
         for key, room in (("3", 3), ("1", 1), ("right", 2), ("left", 1), ("[", last), ("]", 1), ("left", last)):
             await pilot.press(key)
             await pilot.pause()
@@ -109,7 +115,7 @@ async def test_a_wide_table_scrolls_before_the_tab_turns(pair: list[Path]) -> No
 
 async def test_arrows_walk_through_all_tables_of_a_room(pair: list[Path]) -> None:
     async with opened(pair) as (app, pilot):
-        await pilot.press("2")
+        await pilot.press(tab_of(app, "steps"))
         await pilot.pause()
         assert app.room is not None
         first, second = app.room.query(Rows)
@@ -135,7 +141,7 @@ async def test_long_leaps_scroll_the_page(pair: list[Path]) -> None:
 
 async def test_long_leaps_in_a_long_table(tmp_path: Path) -> None:
     async with opened([made_traces.eager(tmp_path / "long.json", steps=300)]) as (app, pilot):
-        await pilot.press("2")
+        await pilot.press(tab_of(app, "steps"))
         await pilot.pause()
         assert app.room is not None
         table = app.room.query(Rows).first()
@@ -188,7 +194,8 @@ async def test_the_meaning_follows_the_cursor(pair: list[Path]) -> None:
 
 async def test_help_explains_keys_and_words(pair: list[Path]) -> None:
     async with opened(pair, size=(120, 60)) as (app, pilot):
-        for tab, word in (("1", "Dynamo checks whether compiled code still fits"), ("2", "the N of ProfilerStep#N")):
+        words = {"1": "Dynamo checks whether compiled code still fits", tab_of(app, "steps"): "the N of ProfilerStep#N"}
+        for tab, word in words.items():
             await pilot.press(tab, "question_mark")
             await pilot.pause()
             assert isinstance(app.screen, HelpScreen)
@@ -259,7 +266,7 @@ async def test_hostile_names_are_no_markup(tmp_path: Path) -> None:
         for key in "123456":
             await pilot.press(key)
             await pilot.pause()
-        await pilot.press("3")
+        await pilot.press(tab_of(app, "kernels"))
         await pilot.pause()
         assert app.room is not None
         name = app.room.query(Rows).first().get_row_at(0)[0]
@@ -271,7 +278,7 @@ async def test_hostile_names_are_no_markup(tmp_path: Path) -> None:
 async def test_what_a_column_cuts_is_told_in_full(tmp_path: Path) -> None:
     name = "kernel_" + "x" * 70
     async with opened([made_traces.eager(tmp_path / "long.json", kernel=name)]) as (app, pilot):
-        await pilot.press("3", "down")
+        await pilot.press(tab_of(app, "kernels"), "down")
         await pilot.pause()
         assert app.room is not None
         assert app.room.query(Rows).first().get_row_at(1)[0].plain != f"{name}_1"
@@ -287,8 +294,9 @@ async def test_a_new_analysis_is_a_new_tab(pair: list[Path]) -> None:
 
     try:
         async with opened(pair) as (app, pilot):
-            assert app.query(Tab).last().label_text == f"{len(app.query(Tab))} My [b]own[/b]"
-            await pilot.press("[")
+            key = tab_of(app, "mine")
+            assert [*app.query(Tab)][int(key) - 1].label_text == f"{key} My [b]own[/b]"
+            await pilot.press(key)
             await pilot.pause()
             assert app.room is not None
             assert app.room.query(Rows).first().get_row_at(0)[0].plain == "yes"

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import made_traces
 import pyarrow as pa
@@ -17,7 +19,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.names import short
 from tracekit.profile import Profile
 from tracekit.trace.schema import column
-from tracekit.tui import answers_view
+from tracekit.tui import chapters
 from tracekit.tui.bars import apportion, bars
 from tracekit.tui.view import View, open_view
 
@@ -57,11 +59,42 @@ def test_columns_add_up(view: View) -> None:
         assert sum(line.changes["compiled"].thousandths for line in lines) == total.changes["compiled"].thousandths
 
 
+def pieces(view: View, kind: type[Any]) -> list[Any]:
+    return [
+        piece
+        for chapter in view.chapters
+        for entry in chapter.entries
+        for piece in entry.pieces
+        if isinstance(piece, kind)
+    ]
+
+
+def grids_of(view: View, name: str) -> list[chapters.Grid]:
+    chapter = view.chapter(name)
+    assert chapter is not None
+    return [piece for entry in chapter.entries for piece in entry.pieces if isinstance(piece, chapters.Grid)]
+
+
+def open_again(view: View) -> View:
+    return replace(view, chapters=chapters.chapters(view.found))
+
+
 def test_the_sentence_and_the_answers_are_the_reports(view: View) -> None:
     assert view.overview.sentences[0].startswith("compiled takes ")
     answers = as_document(view.found)["answers"]
-    shown = [(entry.name, reply.name, reply.sentence) for entry in view.asked for reply in entry.replies]
-    assert shown == [(answer["analysis"], answer["variant"], answer["sentence"]) for answer in answers]
+    shown = [
+        (chapter.name, name, piece.lines[0])
+        for chapter in view.chapters
+        for entry in chapter.entries
+        for name in entry.name.split(", ")
+        for piece in entry.pieces
+        if isinstance(piece, chapters.Prose)
+    ]
+    told = {(answer["analysis"], answer["variant"], answer["sentence"]) for answer in answers}
+    analysed = {chapter.name for chapter in view.chapters} & {answer["analysis"] for answer in answers}
+    assert {"steps", "kernels", "launches", "syncs"} <= analysed
+    assert {entry for entry in shown if entry[0] in analysed} <= told
+    assert {entry[0] for entry in shown if entry[0] in analysed} == analysed
 
 
 @pytest.mark.parametrize("width", [1, 7, 40, 123])
@@ -99,7 +132,7 @@ def test_steps_that_compile_are_marked(view: View) -> None:
 def test_another_baseline_turns_the_differences(view: View) -> None:
     turned = view.against(view.next_baseline())
     assert turned.overview.baseline == "compiled"
-    assert turned.asked is view.asked
+    assert turned.found.answers is view.found.answers
     total, before = (each.overview.breakdowns["wall"].total for each in (turned, view))
     assert total is not None
     assert before is not None
@@ -113,23 +146,25 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     overview = view.overview
     texts = [*overview.sentences, overview.baseline, *(fact.label + fact.text for fact in overview.facts)]
     texts += [pulse.name for pulse in overview.pulses["wall"]]
-    texts += [reply.name + reply.sentence for entry in view.asked for reply in entry.replies]
-    texts += [value for entry in view.asked for reply in entry.replies for row in reply.rows for value in row]
+    texts += [entry.name for chapter in view.chapters for entry in chapter.entries]
+    texts += [line for piece in pieces(view, chapters.Prose) for line in piece.lines]
+    grids = pieces(view, chapters.Grid)
+    texts += [value for grid in grids for row in (*grid.rows, *grid.whole) for value in row]
     texts += short([profile.name for profile in view.found.profiles], 60)
     assert any("\\x1b" in text for text in texts)
     assert not {char for text in texts for char in text} & set("\x00\x07\x1b\x9b\u202e\n")
 
 
 def test_a_long_table_says_what_it_leaves_out(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {reply.cut for entry in view.asked for reply in entry.replies} == {""}
-    monkeypatch.setattr(answers_view, "ROWS", 2)
-    steps = answers_view.asked(view.found)[0]
-    assert [reply.cut for reply in steps.replies] == ["2 of 6 rows"] * 2
-    assert [len(reply.rows) for reply in steps.replies] == [2, 2]
+    assert {grid.cut for grid in pieces(view, chapters.Grid)} == {""}
+    monkeypatch.setattr(chapters, "ROWS", 2)
+    steps = [grid for grid in pieces(open_again(view), chapters.Grid) if grid.columns[0].title == "step"]
+    assert [grid.cut for grid in steps] == ["2 of 6 rows"] * 2
+    assert [len(grid.rows) for grid in steps] == [2, 2]
 
 
 def test_numbers_keep_their_width_and_texts_give_way(view: View) -> None:
-    kernels = next(entry for entry in view.asked if entry.name == "kernels").replies[0]
+    kernels = grids_of(view, "kernels")[0]
     roomy, tight = kernels.widths(400), kernels.widths(40)
     for column_, wide, narrow in zip(kernels.columns, roomy, tight, strict=True):
         assert narrow == wide if column_.number else narrow <= wide
@@ -141,14 +176,16 @@ def test_variants_may_have_different_columns(tmp_path: Path) -> None:
         return Answer("mine", "Mine", "There.", pa.table({profile.name: [1], "both": ["x"]}))
 
     try:
-        first = open_view(made_traces.pair(tmp_path)).asked[0]
+        opened = open_view(made_traces.pair(tmp_path))
     finally:
         unregister("mine")
-    assert [[column.title for column in reply.columns] for reply in first.replies] == [
+    assert [[column.title for column in grid.columns] for grid in grids_of(opened, "mine")] == [
         ["eager", "both"],
         ["compiled", "both"],
     ]
-    assert list(first.meanings) == ["eager", "both", "compiled"]
+    own = opened.chapter("mine")
+    assert own is not None
+    assert list(own.meanings) == ["eager", "both", "compiled"]
 
 
 def test_a_new_analysis_appears_by_itself(tmp_path: Path) -> None:
@@ -159,10 +196,13 @@ def test_a_new_analysis_appears_by_itself(tmp_path: Path) -> None:
         return Answer("mine", "My own", "It is there.", pa.table({"what": ["yes"]}, schema=schema))
 
     try:
-        first = open_view(made_traces.pair(tmp_path)).asked[0]
+        opened = open_view(made_traces.pair(tmp_path))
     finally:
         unregister("mine")
-    assert (first.title, first.meanings, first.replies[1].rows) == ("My own", {"what": "a thing"}, [["yes"]])
+    own = opened.chapter("mine")
+    assert own is not None
+    assert (own.title, own.meanings) == ("My own", {"what": "a thing"})
+    assert grids_of(opened, "mine")[1].rows == [["yes"]]
 
 
 def test_a_run_shows_its_cold_start(tmp_path: Path) -> None:

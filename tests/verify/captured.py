@@ -14,7 +14,7 @@ from .printed import Printed
 from .scripts import Script
 from .workplace import PYTHON, lay_out
 
-_STEPS = ("--steps", "3", "--warmup", "3")
+_STEPS = ("--steps", "3", "--warmup", "3", "--passes", "1")
 
 
 @dataclass(frozen=True)

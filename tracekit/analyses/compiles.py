@@ -37,8 +37,8 @@ SPANS = pa.schema(
             "clock",
             role="plumbing",
         ),
-        column("span", LABEL, "name of the outermost compile span", role="name"),
-        column("thread", LABEL, "thread it ran on"),
+        column("span", LABEL, "name of the outermost compile span", role="detail"),
+        column("thread", LABEL, "thread it ran on", role="detail"),
         column("event", pa.int64(), "row of the events table of that trace; null where it is in none", role="plumbing"),
     ]
 )

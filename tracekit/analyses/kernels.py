@@ -144,9 +144,10 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     known = summary["per_step"].null_count < len(summary)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
     number = f"{count(per_step)} kernels and copies a step" if known else _of_no_step(trace)
+    names = f"{count(len(summary))} name{'s' if len(summary) > 1 else ''}"
     most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
     return (
-        f"{number} of {count(len(summary))} names; {_idle_said(_idle(trace))}. Most GPU time goes to "
+        f"{number} of {names}; {_idle_said(_idle(trace))}. Most GPU time goes to "
         f"{short_kernel(first['name'])}: {most}, {percent(first['share'])} of all GPU time."
     )
 

@@ -18,8 +18,13 @@ STEPS = pa.schema(
         column("ahead_ns", pa.int64(), "how far the host was ahead of the work when it had issued the step", "ns"),
         column("steady", pa.bool_(), "nothing compiled in it"),
         column("busy", pa.float64(), "part of the wall time in which the GPU worked", "share"),
-        column("most", pa.string(), "where most of the wall time went; of the host's, where the wall is unknown"),
-        column("most_ns", pa.int64(), "how much of it", "ns"),
+        column(
+            "most",
+            pa.string(),
+            "where most of the wall time went; of the host's, where the wall is unknown",
+            title="mostly",
+        ),
+        column("most_ns", pa.int64(), "how much of it", "ns", title="of which"),
     ]
 )
 _BUSY = [WALL.index(key) for key in ("gpu_compute", "gpu_comm", "gpu_copy")]

@@ -7,7 +7,9 @@ import msgspec
 from tracekit.capture.audit.rows import Audit
 from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
 
+SO_FAR = "so_far.json"  # in the scratch folder: an answer, but for what is still to come
 Stage = Literal["inspect", "measure", "profile", "check", "audit"]
+Window = Literal["cold", "steady", "detail"]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,9 +30,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     module: bool = False  # `recipe` is the name of a module, as python -m takes it
     step_every: int = 1  # ends of steps in a step
     step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" is for the script to show
+    windows: tuple[Window, ...] = ("cold", "steady", "detail")  # to trace
     available: int | None = None  # all the steps the script has, where it came to its end before
     folder: str = "."  # where the traces go
-    scratch: str = ""  # where the journal of a script's files goes
+    scratch: str = ""  # where the answers go, and the journal of a script's files; none where no parent waits
     in_place: bool = False  # what a script does to files stays
     parent: int = 0  # its process id: without it the child has nobody to answer
 
@@ -58,6 +61,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     # measure
     measured: Measured | None = None
     memory: Memory = Memory()
+    gpu: dict[str, Any] = {}
     # profile
     profiled: Profiled | None = None
     traces: Traces = Traces()
@@ -69,3 +73,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, float | None] = {}
     # audit
     audit: Audit = Audit()
+
+
+def has_something(answer: Answer) -> bool:
+    """Whether the pass found what is worth having, however it ended."""
+    return answer.measured is not None or answer.traces != Traces()

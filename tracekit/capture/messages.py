@@ -2,17 +2,19 @@
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tracekit.capture.job import Stage
-from tracekit.run import Outcome, Run, Variant, divergence, loss_tolerance
+from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
 from tracekit.unprofiled import compared, contrast
 
+_REASON_WIDTH = 100
 _DOING: dict[Stage, str] = {
     "inspect": "preparing",
     "measure": "measuring, unprofiled",
@@ -47,6 +49,11 @@ def on_the_cpu(why: str) -> str:
 def doing(name: str, stage: Stage) -> str:
     """`compiled: taking traces …`."""
     return f"{name}: {_DOING[stage]} …"
+
+
+def taking_again(window: str) -> str:
+    """Some profilers lose the kernels of a process's later sessions."""
+    return f"  kernels are missing: taking the {window} trace again, in a process of its own …"
 
 
 def ending(variant: Variant, run: Run) -> str:
@@ -137,7 +144,15 @@ def _compilations(variant: Variant) -> str:
     graphs = sum(entry.kind in ("first", "recompile") and not entry.failed for entry in ledger.compiles)
     again = sum(entry.kind == "recompile" for entry in ledger.compiles)
     counts = [_some(graphs, "graph"), _some(again, "recompilation"), _some(len(ledger.breaks), "graph break")]
+    if ledger.breaks:  # an operator that Dynamo cannot trace stands in the reason
+        counts[-1] += f" ({_commonest(ledger.breaks)})"
     return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"
+
+
+def _commonest(breaks: list[Break]) -> str:
+    """`print, train.py:12`."""
+    (reason, file, line), _ = Counter((each.reason, each.file, each.line) for each in breaks).most_common(1)[0]
+    return f"{sanitize(reason, _REASON_WIDTH)}{f', {Path(file).name}:{line}' if file else ''}"
 
 
 def _some(count: int, noun: str, several: str = "") -> str:

@@ -5,12 +5,14 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture import messages, process
-from tracekit.capture.job import Answer, Job, Stage
+from tracekit.capture import kineto_log, messages, process
+from tracekit.capture.job import Answer, Job, Stage, Window, has_something
+from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import Plan
@@ -67,8 +69,17 @@ def _perform_all(
                 options.tell(messages.doing(plan.name, stage))
                 job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
                 answers[stage] = _perform(job, scratch, place, options)
-                if answers[stage].outcome != "ok" and not answers[stage].ended:
+                if stage == "profile":
+                    again = partial(_again, job, scratch, place, options)
+                    answers[stage] = completed(answers[stage], place, again)
+                if answers[stage].outcome != "ok" and not has_something(answers[stage]):
                     return
+
+
+def _again(job: Job, scratch: Path, place: Path, options: Options, window: Window) -> Answer:
+    """That window alone, in a process of its own."""
+    options.tell(messages.taking_again(window))
+    return _perform(replace(job, windows=(window,)), scratch, place, options)
 
 
 def _outcome(answers: Answers) -> tuple[Outcome, str | None]:
@@ -102,7 +113,8 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
 def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}.log"
     load, began = load_average(), time.time_ns()
-    answer = process.perform(job, scratch, log, options.timeout)
+    answer = process.perform(job, scratch, log, options.timeout, options.tell)
+    answer = _with_warnings(answer, log)
     if log.stat().st_size == 0:
         log.unlink()
     if answer.measured is not None:
@@ -112,6 +124,13 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     for line in messages.quoted(answer.traceback):
         options.tell(line)
     return answer
+
+
+def _with_warnings(answer: Answer, log: Path) -> Answer:
+    """What the profiler's library said, too: nobody reads its log."""
+    said = [f"the profiler warned: {text}" for text in kineto_log.warnings(log.read_text(errors="replace"))]
+    effective = replace(answer.effective, notes=[*dict.fromkeys([*answer.effective.notes, *said])])
+    return replace(answer, effective=effective) if said else answer
 
 
 def load_average() -> float | None:
@@ -147,6 +166,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         traces=relative(profiled.traces, place),
         measured=measured.measured,
         memory=measured.memory,
+        gpu=measured.gpu,
         profiled=profiled.profiled,
         ledger=profiled.ledger,
         losses=checked.losses,

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -15,11 +16,13 @@ from typing import BinaryIO
 import msgspec
 
 from tracekit import interruption
-from tracekit.capture.job import Answer, Job
+from tracekit.capture import progress
+from tracekit.capture.job import SO_FAR, Answer, Job, has_something
 from tracekit.capture.undo import Undone, undo
 
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
+_LOOKED_EVERY_S = 1.0
 _NAMED = 3  # files in a sentence
 
 
@@ -34,19 +37,21 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
+def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None) -> Answer:
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
     try:
-        answer = _perform(job, folder, log, timeout)
+        answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
+        answer = _with_so_far(answer, folder / SO_FAR)
     finally:
         with interruption.held_back():
             undone = undo(folder)
     return _with_files(answer, undone)
 
 
-def _perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
+def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> Answer:
     job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
     (folder / "job.json").write_bytes(msgspec.json.encode(job))
+    (folder / SO_FAR).unlink(missing_ok=True)
     answer = folder / "answer.json"
     answer.unlink(missing_ok=True)
     with open(log, "wb") as output:
@@ -55,7 +60,7 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
                 with interruption.held_back():
                     process = _start(folder, output)
                     stack.callback(_kill_all, process, folder)
-                process.wait(timeout)
+                _wait(process, timeout, reader)
         except subprocess.TimeoutExpired:
             return Answer(outcome="timeout", error=f"took longer than {timeout:g} s")
     if answer.exists():
@@ -64,6 +69,31 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float) -> Answer:
             return found
         return msgspec.structs.replace(found, traceback=_tail(log))  # nothing was raised: what it printed says why
     return Answer(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Reader) -> None:
+    end = time.monotonic() + timeout
+    while True:
+        left = end - time.monotonic()
+        try:
+            process.wait(max(0, min(left, _LOOKED_EVERY_S)))
+            return
+        except subprocess.TimeoutExpired:
+            if left <= _LOOKED_EVERY_S:
+                raise
+            reader.look()
+
+
+def _with_so_far(failed: Answer, path: Path) -> Answer:
+    """What it had found before it failed, with the failure."""
+    if failed.outcome == "ok" or has_something(failed):
+        return failed
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Answer)
+    except (OSError, msgspec.DecodeError):
+        return failed
+    names = ("outcome", "error", "traceback", "notes")
+    return msgspec.structs.replace(found, **{name: getattr(failed, name) for name in names})
 
 
 def _with_files(answer: Answer, files: Undone) -> Answer:

@@ -15,6 +15,7 @@ from tracekit.cli.cache import Cache
 from tracekit.cli.capture import Capture
 from tracekit.cli.doctor import Doctor
 from tracekit.cli.export import Export
+from tracekit.cli.lines import Lines
 from tracekit.cli.report import Report
 from tracekit.cli.streams import open_streams, tell, write_out
 from tracekit.cli.tui import Tui
@@ -25,7 +26,7 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (Capture, Audit, Report, Tui, Export, Cache, Doctor)
+VERBS = (Capture, Audit, Report, Lines, Tui, Export, Cache, Doctor)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 

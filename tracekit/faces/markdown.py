@@ -106,8 +106,8 @@ def _(block: Excerpt, page: Page) -> Iterator[str]:
 
 @written.register
 def _(block: Table, page: Page) -> Iterator[str]:
-    fields = readable(block.rows, page.full)
     shown = block.rows.slice(0, page.rows)
+    fields = readable(shown, page.full)
     if block.layout == "records":
         first, *others = fields
         head = ["", *texts(shown[first.name].to_pylist(), first)]

@@ -1,10 +1,11 @@
 """The report for the terminal, in rich renderables. Names are Text, never markup."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
@@ -12,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.cells import heading, is_number, lines, readable, role, texts
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import is_noise, label, note_text, share, uncertainty
 from tracekit.names import short
@@ -23,6 +24,7 @@ from tracekit.report.outline import Chapter, Entry, outline
 from tracekit.sanitize import sanitize
 from tracekit.units import duration, thousandths
 
+_HEAD = 24  # letters of a variant over a column
 _PIPED_WIDTH = 160  # of a report that goes to no terminal
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
@@ -30,13 +32,28 @@ _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 @face("text")
 def draw(report: Report, options: Options) -> str:
     """The report as text: for a terminal, with its colours and as wide as it is."""
-    console = Console(file=options.stream or StringIO(), highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        asked = os.environ.get("COLUMNS", "")
-        console.width = int(asked) if asked.isdecimal() and int(asked) else _PIPED_WIDTH
+    console = _console(options.stream)
     with console.capture() as drawn:
         show(report, console, options)
     return drawn.get()
+
+
+def draw_blocks(blocks: Iterable[Block], stream: TextIO | None = None, rows: int | None = None) -> str:
+    """Some blocks alone, as the report draws them."""
+    console = _console(stream)
+    with console.capture() as captured:
+        for block in blocks:
+            for part in drawn(block, Page(console.width, full=True, rows=rows)):
+                console.print(part)
+    return captured.get()
+
+
+def _console(stream: TextIO | None) -> Console:
+    console = Console(file=stream or StringIO(), highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        asked = os.environ.get("COLUMNS", "")
+        console.width = int(asked) if asked.isdecimal() and int(asked) else _PIPED_WIDTH
+    return console
 
 
 def show(report: Report, console: Console, options: Options | None = None) -> None:
@@ -126,16 +143,15 @@ def _(block: Table, page: Page) -> Iterator[RenderableType]:
 
 
 def _rows(block: Table, page: Page) -> Iterator[RenderableType]:
-    fields = readable(block.rows, page.full)
-    table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 2))
-    for field in fields:
-        right = is_number(field)
-        table.add_column(Text(heading(field)), justify="right" if right else "left", overflow="fold", no_wrap=right)
-    shown = lines(block.rows.slice(0, page.rows), fields)
-    for row in shown:
-        table.add_row(*map(Text, row))
+    first = block.rows.slice(0, page.rows)
+    fields = readable(first, page.full)
+    shown = lines(first, fields)
+    columns = [
+        Shown(heading(field), is_number(field), role(field) == "figure", [row[k] for row in shown])
+        for k, field in enumerate(fields)
+    ]
     if shown:
-        yield table
+        yield from _tables(columns, page.width)
     if len(shown) < block.rows.num_rows:
         yield Text(f"  {len(shown)} of {block.rows.num_rows:,} rows", style="dim")
 
@@ -143,13 +159,56 @@ def _rows(block: Table, page: Page) -> Iterator[RenderableType]:
 def _records(block: Table, page: Page) -> Iterator[RenderableType]:
     """A line per column, a column per row; the first column has their names."""
     first, *fields = readable(block.rows, page.full)
+    by_field = [texts(block.rows[field.name].to_pylist(), field) for field in fields]
+    columns = [Shown("", False, False, [heading(field) for field in fields])]
+    for k, name in enumerate(texts(block.rows[first.name].to_pylist(), first)):
+        columns.append(Shown(name, True, True, [values[k] for values in by_field]))
+    yield from _tables(columns, page.width)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column as text; what is `parallel` may stand in another table below, where there is no room beside."""
+
+    head: str
+    right: bool
+    parallel: bool
+    cells: list[str]
+
+
+def _tables(columns: list[Shown], width: int) -> Iterator[RichTable]:
+    """One table, or several one below the other, each with as many of the parallel columns as there is room for.
+
+    Figures of several words are broken between them before a column moves down.
+    """
+    fixed = [column for column in columns if not column.parallel]
+    parallel = [column for column in columns if column.parallel]
+    for broken in (None, 24, 20) if parallel else ():
+        if _width(table := _table(columns, broken)) <= width:
+            yield table
+            return
+    for room in range(len(parallel), 0, -1):
+        tables = [_table([*fixed, *parallel[at : at + room]]) for at in range(0, len(parallel), room)]
+        if room == 1 or all(_width(table) <= width for table in tables):
+            yield from tables
+            return
+    yield _table(columns)
+
+
+def _table(columns: list[Shown], broken: int | None = None) -> RichTable:
     table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 2))
-    table.add_column("", no_wrap=True)
-    for name in texts(block.rows[first.name].to_pylist(), first, 28):
-        table.add_column(Text(name), justify="right", overflow="fold")
-    for field in fields:
-        table.add_row(heading(field), *map(Text, texts(block.rows[field.name].to_pylist(), field)))
-    yield table
+    heads = iter(short([column.head for column in columns if column.parallel], _HEAD))
+    for column in columns:
+        table.add_column(
+            Text(next(heads) if column.parallel else column.head),
+            justify="right" if column.right else "left",
+            overflow="fold",
+            no_wrap=column.right and not (broken and column.parallel),
+            max_width=broken if column.parallel else None,
+        )
+    for row in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*map(Text, row))
+    return table
 
 
 @drawn.register
@@ -180,10 +239,21 @@ class Columns:
 def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableType]:
     for names in _fitting(block, width):
         yield _buckets(title, block, Columns(names, [], False, False))
-    for name in block.compared:
-        against = f"{sanitize(name)} against {sanitize(block.baselines[name])} ({block.unit})"
-        wide = _buckets(against, block, Columns([], [name], False, True))
-        yield wide if _width(wide) <= width else _buckets(against, block, Columns([], [name], False, False))
+    for base in dict.fromkeys(block.baselines[name] for name in block.compared):
+        others = [name for name in block.compared if block.baselines[name] == base]
+        yield from _comparisons(block, base, others, width)
+
+
+def _comparisons(block: Breakdown, base: str, others: list[str], width: int) -> Iterator[RenderableType]:
+    """The differences to one baseline, as many to a table as there is room for; the intervals go before the numbers."""
+    title = f"Against {sanitize(base)} ({block.unit})"
+    for intervals in (True, False):
+        for room in range(len(others), 0, -1):
+            chunks = [others[at : at + room] for at in range(0, len(others), room)]
+            tables = [_buckets(title, block, Columns([], chunk, False, intervals)) for chunk in chunks]
+            if all(_width(table) <= width for table in tables) or (room == 1 and not intervals):
+                yield from tables
+                return
 
 
 def _fitting(block: Breakdown, width: int) -> list[list[str]]:
@@ -206,18 +276,16 @@ def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
         title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1)
     )
     table.add_column("bucket", no_wrap=True)
-    for shown in _names(columns.names, 24):
+    for shown in _names(columns.names, _HEAD):
         table.add_column(Text(shown), justify="right", overflow="ellipsis")
         if columns.shares:
             table.add_column("", justify="right", no_wrap=True, style="dim")
-    for shown in _names(columns.others, 24):
-        head = f"Δ {shown.strip()}" if len(columns.others) > 1 else "Δ"
+    for shown in _names(columns.others, _HEAD):
+        head = "Δ" if columns.names and len(columns.others) == 1 else f"Δ {shown.strip()}"
         table.add_column(Text(head), justify="right", overflow="ellipsis")
         if columns.intervals:
             table.add_column("95 %", justify="right", style="dim", no_wrap=True)
     for key in block.keys:
-        if key == TOTAL:
-            table.add_section()
         table.add_row(*_row(block, key, columns), style="bold" if key == TOTAL else "")
     return table
 

@@ -125,10 +125,8 @@ def _capture(path: Path, window: Window, watch: Watch | None) -> Capture:
 
 
 def _named(members: Sequence[Profile | Missing]) -> list[Profile | Missing]:
-    """Each with a name of its own: that of its run goes before it where names of several runs collide."""
+    """Each with a name of its own: that of its run goes before those of runs that have names in common with others."""
     given = [member.name for member in members]
-    full = [
-        f"{member.run_name}:{member.name}" if member.run is not None and given.count(member.name) > 1 else member.name
-        for member in members
-    ]
+    collide = {member.run_name for member in members if given.count(member.name) > 1}
+    full = [f"{m.run_name}:{m.name}" if m.run is not None and m.run_name in collide else m.name for m in members]
     return [replace(member, name=name) for member, name in zip(members, distinct(full), strict=True)]

@@ -50,6 +50,12 @@ class Report:
 
         return all_sections(self)
 
+    def against(self, baseline: str) -> "Report":
+        """The same variants against another of them; what does not depend on it is taken over."""
+        turned = report(self.subject, baseline)
+        vars(turned).update({name: vars(self)[name] for name in ("answers", "findings") if name in vars(self)})
+        return turned
+
     def comparison(self, name: str) -> Comparison | None:
         """The comparison of that variant; None for a baseline."""
         return next((entry for entry in self.comparisons if entry.variant == name), None)

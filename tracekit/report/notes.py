@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 from tracekit.compare import COVERS, Comparison
 from tracekit.profile import Profile
 from tracekit.report.blocks import Note
+from tracekit.report.conditions import condition_notes
 from tracekit.run_facts import busy, contrast_of, warnings
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
+
+
+_ORDER = ("problem", "warning", "cannot answer", "mean", "conditions", "comparison", "health", "inferred")
 
 
 def notes(report: "Report") -> list[Note]:
@@ -17,15 +21,16 @@ def notes(report: "Report") -> list[Note]:
     said = [Note("problem", (name,), text) for name, text in report.subject.problems]
     for profile in report.profiles:
         said += _of(report, profile)
-    return [*said, *_of_comparisons(report)]
+    return [*said, *condition_notes(report), *_of_comparisons(report)]
 
 
 def merged(found: list[Note], every: list[str]) -> list[Note]:
-    """The same, each said once; of no variant in particular where it holds for every one."""
+    """The same, each said once, gravest first; of no variant in particular where it holds for every one."""
     said: dict[tuple[str, str], list[str]] = {}
     for note in found:
         said.setdefault((note.kind, note.text), []).extend(note.variants)
-    return [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in said.items()]
+    merged = [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in said.items()]
+    return sorted(merged, key=lambda note: _ORDER.index(note.kind) if note.kind in _ORDER else len(_ORDER))
 
 
 def _of(report: "Report", profile: Profile) -> Iterator[Note]:

@@ -79,7 +79,10 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
     tables = full or first.stage != "body" or (worth >= WORTH if rows is None else rows > 0)
     wanted = (FOLDED if fold else ROWS) if rows is None else rows
     opened = None if full or first.stage != "body" else wanted if tables else 0
-    entries = [Entry(_of(each), each, _blocks(each, tables or fold, full or fold), opened) for each in shown]
+    only = len(report.subject.members) == 1 and first.scope == "variant"  # then nobody asks whose it is
+    entries = [
+        Entry("" if only else _of(each), each, _blocks(each, tables or fold, full or fold), opened) for each in shown
+    ]
     return Chapter(first.id, first.title, tuple(_merged([entry for entry in entries if entry.blocks], report)))
 
 

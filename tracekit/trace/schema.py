@@ -10,14 +10,15 @@ import pyarrow as pa
 Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail"]
 
 
-def column(name: str, kind: pa.DataType, comment: str, unit: str = "", role: Role = "") -> pa.Field:
+def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: Role = "", title: str = "") -> pa.Field:
     """A field whose meaning, unit and role travel with it, into Parquet too.
 
     The role says how people are to see it: an `identity` is a number that names a thing, a `place` is in source code,
     a `kernel` or a `name` may be long and is shortened, a `figure` is text that reads as a number, `plumbing` ties rows
-    to other tables or to a clock and is for programs, a `detail` is shown where there is room for everything.
+    to other tables or to a clock and is for programs, a `detail` is shown where there is room for everything. The title
+    stands over the column where its name would not do.
     """
-    told = {"comment": comment, "unit": unit} | ({"role": role} if role else {})
+    told = {"comment": comment, "unit": unit} | ({"role": role} if role else {}) | ({"title": title} if title else {})
     return pa.field(name, kind, metadata=told)
 
 

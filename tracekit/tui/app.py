@@ -13,11 +13,12 @@ from tracekit.errors import TracekitError
 from tracekit.sanitize import sanitize
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.background import Loaded, in_background
+from tracekit.tui.chapters import CLOCKS
 from tracekit.tui.help import HelpScreen
 from tracekit.tui.keys import KEYS, NEED_A_VIEW
 from tracekit.tui.rooms import all_rooms
 from tracekit.tui.rooms.room import Room
-from tracekit.tui.view import CLOCKS, View, open_view
+from tracekit.tui.view import View, open_view
 from tracekit.units import count, size
 
 

@@ -70,15 +70,22 @@ class Breakdown:
 def breakdown(found: Report, clock: str) -> Breakdown:
     """The breakdown of one clock; without lines where no variant can answer."""
     numbers = of_view(found, clock)
-    names = numbers.variants if numbers is not None else []
+    if numbers is not None:
+        return shown(numbers)
+    unanswered = {profile.name: _why(profile, clock) for profile in found.profiles}
+    return Breakdown(clock, TITLES[clock], "", [], found.baseline.name, [], unanswered)
+
+
+def shown(numbers: blocks.Breakdown) -> Breakdown:
+    """A breakdown of the report as screens show it."""
     return Breakdown(
-        clock=clock,
-        title=TITLES[clock],
-        unit=numbers.unit if numbers is not None else "",
-        names=names,
-        baseline=found.baseline.name,
-        lines=[_line(numbers, key, mark) for key, mark in zip(numbers.keys, _MARKS, strict=False)] if numbers else [],
-        unanswered={profile.name: _why(profile, clock) for profile in found.profiles if profile.name not in names},
+        clock=numbers.name,
+        title=sanitize(numbers.title),
+        unit=numbers.unit,
+        names=numbers.variants,
+        baseline=next((base for base in numbers.baselines.values()), ""),
+        lines=[_line(numbers, key, mark) for key, mark in zip(numbers.keys, _MARKS, strict=False)],
+        unanswered={name: sanitize(why) for name, why in numbers.unanswered.items()},
     )
 
 

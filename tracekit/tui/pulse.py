@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from tracekit.faces.shared import sparks
-from tracekit.report import Report
 from tracekit.report.blocks import Line
-from tracekit.report.sections.step_series import lines
 from tracekit.sanitize import sanitize
 
 COMPILES, UNKNOWN = sparks.COMPILES, sparks.UNKNOWN
@@ -30,8 +28,3 @@ class Pulse:
     def glyphs(self, width: int) -> str:
         """The line in at most so many cells."""
         return sparks.glyphs(self.line, width)
-
-
-def pulses(found: Report, clock: str) -> list[Pulse]:
-    """A pulse for each variant, and one for its cold start, where that was captured."""
-    return [Pulse(line) for line in lines(found, clock)]

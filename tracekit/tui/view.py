@@ -3,29 +3,25 @@
 `open_view` does the slow work, once; another baseline asks only for the differences anew.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tracekit.faces.shared.wording import note_text
 from tracekit.profile import open_subject
 from tracekit.report import Report, report
-from tracekit.report.blocks import Note
-from tracekit.report.headline import headline
-from tracekit.report.notes import merged
-from tracekit.report.sections.headline import basis
-from tracekit.run_facts import described
+from tracekit.report.blocks import Notes, Sentences
+from tracekit.report.outline import outline
+from tracekit.report.sections.step_series import lines
 from tracekit.sanitize import sanitize
 from tracekit.trace.reading.convert import Watch
-from tracekit.tui.answers_view import Asked, asked
 from tracekit.tui.breakdown import Breakdown, breakdown
-from tracekit.tui.pulse import Pulse, pulses
-
-CLOCKS = ("wall", "host")
+from tracekit.tui.chapters import CLOCKS, Chapter, chapters
+from tracekit.tui.pulse import Pulse
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One line of the run's conditions, or of what to know: a label, empty for none, and its text."""
+    """One line of what to know, or of what the figures rest on: a label, empty for none, and its text."""
 
     label: str
     text: str
@@ -50,11 +46,11 @@ class Overview:
 
 @dataclass(frozen=True)
 class View:
-    """What was opened: the overview against one baseline, and every analysis, which no baseline changes."""
+    """What was opened: the overview, and the report's other chapters."""
 
     found: Report
     overview: Overview
-    asked: list[Asked]
+    chapters: list[Chapter]
 
     @property
     def variants(self) -> list[str]:
@@ -67,14 +63,17 @@ class View:
         run = self.found.subject.run
         return sanitize(f"{run.recipe} on {run.device}") if run is not None else ""
 
+    def chapter(self, name: str) -> Chapter | None:
+        """The chapter of that name."""
+        return next((chapter for chapter in self.chapters if chapter.name == name), None)
+
     def next_baseline(self) -> str:
         """The variant after the present baseline, round and round."""
         return self.variants[(self.variants.index(self.found.baseline.name) + 1) % len(self.variants)]
 
     def against(self, baseline: str) -> "View":
         """The same variants against another of them."""
-        found = report(self.found.subject, baseline)
-        return replace(self, found=found, overview=overview(found))
+        return view(self.found.against(baseline))
 
 
 def open_view(paths: list[Path], baseline: str | None = None, watch: Watch | None = None) -> View:
@@ -84,27 +83,19 @@ def open_view(paths: list[Path], baseline: str | None = None, watch: Watch | Non
 
 def view(found: Report) -> View:
     """The view of a report."""
-    return View(found, overview(found), asked(found))
+    return View(found, overview(found), chapters(found))
 
 
 def overview(found: Report) -> Overview:
-    """The overview of a report."""
+    """The overview of a report: the blocks that it has a place for."""
+    entries = [entry for chapter in outline(found, fold=True).chapters for entry in chapter.entries]
+    said = [block for entry in entries for block in entry.blocks if isinstance(block, Sentences)]
+    noted = [note for entry in entries for block in entry.blocks if isinstance(block, Notes) for note in block.notes]
     return Overview(
         baseline=sanitize(found.baseline.name),
-        sentences=[sanitize(sentence) for sentence in headline(found)],
+        sentences=[sanitize(line) for block in said if block.tone == "lead" for line in block.lines],
         breakdowns={clock: breakdown(found, clock) for clock in CLOCKS},
-        pulses={clock: pulses(found, clock) for clock in CLOCKS},
-        notes=[_note(note) for note in merged(found.notes, [profile.name for profile in found.profiles])],
-        facts=_facts(found),
+        pulses={clock: [Pulse(line) for line in lines(found, clock)] for clock in CLOCKS},
+        notes=[Fact(sanitize(note.kind), sanitize(note_text(note))) for note in noted],
+        facts=[Fact("", sanitize(line)) for block in said if block.tone == "quiet" for line in block.lines],
     )
-
-
-def _note(note: Note) -> Fact:
-    return Fact(sanitize(note.kind), sanitize(note_text(note)))
-
-
-def _facts(found: Report) -> list[Fact]:
-    said = [("", basis(found))]
-    said += [entry for run in found.subject.runs.values() for entry in described(run)]
-    said += [(profile.name, str(profile.trace.path)) for profile in found.profiles]
-    return [Fact(sanitize(label), sanitize(text)) for label, text in said]

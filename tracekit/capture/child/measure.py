@@ -3,7 +3,9 @@
 import gc
 import sys
 
-from tracekit.capture.child import timing
+from msgspec.structs import replace
+
+from tracekit.capture.child import gpu_load, so_far, timing
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.ledger import total_ns
@@ -11,6 +13,8 @@ from tracekit.capture.job import Answer, Job
 from tracekit.run import Measured, Memory
 
 FIRST_STEPS = 3
+_RAMP_NS = 500_000_000
+_REFILL_STEPS = 2
 
 
 def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
@@ -18,9 +22,9 @@ def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     first = []
     for _ in range(FIRST_STEPS):
         first.append((yield from timing.time_one(job.device)))
-    warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS))
+    warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS, at_least_ns=_ramp_ns(job)))
     gc.collect()  # what compiling left behind would be collected inside a timed step
-    _forget_peaks(job.device)
+    warmup += yield from _forget_peaks(job.device)
     settled = len(recorder.compiled)
     times = yield from timing.time_many(job.device, timing.ONE_OF_SEVERAL if job.round else timing.ALONE)
     memory = peaks(job.device)
@@ -36,7 +40,14 @@ def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
         compiles_timed=len(compiled) - settled,
         clock=timing.clock(job.device),
     )
-    return Answer(measured=measured, memory=memory)
+    found = Answer(measured=measured, memory=memory)
+    so_far.keep(job, found)
+    if job.round:
+        return found
+    try:
+        return replace(found, gpu=(yield from gpu_load.sample(job.device)))
+    except timing.EndedError:  # a script's last step was a timed one
+        return found
 
 
 def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
@@ -47,11 +58,24 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
     return timing.median_ns(timing.drive(timing.time_many(job.device), feed.infer))
 
 
-def _forget_peaks(device: str) -> None:
-    if device.startswith("cuda"):
-        import torch
+def _ramp_ns(job: Job) -> int:
+    """An idle GPU clocks down, and takes a while to clock up. A script has only so many steps to spend on that."""
+    return _RAMP_NS if job.device.startswith("cuda") and not job.script else 0
 
-        torch.cuda.reset_peak_memory_stats(device)
+
+def _forget_peaks(device: str) -> timing.Steps[int]:
+    """What autotuning and compiling held counts no more; says how many steps that took."""
+    if not device.startswith("cuda"):
+        return 0
+    import torch
+
+    torch.cuda.synchronize(device)
+    torch.cuda.empty_cache()
+    for _ in range(_REFILL_STEPS):  # the allocator fetches again what the training needs
+        yield
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    return _REFILL_STEPS
 
 
 def peaks(device: str) -> Memory:

@@ -26,6 +26,7 @@ from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Answer, Job
+from tracekit.capture.progress import Writer
 from tracekit.run import Measured
 
 _DRIVERS = ("lightning", "pytorch_lightning")
@@ -103,6 +104,7 @@ class _Running:
         self._twin = Twin(job.requested, self._called)
         self._batches = MicroBatches()
         self.journal = None if job.in_place or not job.scratch else FileJournal(Path(job.scratch), [job.folder])
+        self._progress = Writer(job.scratch, _usual_steps(job))
         self._marked = out_of_dynamos_sight(self._mark_reached)
         self._ends.__enter__()
         self._twin.__enter__()
@@ -213,6 +215,8 @@ class _Running:
         if self._ends_seen % self._job.step_every:
             return
         self._stamp()
+        (last_ns, _), (now_ns, _) = self._stamps[-2:]
+        self._progress.took(self._taken, now_ns, last_ns)
         self._batches.step_ended()
         if self._found is None:
             assert self._steps is not None
@@ -288,6 +292,12 @@ class _Running:
         if found.measured is not None:
             return found.measured.steps < timing.LEAST_TIMED_STEPS
         return found.profiled is None or found.profiled.steps < self._job.steps
+
+
+def _usual_steps(job: Job) -> int:
+    """That a pass takes where nothing compiles late."""
+    warmup = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
+    return warmup + (timing.LEAST_TIMED_STEPS + 1 if job.stage == "measure" else job.steps + 6)
 
 
 def _name(caller: Any) -> str:

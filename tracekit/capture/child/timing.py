@@ -64,11 +64,14 @@ def synchronize(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
-def settle(recorder: CompileRecorder, at_least: int, at_most: int = MOST_WARMUP_STEPS) -> Steps[int]:
-    """Step until nothing has compiled for some steps; says how many steps it took."""
+def settle(
+    recorder: CompileRecorder, at_least: int, at_most: int = MOST_WARMUP_STEPS, at_least_ns: int = 0
+) -> Steps[int]:
+    """Step until nothing has compiled for some steps, and so much time has passed; says how many steps it took."""
     steps = quiet = 0
     at_least = min(at_least, at_most)
-    while steps < at_least or (quiet < QUIET_STEPS and steps < at_most):
+    until = time.perf_counter_ns() + at_least_ns
+    while steps < at_least or (quiet < QUIET_STEPS and steps < at_most) or time.perf_counter_ns() < until:
         before = len(recorder.compiled)
         yield
         steps += 1
@@ -122,6 +125,9 @@ def _time_on_gpu(device: str, count: int) -> Steps[list[int]]:
 
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
     # The stream is named, not made current: the steps between two yields are not ours.
+    for mark in marks:  # its first record makes an event: not while we time
+        mark.record(torch.cuda.current_stream(device))
+    torch.cuda.synchronize(device)
     marks[0].record(torch.cuda.current_stream(device))
     for mark in marks[1:]:
         yield

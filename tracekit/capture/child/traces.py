@@ -10,7 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tracekit.capture.child import event_tree, timing
+from msgspec.structs import replace
+
+from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.child.idle_profilers import real_profilers
 from tracekit.capture.compiler.compile_log import CompileRecorder
@@ -33,6 +35,7 @@ class Window:
 
 OWN_WAIT = "tracekit.synchronize"  # readers know a sync inside of it for ours
 _STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
+_COLD_WITHOUT_GPU = "its cold trace leaves the GPU out: autotuning launches hundreds of kernels for every choice"
 COLD = Window("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
 DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
@@ -80,23 +83,35 @@ class _Taking:
     def all(self, recorder: CompileRecorder) -> timing.Steps[None]:
         """Every window, with the warm-up between the first two."""
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
-        if cold:
+        if cold and self._wants(cold):
             yield from self.trace(cold)
+            so_far.keep(self.job, self.answer(recorder))
+        elif cold:
+            for _ in range(cold.steps):
+                yield from self.step()
         self.during = "warmup"
         for _ in timing.settle(recorder, self.job.warmup - COLD.steps, warmup):
             yield from self.step()
-        yield from self.trace(steady)
-        if detail:
+        if self._wants(steady):
+            yield from self.trace(steady)
+            so_far.keep(self.job, self.answer(recorder))
+        if detail and self._wants(detail):
             yield from self.trace(detail)
+
+    def _wants(self, window: Window) -> bool:
+        return window.name in self.job.windows
 
     def answer(self, recorder: CompileRecorder) -> Answer:
         """What was taken."""
         happened = ledger(recorder, self.marks)
+        found = effective(self.job, happened)
+        if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
+            found = replace(found, notes=[*found.notes, _COLD_WITHOUT_GPU])
         return Answer(
             traces=Traces(**self.names),
             profiled=self.profiled,
             ledger=happened,
-            effective=effective(self.job, happened),
+            effective=found,
         )
 
     def step(self) -> timing.Steps[None]:
@@ -170,17 +185,21 @@ class _Taking:
 def _profiler(window: Window, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
     import torch
 
-    on_gpu = job.device.startswith("cuda")
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if on_gpu:
+    if _sees_gpu(window, job):
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     return torch.profiler.profile(
         activities=activities,
         schedule=_schedule(first, last),
         on_trace_ready=write,
-        experimental_config=torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True) if on_gpu else None,
         **window.options,
     )
+
+
+def _sees_gpu(window: Window, job: Job) -> bool:
+    """Where configurations are tried out, hundreds of launches for each, nobody wants those in a trace."""
+    autotunes = job.requested.compile and (job.requested.mode or "").startswith("max-autotune")
+    return job.device.startswith("cuda") and not (window is COLD and autotunes)
 
 
 def _schedule(first: int, last: int) -> Callable[[int], Any]:

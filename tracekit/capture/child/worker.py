@@ -93,7 +93,12 @@ def _measure(job: Job, notes: list[str]) -> Answer:
         if job.round:
             return answer
         assert answer.measured is not None
-        infer = infer_ns(feed, job, recorder)
+        try:
+            infer = infer_ns(feed, job, recorder)
+        except Exception as error:  # the training was measured
+            failed = failure(error)
+            said = {"outcome": failed.outcome, "error": f"infer(): {failed.error}", "traceback": failed.traceback}
+            return msgspec.structs.replace(answer, **said)
         return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))
 
 

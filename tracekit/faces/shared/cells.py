@@ -14,6 +14,7 @@ _BY_UNIT: dict[str, Callable[[float], str]] = {
     "share": percent,
 }
 _NAME_WIDTH = 60
+_FOLDERS = 2
 
 
 def unit(field: pa.Field) -> str:
@@ -32,8 +33,9 @@ def meaning(field: pa.Field) -> str:
 
 
 def heading(field: pa.Field) -> str:
-    """The column's name without its unit, which every value carries."""
-    return sanitize(field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " "))
+    """The column's title, else its name without its unit, which every value carries."""
+    named = field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+    return sanitize(_told(field, b"title") or named)
 
 
 def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str:
@@ -52,11 +54,20 @@ def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str
 
 def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH) -> list[str]:
     """A column's values as people read them; names of kernels are short, and still told apart."""
+    if role(field) == "place":
+        return [cell(_nearby(value) if width is not None else value, field, width) for value in values]
     if role(field) != "kernel":
         return [cell(value, field, width) for value in values]
     named = [str(value) for value in values if value is not None]
     short = dict(zip(named, told_apart(named), strict=True))
     return [cell(value and short[str(value)], field, width) for value in values]
+
+
+def _nearby(value: object) -> object:
+    """A place in source without the folders that lead there, but for the last two."""
+    if not isinstance(value, str) or value.count("/") < _FOLDERS + 2:
+        return value
+    return "…/" + "/".join(value.split("/")[-_FOLDERS - 1 :])
 
 
 def lines(table: pa.Table, fields: list[pa.Field], width: int | None = _NAME_WIDTH) -> list[list[str]]:

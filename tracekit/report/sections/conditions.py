@@ -40,5 +40,6 @@ def conditions(report: Report) -> Contents | None:
 
 
 def _line(name: str, found: list[tuple[str, str]]) -> str:
-    said = "; ".join(f"{key} {value}" for key, value in found if key in _NAMED)
+    short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in found}
+    said = "; ".join(f"{key} {value}" for key, value in short.items() if key in _NAMED)
     return f"{name}: {said}" if name else said

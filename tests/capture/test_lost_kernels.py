@@ -1,0 +1,74 @@
+"""Traces whose kernels got lost: noticed, taken again where that helps, and said where it does not."""
+
+import gzip
+import json
+
+import pytest
+
+from tracekit.capture.job import Answer
+from tracekit.capture.lost_kernels import completed, gpu_side
+from tracekit.run import Profiled, Traces
+
+TRACES = Traces(cold="cold.json.gz", steady="steady.json.gz", detail="detail.json.gz")
+
+
+def write(folder, window, launches, kernels):
+    """A trace of so many launches, the first of which have no kernel."""
+    rows = [("cuda_runtime", "cudaLaunchKernel", number) for number in range(launches)]
+    rows += [("kernel", "gemm", number) for number in range(launches - kernels, launches)]
+    rows += [("cuda_runtime", "cudaMemcpyAsync", 1000)]  # of no bytes: it leaves no row
+    events = [{"ph": "X", "cat": cat, "name": name, "args": {"correlation": number}} for cat, name, number in rows]
+    path = folder / f"{window}.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [{"ph": "M", "name": "n"}, *events]}).encode()))
+    return path
+
+
+def test_launches_and_kernels_are_matched(tmp_path):
+    side = gpu_side(write(tmp_path, "steady", 50, 40))
+    assert (side.launches, side.lost, side.incomplete) == (50, 10, True)
+    assert not gpu_side(write(tmp_path, "steady", 50, 49)).incomplete
+    assert not gpu_side(write(tmp_path, "steady", 0, 0)).incomplete  # of a CPU
+    (tmp_path / "steady.json.gz").write_bytes(b"no trace")
+    assert gpu_side(tmp_path / "steady.json.gz") is None
+
+
+def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
+    write(tmp_path, "cold", 50, 50)
+    write(tmp_path, "steady", 50, 0)
+    write(tmp_path, "detail", 50, 40)
+    asked = []
+
+    def take(window):
+        asked.append(window)
+        write(tmp_path, window, 50, 50)
+        profiled = Profiled(step_ns=7, steps=20) if window == "steady" else None
+        return Answer(traces=Traces(**{window: f"{window}.json.gz"}), profiled=profiled)
+
+    found = completed(Answer(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
+    assert asked == ["steady", "detail"]
+    assert (found.traces, found.profiled.step_ns) == (TRACES, 7)
+    assert found.effective.notes == [
+        "the profiler lost kernels where traces share a process: steady, detail got one each"
+    ]
+
+
+def test_where_the_first_session_has_no_kernels_either_it_is_only_said(tmp_path):
+    for window in ("cold", "steady", "detail"):
+        write(tmp_path, window, 50, 0)
+    found = completed(Answer(traces=TRACES), tmp_path, pytest.fail)
+    said = "its trace holds 50 launches and no kernel: tracekit doctor says what may be the cause"
+    assert found.effective.notes == [f"{window}: {said}" for window in ("cold", "steady", "detail")]
+
+
+def test_what_another_process_loses_again_is_said(tmp_path):
+    write(tmp_path, "cold", 50, 50)
+    write(tmp_path, "steady", 50, 10)
+    answer = Answer(traces=Traces(cold="cold.json.gz", steady="steady.json.gz"))
+    found = completed(answer, tmp_path, lambda window: Answer(outcome="timeout"))
+    assert found.effective.notes == ["steady: of 40 of 50 launches the trace holds no kernel: the profiler lost them"]
+
+
+def test_a_whole_trace_is_left_alone(tmp_path):
+    write(tmp_path, "steady", 50, 50)
+    answer = Answer(traces=Traces(steady="steady.json.gz"))
+    assert completed(answer, tmp_path, pytest.fail) is answer

@@ -1,0 +1,188 @@
+"""What somebody else adds in a few lines comes out in every face."""
+
+import json
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+from small import training
+
+from tracekit import faces
+from tracekit.analyses import Answer, analysis
+from tracekit.analyses import unregister as forget_analysis
+from tracekit.cli import main
+from tracekit.faces import Options, face, folder_face
+from tracekit.faces import unregister as forget_face
+from tracekit.findings import Finding, Where, rule
+from tracekit.findings import unregister as forget_rule
+from tracekit.profile import open_subject
+from tracekit.report import blocks, report
+from tracekit.report.breakdown import Part, breakdown
+from tracekit.report.registry import of_comparison, of_run, of_trace, of_variant
+from tracekit.report.registry import unregister as forget_producer
+from tracekit.report.section import Contents
+from tracekit.trace.schema import column
+from tracekit.tui import chapters
+from tracekit.tui.view import open_view
+
+TEXTS = ("text", "markdown", "html", "json")
+COLOURS = pa.schema(
+    [column("colour", pa.string(), "of the rainbow"), column("seen", pa.int64(), "a year", role="identity")]
+)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return [
+        training(tmp_path / f"{name}.json", steps=4, python=20 * k) for k, name in enumerate(("eager", "compiled"), 1)
+    ]
+
+
+def in_every_face(paths, tmp_path, capsys) -> Iterator[tuple[str, str]]:
+    """Each face by its name, and all that it says of these traces."""
+    given = [*map(str, paths)]
+    for name in TEXTS:
+        assert main(["report", *given, "--format", name, "--rows", "all"]) == 0
+        yield name, capsys.readouterr().out
+    assert main(["report", *given, "--format", "parquet", "-o", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    yield "parquet", " ".join(str(pq.read_table(path).to_pylist()) for path in (tmp_path / "out").glob("*.parquet"))
+    view = open_view(paths)
+    yield "tui", " ".join([*view.overview.sentences, *(str(chapter) for chapter in view.chapters)])
+
+
+@pytest.mark.parametrize("scope", ["trace", "variant", "comparison", "run"])
+def test_a_question_of_each_scope(paths, tmp_path, capsys, scope):
+    def answer(*of: object) -> Contents:
+        rows = pa.table({"colour": [f"violet of {scope}"], "seen": [1999]}, schema=COLOURS)
+        return Contents((blocks.Sentences((f"All the colours of a {scope}.",)), blocks.Table("rainbow", rows)))
+
+    register = {"trace": of_trace, "variant": of_variant, "comparison": of_comparison, "run": of_run}[scope]
+    register("rainbow", "Rainbow", rank=60)(answer)
+    try:
+        for name, said in in_every_face(paths, tmp_path, capsys):
+            assert f"violet of {scope}" in said, name
+            if name != "parquet":
+                assert f"All the colours of a {scope}." in said, name
+                assert "1999" in said, name  # an identity is not grouped by thousands
+                assert "Rainbow" in said, name
+        sections = [each for each in report(open_subject(paths)).sections if each.id == "rainbow"]
+    finally:
+        forget_producer("rainbow")
+    of = [(each.scope, each.variant, each.trace, each.baseline) for each in sections]
+    assert (
+        of
+        == {
+            "trace": [("trace", name, "steady", None) for name in ("eager", "compiled")],
+            "variant": [("variant", name, None, None) for name in ("eager", "compiled")],
+            "comparison": [("comparison", "compiled", None, "eager")],
+            "run": [("run", None, None, None)],
+        }[scope]
+    )
+
+
+def test_every_kind_of_block(paths, tmp_path, capsys):
+    @of_run("zoo", "Zoo")
+    def zoo(_: object) -> Contents:
+        steps = blocks.Line("of apes", (1, 2), (10_000, None), ("", "unknown"))
+        parts = [Part("tea", "drinking tea", "#112233", "from cups")]
+        drinks = breakdown("drinks", "Drinks", parts, means={"apes": {"tea": 1234.0}})
+        assert drinks is not None
+        notes = blocks.Notes((blocks.Note("warning", ("apes",), "they climb."),))
+        lines = blocks.Excerpt("zoo.py", 7, ("feed(ape)",), {"apes": {7: 5_000_000.0}})
+        return Contents((blocks.Series("apes", (steps,)), drinks, notes, lines))
+
+    try:
+        for name, said in in_every_face(paths, tmp_path, capsys):
+            if name == "parquet":
+                continue
+            for word in ("of apes", "drinking tea", "they climb.", "feed"):
+                assert word in said, (name, word)
+            assert ("5.00 ms" in said) != (name == "json"), name
+            assert ("1.234" in said) != (name == "json"), name
+    finally:
+        forget_producer("zoo")
+
+
+def test_a_finding(paths, tmp_path, capsys):
+    @rule("idle_ape")
+    def look(profile):
+        advice = "Feed it."
+        yield Finding("idle_ape", "The ape is idle", 30_000.0, advice, share=0.25, where=Where("zoo.py", 7))
+
+    try:
+        for name, said in in_every_face(paths, tmp_path, capsys):
+            assert "The ape is idle" in said, name
+            assert "Feed it." in said, name
+            if name == "json":
+                first = json.loads(said)["findings"][0]
+                assert first["variant"] == "eager"
+                assert first["where"]["line"] == 7
+                assert {
+                    *("id", "title", "cost_ns", "bound", "share", "where", "evidence", "advice", "link"),
+                    *("confidence", "overlaps"),
+                } <= set(first)
+        order = [section.id for section in report(open_subject(paths)).sections]
+        assert order[:1] == ["headline"]
+        assert order.index("findings") < order.index("wall")
+    finally:
+        forget_rule("idle_ape")
+
+
+def test_an_analysis_of_unknown_worth_shows_its_table(paths, tmp_path, capsys):
+    @analysis("mine")
+    def mine(profile):
+        return Answer("mine", "Mine", "There.", pa.table({"colour": ["violet"], "seen": [1999]}, schema=COLOURS))
+
+    try:
+        assert main(["report", str(paths[0])]) == 0
+        assert "violet" in capsys.readouterr().out
+    finally:
+        forget_analysis("mine")
+
+
+def test_a_face(paths, tmp_path, capsys):
+    @face("shout")
+    def shout(found, options):
+        return " ".join(line.upper() for section in found.sections for line in said(section)) + "\n"
+
+    def said(section):
+        return [line for block in section.blocks if isinstance(block, blocks.Sentences) for line in block.lines]
+
+    @folder_face("pile")
+    def pile(found, folder, options):
+        folder.mkdir()
+        (folder / "names.txt").write_text(" ".join(profile.name for profile in found.profiles))
+        return [folder / "names.txt"]
+
+    try:
+        assert {"shout", "pile", *TEXTS, "parquet"} <= set(faces.names())
+        assert main(["report", *map(str, paths), "--format", "shout"]) == 0
+        assert "COMPILED TAKES" in capsys.readouterr().out
+        assert main(["report", *map(str, paths), "--format", "pile", "-o", str(tmp_path / "pile")]) == 0
+        assert (tmp_path / "pile" / "names.txt").read_text() == "eager compiled"
+        assert main(["report", str(paths[0]), "--format", "pile"]) == 1
+        assert "Name a folder for them: -o" in capsys.readouterr().err
+    finally:
+        forget_face("shout")
+        forget_face("pile")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_face_has_a_renderer_for_every_kind_of_block(name):
+    faces.find(name)
+    module = sys.modules["tracekit.faces.shared.document" if name == "json" else f"tracekit.faces.{name}"]
+    renderer = module.as_data if name == "json" else module.written if name == "markdown" else module.drawn
+    assert set(blocks.KINDS) <= set(renderer.registry)
+    assert set(blocks.KINDS) <= set(chapters.piece.registry)
+
+
+def test_a_screen_shows_them_too(paths):
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    from tracekit.faces import text
+
+    text.show(report(open_subject(paths)), console, Options())
+    assert "Not told by what was recorded: graph breaks, fallbacks." in console.export_text()

@@ -1,0 +1,117 @@
+"""Does a trace hold what its launches did on the GPU? Some profilers lose the first kernels of a session, or all."""
+
+import gzip
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from tracekit.capture.job import Answer, Window
+from tracekit.run import Traces
+
+_LAUNCH = re.compile(
+    r"(?:cuda|hip|cu)(?:LaunchKernel|LaunchCooperativeKernel|GraphLaunch)|hip(?:Ext)?(?:Module)?Launch"
+)
+_GPU = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
+_CALLS = frozenset(("cuda_runtime", "cuda_driver", "hip_runtime"))
+_TOO_MANY = 0.05  # a launch or two at either end of a window may be lost without harm
+
+
+class _Args(msgspec.Struct):
+    correlation: int | None = None
+
+
+class _Event(msgspec.Struct):
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    args: _Args | None = None
+
+
+class _Trace(msgspec.Struct):
+    traceEvents: list[_Event] = []  # noqa: N815
+
+
+@dataclass(frozen=True)
+class GpuSide:
+    """Launches of kernels and graphs in a trace, and those of them of which no activity is there."""
+
+    launches: int
+    lost: int
+
+    @property
+    def incomplete(self) -> bool:
+        """So much is missing that the GPU seems idle where it worked."""
+        return self.lost > _TOO_MANY * self.launches
+
+    def sentence(self) -> str:
+        """For whoever reads the run."""
+        if self.lost == self.launches:
+            return f"its trace holds {self.launches} launches and no kernel: tracekit doctor says what may be the cause"
+        return f"of {self.lost} of {self.launches} launches the trace holds no kernel: the profiler lost them"
+
+
+def gpu_side(path: Path) -> GpuSide | None:
+    """What the trace at that path holds; None where it cannot be read."""
+    try:
+        with gzip.open(path) as file:
+            events = msgspec.json.decode(file.read(), type=_Trace).traceEvents
+    except (OSError, EOFError, msgspec.DecodeError):
+        return None  # the reader of traces mends what it can, and says what it could not
+    return count(events)
+
+
+def count(events: Iterable[_Event]) -> GpuSide:
+    """Match launches with activities by their correlation."""
+    launched: set[int] = set()
+    seen: set[int] = set()
+    for event in events:
+        number = event.args.correlation if event.args else None
+        if event.ph != "X" or number is None:
+            continue
+        if event.cat in _GPU:
+            seen.add(number)
+        elif event.cat in _CALLS and _LAUNCH.match(event.name):
+            launched.add(number)
+    return GpuSide(len(launched), len(launched - seen))
+
+
+def completed(answer: Answer, folder: Path, take: Callable[[Window], Answer]) -> Answer:
+    """That pass's answer, with each trace that lost kernels taken again alone, and what there is to say of it.
+
+    CUPTI of CUDA 12.6 to 13.0 gives the first kernels of a later session no time at all, and Kineto drops those.
+    """
+    windows: tuple[Window, ...] = ("cold", "steady", "detail")
+    before = {window: _side(answer.traces, window, folder) for window in windows}
+    if not any(before.values()):
+        return answer
+    if before["cold"] is None:  # a process's first session is whole
+        for window in ("steady", "detail"):
+            if before[window] is not None:
+                answer = _with_window(answer, take(window), window)
+    return _told(answer, before, {window: _side(answer.traces, window, folder) for window in windows})
+
+
+def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
+    """What is wrong with that trace, if there is one and something is."""
+    name = getattr(traces, window)
+    side = gpu_side(folder / name) if name else None
+    return side if side is not None and side.incomplete else None
+
+
+def _with_window(answer: Answer, again: Answer, window: Window) -> Answer:
+    if getattr(again.traces, window) is None:
+        return answer
+    return replace(answer, profiled=again.profiled or answer.profiled)
+
+
+def _told(answer: Answer, before: dict[Window, GpuSide | None], after: dict[Window, GpuSide | None]) -> Answer:
+    notes = [f"{window}: {side.sentence()}" for window, side in after.items() if side]
+    healed = [window for window, side in before.items() if side and not after[window]]
+    if healed:
+        notes.append(f"the profiler lost kernels where traces share a process: {', '.join(healed)} got one each")
+    effective = replace(answer.effective, notes=[*answer.effective.notes, *notes])
+    return replace(answer, effective=effective)

@@ -1,0 +1,55 @@
+"""How far a pass has come: its process writes it down now and then, and who waits for it says it."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from tracekit.units import duration
+
+_FILE = "progress.json"
+_WRITTEN_EVERY_NS = 1_000_000_000
+_SAID_EVERY_S = 15  # the first time, too: most passes are over by then
+
+
+class _Progress(msgspec.Struct):
+    taken: int
+    wanted: int
+    step_ns: int
+
+
+class Writer:
+    """In the pass. It costs one comparison a step."""
+
+    def __init__(self, folder: str, wanted: int) -> None:
+        self._file = Path(folder, _FILE) if folder else None
+        self._wanted = wanted
+        self._next_ns = 0
+
+    def took(self, taken: int, now_ns: int, last_ns: int) -> None:
+        """So many steps, the last of them from then to now."""
+        if self._file is None or now_ns < self._next_ns:
+            return
+        self._next_ns = now_ns + _WRITTEN_EVERY_NS
+        part = self._file.with_suffix(".part")
+        part.write_bytes(msgspec.json.encode(_Progress(taken, self._wanted, now_ns - last_ns)))
+        part.replace(self._file)
+
+
+class Reader:
+    """Where it is waited for."""
+
+    def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
+        self._file, self._tell = folder / _FILE, tell
+        self._file.unlink(missing_ok=True)
+        self._next_s = time.monotonic() + _SAID_EVERY_S
+
+    def look(self) -> None:
+        """Say how far it is, if it was not said lately."""
+        if time.monotonic() < self._next_s or not self._file.exists():
+            return
+        self._next_s = time.monotonic() + _SAID_EVERY_S
+        said = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
+        left = max(0, said.wanted - said.taken) * said.step_ns
+        self._tell(f"  step {said.taken} of about {max(said.wanted, said.taken)}, about {duration(left)} left")

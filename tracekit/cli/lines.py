@@ -1,0 +1,84 @@
+"""`tracekit lines`: what each line of yours costs, beside your source."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracekit.cli.arguments import rows
+from tracekit.cli.streams import write_out
+from tracekit.errors import NoSuchSourceError, NothingOfYoursError
+
+if TYPE_CHECKING:
+    from tracekit.report.blocks import Block
+    from tracekit.report.line_costs import SideBySide
+
+_ROWS = 20
+
+
+class Lines:
+    """Say what each line of yours costs, eager and compiled side by side."""
+
+    name = "lines"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "input", type=Path, metavar="INPUT", help="the run.json of a capture, or a trace with stacks"
+        )
+        parser.add_argument(
+            "where", nargs="?", metavar="FILE[:FUNCTION]", help="a file of yours to print with its costs, or a function"
+        )
+        parser.add_argument("--view", choices=("wall", "host"), default="wall", help="whose time (default: wall)")
+        parser.add_argument(
+            "--mine",
+            action="append",
+            default=[],
+            metavar="PACKAGE",
+            help="a package that is yours, in a trace that was not captured by tracekit; repeatable",
+        )
+        parser.add_argument(
+            "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
+        )
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Draw them."""
+        from tracekit.cli.progress import Progress
+        from tracekit.faces.text import draw_blocks
+        from tracekit.profile import open_subject
+        from tracekit.report.line_costs import SideBySide, of_variant
+
+        with Progress() as progress:
+            subject = open_subject([options.input], progress)
+            variants = [of_variant(profile, options.view, options.mine) for profile in subject.profiles]
+        found = SideBySide.of(variants)
+        if not found.variants:
+            reasons = [each.ownership.reason or f"it has no {options.view} time" for each in variants]
+            raise NothingOfYoursError(options.input, reasons[0])
+        shown = [*found.blocks()] if options.where is None else _of_file(found, options.where)
+        write_out(draw_blocks(shown, sys.stdout, options.rows))
+        return 0
+
+
+def _of_file(found: "SideBySide", where: str) -> "list[Block]":
+    from tracekit.report.blocks import Excerpt
+
+    name, _, function = where.rpartition(":")
+    if not name:
+        name, function = where, ""
+    fitting = [file for file in found.sources if _ends_in(file, name)]
+    if len(fitting) != 1:
+        raise NoSuchSourceError(name, sorted(fitting or found.sources))
+    blocks = [*found.excerpts(fitting[0], function or None)]
+    if not any(isinstance(block, Excerpt) for block in blocks):
+        raise NoSuchSourceError(where, found.functions(fitting[0]))
+    return blocks
+
+
+def _ends_in(file: str, name: str) -> bool:
+    """Whether a path is that, or ends in it, folder by folder."""
+    wanted = Path(name).parts
+    return bool(wanted) and Path(file).parts[-len(wanted) :] == wanted

@@ -1,0 +1,200 @@
+"""Who is to blame for each stretch of a bucket? Every nanosecond of every step gets an owner."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.engine import Attribution
+from tracekit.engine.buckets import CODES, KEYS
+from tracekit.intervals import Bools, Ints, Union, distinct, paint
+from tracekit.lines.threads import Thread
+from tracekit.trace import Trace
+from tracekit.trace.columns import codes, labels, values
+from tracekit.trace.roles import KERNEL
+
+_AT_START = np.zeros(256, bool)
+_AT_START[[CODES["kernel_launch"], CODES["sync"], CODES["sync_stall"]]] = True
+_GAP = CODES["gpu_gap"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What each owner costs: one row per step, bucket and owner. They add up to the buckets of the step, exactly."""
+
+    step: Ints  # place among the steps
+    bucket: Ints  # index into the keys of all buckets
+    owner: Ints
+    ns: Ints
+    divided_ns: Ints  # of these, such in stretches that several owners share
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The trace's GPU activities and the calls that submitted them."""
+
+    launch: Ints  # for each event the row of its launch; −1 for none
+    compiled: Ints  # for each event its owner, where a compiled graph says it; −1 elsewhere
+
+
+@dataclass(frozen=True)
+class Blame:
+    """A view, moment by moment: the bucket, whose it is, and whether that is an estimate."""
+
+    edges: Ints
+    bucket: Ints
+    owner: Ints
+    divided: Bools
+    known: Bools  # whether any stretch of the view covers it
+
+    def at(self, moments: Ints) -> Ints:
+        """The owners of some moments of the view."""
+        owner: Ints = self.owner[np.searchsorted(self.edges, moments, side="right") - 1]
+        return owner
+
+
+def blame(cost: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
+    """Split the stretches of a view by owner; None where there are none."""
+    stretches = _Stretches.of(cost, view)
+    if not len(stretches.starts) or cost.trace.threads.main is None:
+        return None
+    pieces = _Pieces.of(cost.trace, stretches, threads, np.concatenate(_windows(cost, view)))
+    owner, divided = pieces.owners(cost.trace, threads, linked)
+    return Blame(pieces.edges, pieces.bucket, owner, divided, pieces.known)
+
+
+def costs(cost: Attribution, view: str, blamed: Blame | None) -> Costs:
+    """What each owner costs in each step."""
+    lows, highs = _windows(cost, view)
+    if blamed is None or not len(lows):
+        nothing = np.zeros(0, np.int64)
+        return Costs(nothing, nothing, nothing, nothing, nothing)
+    return _summed(blamed, lows, highs)
+
+
+def _windows(cost: Attribution, view: str) -> tuple[Ints, Ints]:
+    steps = cost.trace.steps
+    return (steps.begin, steps.done) if view == "wall" else (steps.issued, steps.returned)
+
+
+@dataclass(frozen=True)
+class _Stretches:
+    """A view of an attribution: one bucket and one event each, in order of time."""
+
+    starts: Ints
+    ends: Ints
+    bucket: Ints
+    event: Ints
+
+    @staticmethod
+    def of(cost: Attribution, view: str) -> "_Stretches":
+        table = cost.segments
+        names = labels(table["view"])
+        chosen = codes(table["view"]) == (names.index(view) if view in names else -1)
+        buckets = np.array([CODES[key] for key in labels(table["bucket"])], np.int64)
+        starts = values(table["start_ns"])[chosen]
+        bucket = buckets[codes(table["bucket"])[chosen]] if len(buckets) else np.zeros(0, np.int64)
+        return _Stretches(starts, starts + values(table["dur_ns"])[chosen], bucket, values(table["event"], -1)[chosen])
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Stretches in which neither bucket, event, owner of any thread nor GPU activity changes."""
+
+    edges: Ints
+    bucket: Ints
+    event: Ints
+    known: Bools  # whether any stretch covers it
+
+    @staticmethod
+    def of(trace: Trace, stretches: _Stretches, threads: dict[int, Thread], bounds: Ints) -> "_Pieces":
+        gpu = np.flatnonzero(trace.roles.gpu)
+        cuts = [stretches.starts, stretches.ends, bounds, trace.ts_ns[gpu], trace.end_ns[gpu]]
+        cuts += [edges for thread in threads.values() for edges in (thread.owners.edges, thread.divided.edges)]
+        low, high = int(stretches.starts[0]), int(stretches.ends[-1])
+        together = np.concatenate(cuts)
+        edges = distinct(together[(together >= low) & (together <= high)])
+        at = np.searchsorted(stretches.starts, edges[:-1], side="right") - 1
+        return _Pieces(edges, stretches.bucket[at], stretches.event[at], edges[:-1] < stretches.ends[at])
+
+    def owners(self, trace: Trace, threads: dict[int, Thread], linked: Linked) -> tuple[Ints, Bools]:
+        """The owner of each piece, and whether that is an estimate."""
+        points = self.edges[:-1]
+        main = trace.threads.main
+        assert main is not None
+        track = np.where(self.event >= 0, trace.track[self.event], main)
+        moment = np.where((self.event >= 0) & _AT_START[self.bucket], trace.ts_ns[self.event], points)
+        busy = self._activities(trace)
+        call = np.where(busy >= 0, linked.launch[busy], -1)
+        ended = self.bucket == _GAP
+        call[ended] = _ends(trace, linked.launch, points[ended])
+        has_call, by_gpu = call >= 0, ended | (busy >= 0)
+        track = np.where(has_call, trace.track[call], track)
+        moment = np.where(has_call, trace.ts_ns[call], moment)
+        owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
+        asked = ~by_gpu | has_call
+        for number, thread in threads.items():
+            own = asked & ((track == number) if number != main else ~np.isin(track, [*threads]) | (track == main))
+            owner[own] = thread.owners.at(moment[own])
+            divided[own] = thread.divided.at(moment[own]) > 0
+        fused = (busy >= 0) & (linked.compiled[busy] >= 0)
+        owner[fused], divided[fused] = linked.compiled[busy[fused]], False
+        return owner, divided
+
+    def _activities(self, trace: Trace) -> Ints:
+        """The GPU activity that gives each piece its bucket: the one that started first; −1 where none does."""
+        roles, chosen = trace.roles, np.full(len(self.edges) - 1, -1, np.int64)
+        kernels = roles.kind == KERNEL
+        for key, mask in (
+            ("gpu_compute", kernels & ~roles.communication),
+            ("gpu_comm", roles.communication),
+            ("gpu_copy", roles.gpu & ~kernels),
+        ):
+            at = self.bucket == CODES[key]
+            rows = np.flatnonzero(mask)
+            if not at.any() or not len(rows):
+                continue
+            rows = rows[np.lexsort((-trace.correlation[rows], trace.end_ns[rows], -trace.ts_ns[rows]))]
+            low, high = (np.searchsorted(self.edges, times[rows]) for times in (trace.ts_ns, trace.end_ns))
+            top = paint(np.minimum(low, len(chosen)), np.minimum(high, len(chosen)), len(chosen))
+            chosen[at] = np.where(top[at] >= 0, rows[top[at]], -1)
+        return chosen
+
+
+def _ends(trace: Trace, launch: Ints, points: Ints) -> Ints:
+    """For moments at which the GPU idles: the call, of those that submitted what runs next, that starts first."""
+    lasting = np.flatnonzero(trace.roles.gpu & (trace.end_ns > trace.ts_ns))
+    if not len(lasting):
+        return np.full(len(points), -1, np.int64)
+    busy = Union.of(trace.ts_ns[lasting], trace.end_ns[lasting])
+    linked = lasting[launch[lasting] >= 0]
+    calls = launch[linked]
+    order = np.lexsort((calls, trace.end_ns[calls], trace.ts_ns[calls], trace.ts_ns[linked]))
+    linked, calls = linked[order], calls[order]
+    gap = np.searchsorted(busy.starts, points, side="right")
+    ends = np.append(busy.starts, np.iinfo(np.int64).max)[gap]
+    at = np.minimum(np.searchsorted(trace.ts_ns[linked], ends), max(len(linked) - 1, 0))
+    if not len(linked):
+        return np.full(len(points), -1, np.int64)
+    return np.where(trace.ts_ns[linked[at]] == ends, calls[at], -1)
+
+
+def _summed(blamed: Blame, lows: Ints, highs: Ints) -> Costs:
+    """Per step, bucket and owner."""
+    length = np.where(blamed.known, np.diff(blamed.edges), 0)
+    known, inverse = np.unique(blamed.owner * len(KEYS) + blamed.bucket, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    columns: list[tuple[Ints, ...]] = []
+    for step, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+        inside = slice(*np.searchsorted(blamed.edges, (low, high)).tolist())
+        which, ns, divided = inverse[inside], length[inside], blamed.divided[inside]
+        total, shared = _added(which, ns, len(known)), _added(which, ns * divided, len(known))
+        present = np.flatnonzero(total)
+        columns.append((np.full(len(present), step), known[present], total[present], shared[present]))
+    step_of, key, ns, shared = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return Costs(step_of, key % len(KEYS), key // len(KEYS), ns, shared)
+
+
+def _added(which: Ints, ns: Ints, size: int) -> Ints:
+    total = np.zeros(size, np.int64)
+    np.add.at(total, which, ns)
+    return total

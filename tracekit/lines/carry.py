@@ -1,0 +1,204 @@
+"""Whose is each moment of a steady step? Read from a detailed step that does the same.
+
+The operators and annotations of both are matched; where a matched one starts or ends, both are at the same point of the
+work. In between time runs as in the detailed step, less what its recording of calls cost.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.intervals import Bools, Ints, StepFunction, distinct
+from tracekit.lines.shortest_edit import matched
+from tracekit.lines.thread import Spans, on_thread
+from tracekit.trace import Trace
+from tracekit.trace.roles import OPERATOR, PYTHON, STEP
+
+_LEAST_SHARE = 0.02  # of the time passed that stays, whatever recording a call cost
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The main thread of a steady trace: whose each moment is, where that is estimated, and what was matched."""
+
+    owners: StepFunction
+    divided: StepFunction  # 1 where several owners share a stretch between two anchors
+    detailed: Ints  # for each event the row of the detailed one it was matched with; −1 for none
+    tokens: int  # operators and annotations of the steps
+    matched: int
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The work of a step: its operators and annotations, and its bounds."""
+
+    start: int
+    end: int
+    spans: Spans
+    tokens: Ints
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A steady step and the detailed one it is read from: the same points of the work, in order."""
+
+    rows: tuple[Ints, Ints]
+    steady: Ints
+    detailed: Ints
+
+
+def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
+    """Read each step of one trace from a step of the other."""
+    names: dict[tuple[str, int], int] = {}
+    theirs = _steps(detailed, names)
+    ours = _steps(steady, names)
+    pairs = _pairs(ours, theirs)
+    moments = _calls_and_returns(detailed)
+    pieces = [_read(pair, owners, _Clock.of(moments, pair)) for pair in pairs]
+    rows = np.full(len(steady.ts_ns), -1, np.int64)
+    for pair in pairs:
+        rows[pair.rows[0]] = pair.rows[1]
+    edges, values, shared = _joined(pieces)
+    return Carried(
+        StepFunction(edges, values, 0),
+        StepFunction(edges, shared, 0),
+        rows,
+        sum(len(step.tokens) for step in ours),
+        int((rows >= 0).sum()),
+    )
+
+
+def _calls_and_returns(trace: Trace) -> Ints:
+    rows = on_thread(trace, trace.threads.main, trace.roles.kind == PYTHON)
+    return np.sort(np.concatenate((trace.ts_ns[rows], trace.end_ns[rows])))
+
+
+def _steps(trace: Trace, names: dict[tuple[str, int], int]) -> list[_Step]:
+    """The steps of a trace. Tokens are numbers for (name, depth), the same in both traces."""
+    roles, steps = trace.roles, trace.steps
+    mask = ((roles.kind == OPERATOR) | roles.annotation) & ~roles.named(STEP)
+    spans = Spans.of(trace, on_thread(trace, trace.threads.main, mask))
+    packed = trace.name_codes[spans.rows].astype(np.int64) << 20 | spans.depth
+    known, inverse = np.unique(packed, return_inverse=True)
+    keys = ((trace.names[code >> 20], code & 0xFFFFF) for code in known.tolist())
+    table = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
+    tokens = table[inverse.reshape(-1)] if len(table) else np.zeros(0, np.int64)
+    bounds = zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True)
+    return [_of_step(spans, tokens, start, end, until) for start, end, until in bounds]
+
+
+def _of_step(spans: Spans, tokens: Ints, start: int, end: int, until: int) -> _Step:
+    first, last = np.searchsorted(spans.starts, (start, max(until, end)))
+    chosen = slice(int(first), int(last))
+    return _Step(start, end, Spans(spans.rows[chosen], spans.starts[chosen], spans.ends[chosen]), tokens[chosen])
+
+
+def _pairs(ours: list[_Step], theirs: list[_Step]) -> list[_Pair]:
+    """Equal steps in turn; else the one with most tokens matched."""
+    if not theirs:
+        return []
+    equal: dict[bytes, list[_Step]] = {}
+    for step in theirs:
+        equal.setdefault(step.tokens.tobytes(), []).append(step)
+    best: dict[bytes, tuple[_Step, Ints, Ints]] = {}
+    turns: dict[bytes, int] = {}
+    pairs = []
+    for step in ours:
+        key = step.tokens.tobytes()
+        if key in equal:
+            other = equal[key][turns.get(key, 0) % len(equal[key])]
+            turns[key] = turns.get(key, 0) + 1
+            every = np.arange(len(step.tokens))
+            pairs.append(_pair(step, other, every, every))
+            continue
+        if key not in best:
+            tried = ((other, *matched(step.tokens, other.tokens)) for other in theirs)
+            best[key] = max(tried, key=lambda each: len(each[1]))
+        pairs.append(_pair(step, *best[key]))
+    return pairs
+
+
+def _pair(step: _Step, other: _Step, one: Ints, two: Ints) -> _Pair:
+    """Bounds of matched events and of the steps, in order on both sides."""
+    steady = np.concatenate(([step.start], step.spans.starts[one], step.spans.ends[one], [step.end]))
+    detailed = np.concatenate(([other.start], other.spans.starts[two], other.spans.ends[two], [other.end]))
+    order = np.lexsort((detailed, steady))
+    in_order = np.maximum.accumulate(detailed[order])
+    return _Pair((step.spans.rows[one], other.spans.rows[two]), steady[order], in_order)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """The time of a detailed step without what recording each call and each return in it cost.
+
+    A stretch that took longer than in the steady step got longer by its calls: each costs its share of the difference.
+    """
+
+    points: Ints
+    reading: NDArray[np.float64]
+
+    @staticmethod
+    def of(moments: Ints, pair: _Pair) -> "_Clock":
+        """Given all calls and returns of the recording."""
+        first, last = np.searchsorted(moments, (pair.detailed[0], pair.detailed[-1]))
+        inside = moments[first:last]
+        points = distinct(np.concatenate((inside, pair.detailed)))
+        recorded = _times(inside, points)
+        calls = np.diff(np.searchsorted(inside, pair.detailed))
+        longer = np.maximum(np.diff(pair.detailed) - np.diff(pair.steady), 0)
+        cost = longer / np.maximum(calls, 1)
+        gap = np.searchsorted(pair.detailed, points[:-1], side="right") - 1
+        passed = np.diff(points).astype(np.float64)
+        left = np.maximum(passed - recorded[:-1] * cost[gap], _LEAST_SHARE * passed)
+        return _Clock(points, np.concatenate(([0.0], np.cumsum(left))))
+
+    def read(self, at: Ints) -> NDArray[np.float64]:
+        """The clock at these moments."""
+        start = self.points[0]
+        reading: NDArray[np.float64] = np.interp(
+            (at - start).astype(np.float64), (self.points - start).astype(np.float64), self.reading
+        )
+        return reading
+
+
+def _times(values: Ints, points: Ints) -> Ints:
+    """How often each point occurs among ascending values."""
+    return np.searchsorted(values, points, side="right") - np.searchsorted(values, points, side="left")
+
+
+def _read(pair: _Pair, owners: StepFunction, clock: _Clock) -> tuple[Ints, Ints, Ints]:
+    """Starts, owners and whether they are divided, of the stretches of a steady step; its end comes as nobody's."""
+    steady, detailed = pair.steady, pair.detailed
+    low, high = np.searchsorted(owners.edges, (detailed[0], detailed[-1]), side="right")
+    changes = owners.edges[low:high]
+    changes = changes[changes < detailed[-1]]
+    gap = np.searchsorted(detailed, changes, side="right") - 1
+    inside = (steady[gap + 1] > steady[gap]) & (changes > detailed[gap])
+    changes, gap = changes[inside], gap[inside]
+    first, last, at = (clock.read(moments) for moments in (detailed[gap], detailed[gap + 1], changes))
+    share = np.clip((at - first) / np.where(last > first, last - first, 1.0), 0.0, 1.0)
+    moved = steady[gap] + np.rint(share * (steady[gap + 1] - steady[gap])).astype(np.int64)
+    shared = np.zeros(len(steady), np.int64)
+    shared[gap] = 1
+    starts = np.concatenate((steady, moved))
+    value = np.concatenate((owners.at(detailed), owners.at(changes)))
+    value[len(steady) - 1] = 0
+    divided = np.concatenate((shared, np.ones(len(moved), np.int64)))
+    order = np.lexsort((np.concatenate((detailed, changes)), np.concatenate((np.arange(len(steady)), gap)), starts))
+    starts, value, divided = starts[order], value[order], divided[order]
+    ends = np.append(starts[1:] > starts[:-1], True)  # of several at one moment, the last
+    return starts[ends], value[ends], divided[ends]
+
+
+def _joined(pieces: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+    """One after the other."""
+    if not pieces:
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing, nothing
+    starts, values, shared = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    order = np.argsort(starts, kind="stable")
+    starts, values, shared = starts[order], values[order], shared[order]
+    keep: Bools = np.append(starts[1:] > starts[:-1], True)
+    starts, values, shared = starts[keep], values[keep], shared[keep]
+    return starts, values[:-1], shared[:-1]

@@ -1,0 +1,92 @@
+"""Owners: a line of the user's or a group of lines, a library, a module, a phase. Each is a number here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.intervals import Ints
+
+OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA = range(6)
+PHASES = ("other", "forward", "eval", "backward", "optimizer", "data")
+NOBODY = 0  # the owner of what has none
+
+
+class Line(NamedTuple):
+    """A line of the user's; without a number it is the whole function, known by the line of its `def`."""
+
+    file: str
+    line: int
+    function: str
+    whole: bool = False
+
+    @property
+    def text(self) -> str:
+        """`FILE:LINE`."""
+        return f"{self.file}:{self.line}"
+
+
+Group = tuple[Line, ...]  # no line at all, one, or several that were fused
+
+
+@dataclass
+class Owners:
+    """All owners of a variant; the first is nobody."""
+
+    groups: list[Group] = field(default_factory=lambda: [()])
+    libraries: list[str] = field(default_factory=lambda: [""])
+    modules: list[tuple[str, ...]] = field(default_factory=lambda: [()])
+    rows: list[tuple[int, int, int, int]] = field(default_factory=lambda: [(0, 0, 0, OTHER)])
+    _numbers: dict[object, int] = field(default_factory=dict)
+
+    def group(self, lines: Group) -> int:
+        """The number of a line or a group."""
+        return self._number(self.groups, lines)
+
+    def library(self, name: str) -> int:
+        """The number of a library."""
+        return self._number(self.libraries, name)
+
+    def module(self, chain: tuple[str, ...]) -> int:
+        """The number of a chain of modules, outermost first."""
+        return self._number(self.modules, chain)
+
+    def owner(self, group: int, library: int, module: int, phase: int) -> int:
+        """The number of an owner."""
+        return self._number(self.rows, (group, library, module, phase))
+
+    def group_of(self, owner: int) -> Group:
+        """The lines of an owner."""
+        return self.groups[self.rows[owner][0]]
+
+    def of_columns(self, group: Ints, library: Ints, module: Ints, phase: Ints) -> Ints:
+        """The owner of each row of four columns of numbers."""
+        packed = ((group * len(self.libraries) + library) * len(self.modules) + module) * len(PHASES) + phase
+        _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+        parts = zip(*(column[first].tolist() for column in (group, library, module, phase)), strict=True)
+        numbers = np.array([self.owner(*row) for row in parts], np.int64)
+        chosen: Ints = numbers[inverse.reshape(-1)] if len(numbers) else np.zeros(0, np.int64)
+        return chosen
+
+    def in_phase(self, owners: Ints, phase: int) -> Ints:
+        """The same owners in another phase."""
+        return self._changed(owners, lambda group, library, module, _: (group, library, module, phase))
+
+    def of_group(self, owners: Ints, group: int) -> Ints:
+        """The same owners with other lines."""
+        return self._changed(owners, lambda _, library, module, phase: (group, library, module, phase))
+
+    def _changed(self, owners: Ints, change: Callable[[int, int, int, int], tuple[int, int, int, int]]) -> Ints:
+        known, inverse = np.unique(owners, return_inverse=True)
+        numbers = np.array([self.owner(*change(*self.rows[each])) for each in known.tolist()], np.int64)
+        changed: Ints = numbers[inverse.reshape(-1)] if len(numbers) else np.zeros(0, np.int64)
+        return changed
+
+    def _number(self, values: list[Any], value: object) -> int:
+        key = (id(values), value)
+        if key not in self._numbers:
+            if value != values[0]:
+                values.append(value)
+            self._numbers[key] = 0 if value == values[0] else len(values) - 1
+        return self._numbers[key]

@@ -1,0 +1,104 @@
+"""All of it together: the owners of a variant's steady trace, and what each costs."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from tracekit import lines_file
+from tracekit.engine import Attribution
+from tracekit.errors import TracekitError
+from tracekit.intervals import Ints, StepFunction
+from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
+from tracekit.lines.carry import Carried, carried
+from tracekit.lines.compiled import Compiled, Provenance, compiled
+from tracekit.lines.owners import Owners
+from tracekit.lines.threads import Thread, threads
+from tracekit.lines.timeline import Recording, timeline
+from tracekit.lines.user_code import Frames
+from tracekit.trace import Trace
+
+_NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lies beside it"
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Whose the time of a trace is. Where `reason` says why nothing is known, everything is nobody's."""
+
+    cost: Attribution
+    recording: Recording | None
+    reason: str | None = None
+
+    @staticmethod
+    def of(cost: Attribution, detail: Path | None, mine: Collection[str] = ()) -> "Ownership":
+        """With the detailed recording of the same variant, or the trace's own stacks."""
+        if cost.trace.has_stacks:
+            return Ownership(cost, _recording(cost.trace, mine))
+        if detail is None:
+            return Ownership(
+                cost, None, "the trace holds no Python stacks, and no recording with stacks lies beside it"
+            )
+        try:
+            return Ownership(cost, _recording(Trace.load(detail), mine))
+        except TracekitError as error:
+            return Ownership(cost, None, str(error))
+
+    @cached_property
+    def owners(self) -> Owners:
+        """Every owner that occurs; filled by asking for `threads`."""
+        return Owners()
+
+    @cached_property
+    def carried(self) -> Carried | None:
+        """How the recording was read into the trace; None where they are the same, or there is none."""
+        if self.recording is None or self.recording.trace is self.cost.trace:
+            return None
+        return carried(self.cost.trace, self.recording.trace, timeline(self.recording, self.owners))
+
+    @cached_property
+    def main(self) -> Thread:
+        """The main thread, as the recording has it."""
+        never = StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+        if self.recording is None:
+            return Thread(never, never)
+        if self.carried is not None:
+            return Thread(self.carried.owners, self.carried.divided)
+        return Thread(timeline(self.recording, self.owners), never)
+
+    @cached_property
+    def threads(self) -> dict[int, Thread]:
+        """Every driving thread, compiled kernels included."""
+        return self._compiled.threads
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
+        own = threads(trace, self.main, self.owners)
+        return compiled(trace, self.launch, own, Provenance.of(lines), self.owners)
+
+    @cached_property
+    def launch(self) -> Ints:
+        """For each event the call that submitted it; −1 for none."""
+        trace = self.cost.trace
+        rows, launch = np.flatnonzero(trace.roles.gpu), np.full(len(trace.ts_ns), -1, np.int64)
+        launch[rows] = trace.links.launch(rows)
+        return launch
+
+    @cached_property
+    def blame(self) -> dict[str, Blame | None]:
+        """Whose each moment is, by view."""
+        linked = Linked(self.launch, self._compiled.gpu)
+        views = [view for view in ("wall", "host") if view not in self.cost.cannot_answer]
+        return {view: blame(self.cost, view, self.threads, linked) for view in views}
+
+    @cached_property
+    def costs(self) -> dict[str, Costs]:
+        """What each owner costs in each step, by view."""
+        return {view: costs(self.cost, view, blamed) for view, blamed in self.blame.items()}
+
+
+def _recording(trace: Trace, mine: Collection[str]) -> Recording:
+    lines = lines_file.read(trace.path)
+    return Recording(trace, lines, Frames(lines, mine))

@@ -1,0 +1,78 @@
+"""The events of one thread as spans: who lies in whom, how deep, and which step function they make."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints, StepFunction, distinct, topmost
+from tracekit.trace import Trace
+from tracekit.trace.enclosing import nested
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Events of one thread that last, from the outermost to the innermost."""
+
+    rows: Ints  # of the events table
+    starts: Ints
+    ends: Ints
+
+    @staticmethod
+    def of(trace: Trace, rows: Ints) -> "Spans":
+        """The lasting ones of these rows, in order."""
+        rows = rows[trace.end_ns[rows] > trace.ts_ns[rows]]
+        rows = nested(trace, rows[np.argsort(trace.ts_ns[rows], kind="stable")])
+        return Spans(rows, trace.ts_ns[rows], trace.end_ns[rows])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def chosen(self, mask: Bools) -> "Spans":
+        """Some of them."""
+        return Spans(self.rows[mask], self.starts[mask], self.ends[mask])
+
+    @cached_property
+    def innermost(self) -> StepFunction:
+        """Which span lies innermost at each moment; −1 where none is."""
+        top = topmost(self.starts, self.ends)
+        return StepFunction(top.edges, top.values.astype(np.int64))
+
+    @cached_property
+    def depth(self) -> Ints:
+        """How many spans lie around each."""
+        over = np.searchsorted(np.sort(self.ends), self.starts, side="right")
+        depth: Ints = np.maximum(np.arange(len(self.starts)) - over, 0)
+        return depth
+
+    @cached_property
+    def parent(self) -> Ints:
+        """The span around each; −1 for none."""
+        count = len(self.starts)
+        if not count:
+            return np.zeros(0, np.int64)
+        key = self.depth * count + np.arange(count)
+        order = np.sort(key)
+        at = np.searchsorted(order, (self.depth - 1) * count + np.arange(count)) - 1
+        parent = order[np.maximum(at, 0)] % count
+        known = (self.depth > 0) & (at >= 0)
+        return np.where(known & (self.ends[parent] > self.starts), parent, -1)
+
+
+def on_thread(trace: Trace, track: int | None, mask: Bools) -> Ints:
+    """The rows of such events on one thread."""
+    return np.flatnonzero(mask & (trace.track == (-1 if track is None else track)))
+
+
+def merged(functions: list[StepFunction]) -> tuple[Ints, list[Ints]]:
+    """The edges of all of them together, and the value of each on every stretch."""
+    edges = distinct(np.concatenate([function.edges for function in functions]))
+    return edges, [function.at(edges[:-1]) for function in functions]
+
+
+def compressed(edges: Ints, values: Ints) -> StepFunction:
+    """A step function without edges at which nothing changes."""
+    if not len(values):
+        return StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+    changes = np.concatenate(([True], values[1:] != values[:-1]))
+    return StepFunction(np.concatenate((edges[:-1][changes], edges[-1:])), values[changes], 0)

@@ -1,0 +1,99 @@
+"""Whose is each moment of each driving thread? Backward nodes belong to the line of their forward operator."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints, StepFunction
+from tracekit.lines.owners import BACKWARD, Owners
+from tracekit.lines.thread import Spans, compressed, merged, on_thread
+from tracekit.trace import Trace
+from tracekit.trace.columns import values
+from tracekit.trace.roles import OPERATOR
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread: whose each moment is, and where that is an estimate."""
+
+    owners: StepFunction
+    divided: StepFunction
+
+    def overlaid(self, spans: Spans, owner: Ints) -> "Thread":
+        """The same with spans whose owners are known, innermost first."""
+        if not len(spans):
+            return self
+        edges, (which, below, shared) = merged([spans.innermost, self.owners, self.divided])
+        value = np.where(which >= 0, owner[which], below)
+        return Thread(compressed(edges, value), compressed(edges, np.where(which >= 0, 0, shared)))
+
+
+def threads(trace: Trace, main: Thread, owners: Owners) -> dict[int, Thread]:
+    """Every driving thread by its track. Outside of nodes a helper does what the main thread is at."""
+    if trace.threads.main is None:
+        return {}
+    forward = _Forward.find(trace)
+    return {track: main.overlaid(*_nodes(trace, track, main, forward, owners)) for track in trace.threads.driving}
+
+
+def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: Owners) -> tuple[Spans, Ints]:
+    """The backward nodes of a thread, and whose each is."""
+    nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
+    operator = forward.of(trace, nodes)
+    at = np.arange(len(nodes))
+    before = np.maximum.accumulate(np.where(operator >= 0, at, -1)) if len(nodes) else at
+    last = np.where(before >= 0, operator[np.maximum(before, 0)], -1)
+    moment = np.where(last >= 0, trace.ts_ns[last], nodes.starts)  # without any: the line that called backward
+    return nodes, owners.in_phase(main.owners.at(moment), BACKWARD)
+
+
+@dataclass(frozen=True)
+class _Forward:
+    """Forward operators of each driving thread, the main one first: numbers, and starts in their order."""
+
+    rows: list[Ints]  # of one thread each, in order of (number, start)
+
+    @staticmethod
+    def find(trace: Trace) -> "_Forward":
+        """All of a trace."""
+        roles = trace.roles
+        numbers, thread = _numbers(trace)
+        mask = (roles.kind == OPERATOR) & ~roles.annotation & ~roles.backward_node & (numbers >= 0) & (thread == 0)
+        return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving])
+
+    def of(self, trace: Trace, nodes: Spans) -> Ints:
+        """For each node the operator of its number, of the first thread that has one; −1 for none."""
+        operator = np.full(len(nodes), -1, np.int64)
+        for rows in self.rows:
+            operator = np.where(operator >= 0, operator, _last_before(trace, rows, nodes))
+        return operator
+
+
+def _last_before(trace: Trace, rows: Ints, nodes: Spans) -> Ints:
+    """The last operator of one thread to start before each node with its number; −1 for none."""
+    if not len(rows) or not len(nodes):
+        return np.full(len(nodes), -1, np.int64)
+    numbers, _ = _numbers(trace)
+    asked, starts = numbers[nodes.rows], trace.ts_ns[rows]
+    low = min(int(starts.min()), int(nodes.starts.min()))
+    width = max(int(starts.max()), int(nodes.starts.max())) - low + 1
+    known, rank = np.unique(numbers[rows], return_inverse=True)
+    keys = rank.reshape(-1) * width + (starts - low)
+    number = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    at = np.searchsorted(keys, number * width + (nodes.starts - low), side="left") - 1
+    operator = rows[np.maximum(at, 0)]
+    fits = (at >= 0) & (asked >= 0) & (numbers[operator] == asked)
+    return np.where(fits, operator, -1)
+
+
+def _outside_nodes(trace: Trace, track: int, mask: Bools, numbers: Ints) -> Ints:
+    rows = on_thread(trace, track, mask)
+    nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
+    rows = rows[nodes.innermost.at(trace.ts_ns[rows]) < 0] if len(nodes) else rows
+    return rows[np.lexsort((trace.ts_ns[rows], numbers[rows]))]
+
+
+def _numbers(trace: Trace) -> tuple[Ints, Ints]:
+    """Autograd's number of each event, −1 for none, and the thread its forward ran on: 0 for what runs forward."""
+    events = trace.events
+    return values(events["sequence"], -1), values(events["fwd_thread"], 0)

@@ -1,0 +1,83 @@
+"""Which Python frames are the user's own, and which a library's? By what the capture recorded, else by their names."""
+
+import re
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tracekit.lines.owners import Line
+from tracekit.lines_file import USER, Function, LinesFile
+
+_FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*)_at_\d+")
+_INSTALLED = re.compile(r"(?:^|.*[/\\])(?:site|dist)-packages[/\\]([^/\\]+)", re.DOTALL)
+_STANDARD = re.compile(r".*[/\\]lib[/\\]python\d[\d.]*[/\\]", re.DOTALL)
+_GENERATED = re.compile(r".*codegen\(|(?:.*[/\\])?(?P<two>[a-z2-7]{2})[/\\]c(?P=two)[a-z2-7]{20,}\.py$", re.DOTALL)
+_TEMPLATE = re.compile(r"(?:.*[/\\])?[^/\\]+\.[^/\\]+\.py$", re.DOTALL)  # PyG's: package.module_….py
+_CELL = re.compile(r"<ipython-input-|(?:.*[/\\])?ipykernel_\d+[/\\]", re.DOTALL)
+MODULE = "nn.Module: "
+_NOT_SHOWN = "nn.Module: OptimizedModule"  # what torch.compile puts around a module
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a frame's name stands for: a function of the user's, a library, or neither."""
+
+    line: Line | None = None
+    library: str = ""
+
+
+_NEITHER = Frame()
+
+
+class Frames:
+    """Tells frames by name, each name once."""
+
+    def __init__(self, lines: LinesFile | None, mine: Collection[str] = ()) -> None:
+        self._recorded = {each.name: each for each in lines.functions} if lines is not None else None
+        self._mine = tuple(mine)
+        self.unproven: set[str] = set()  # packages that may be the user's: nothing in the trace says
+
+    def of(self, name: str) -> Frame:
+        """What a python_function of that name is."""
+        if self._recorded is not None:
+            recorded = self._recorded.get(name)
+            return _of_record(recorded) if recorded is not None else _NEITHER
+        shape = _FRAME.fullmatch(name)
+        return _NEITHER if shape is None else self._by_name(shape[1], int(shape[2]), shape[3])
+
+    def _by_name(self, file: str, line: int, function: str) -> Frame:
+        yours = Frame(Line(file, line, plain_function(function), whole=True))
+        parts = re.split(r"[/\\]", file)
+        if _CELL.match(file) or any(each in parts or file.startswith(each) for each in self._mine):
+            return yours
+        if file.startswith("<") or _GENERATED.match(file) or _STANDARD.match(file):
+            return _NEITHER
+        if installed := _INSTALLED.match(file):
+            return Frame(library="" if installed[1] == "torch" else installed[1].removesuffix(".py"))
+        if _TEMPLATE.match(file):
+            return Frame(library=parts[-1].partition(".")[0])
+        top = parts[0].removesuffix(".py")
+        if top == "torch" or top in sys.stdlib_module_names:
+            return _NEITHER
+        if len(parts) == 1:
+            return yours
+        self.unproven.add(top or file)
+        return Frame(library=top)
+
+
+def _of_record(function: Function) -> Frame:
+    if function.owner == USER:
+        return Frame(Line(function.file, function.line, plain_function(function.function)))
+    return Frame(library="" if function.owner in ("torch", "python", "generated", "tracekit") else function.owner)
+
+
+def plain_function(name: str) -> str:
+    """`torch_dynamo_resume_in_f_at_12` is f."""
+    resumed = _RESUMED.fullmatch(name)
+    return resumed[1] if resumed else name
+
+
+def module_of(name: str) -> str | None:
+    """`GCNConv_0` of `nn.Module: GCNConv_0`; None for other frames, and for what torch.compile puts around a module."""
+    return name.removeprefix(MODULE) if name.startswith(MODULE) and not name.startswith(_NOT_SHOWN) else None

@@ -1,0 +1,46 @@
+"""Were variants captured under the same conditions? What differs is said; what makes a comparison void is a warning."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tracekit.profile import Profile
+from tracekit.profile.device import device_name
+from tracekit.report.blocks import Note
+from tracekit.run_facts import described
+
+if TYPE_CHECKING:
+    from tracekit.report.model import Report
+
+_EVER_OTHER = {"captured", "cpu load"}  # no two runs have them in common
+
+
+def condition_notes(report: "Report") -> Iterator[Note]:
+    """What differs between runs, and which comparisons are of different things."""
+    for entry in report.comparisons:
+        ours, theirs = report.profile(entry.variant), report.profile(entry.baseline)
+        for what, own, other in _different_things(ours, theirs):
+            said = f"its {what} is not {entry.baseline}'s ({own}; {other}): they may differ for that reason alone."
+            yield Note("warning", (entry.variant,), said)
+    if len(report.subject.runs) > 1:
+        yield from _between_runs(report)
+
+
+def _different_things(ours: Profile, theirs: Profile) -> Iterator[tuple[str, str, str]]:
+    """Recipe, data or device, where both are known and not the same."""
+    pairs = [("device", device_name(ours), device_name(theirs))]
+    if ours.run is not None and theirs.run is not None and ours.run is not theirs.run:
+        pairs += [(name, getattr(ours.run, name), getattr(theirs.run, name)) for name in ("recipe", "data")]
+    for what, own, other in pairs:
+        if own and other and own != other:
+            yield what, own, other
+
+
+def _between_runs(report: "Report") -> Iterator[Note]:
+    """Conditions of which the runs have not the same value."""
+    of_runs = {name: dict(described(run)) for name, run in report.subject.runs.items()}
+    labels = dict.fromkeys(label for found in of_runs.values() for label in found)
+    for label in labels:
+        values = {name: found.get(label, "–") for name, found in of_runs.items()}
+        if label.replace("_", " ") not in _EVER_OTHER and len(set(values.values())) > 1:
+            said = ", ".join(f"{value} ({name})" for name, value in values.items())
+            yield Note("conditions", (), f"{label}: {said}.")

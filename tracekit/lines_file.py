@@ -7,7 +7,7 @@ are unix ns, the trace's clock: `baseTimeNanoseconds + ts`.
 import gzip
 import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,8 @@ SCHEMA = "tracekit.lines/1"
 USER = "user"  # owner of a function of the user's own code
 _ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
 _MOST_BYTES = 1 << 30  # unpacked: more is no lines file
+_Moment = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 
 
 class Function(NamedTuple):
@@ -22,7 +24,7 @@ class Function(NamedTuple):
 
     name: str  # of the trace's python_function events
     file: str  # full path
-    line: int  # of its `def`
+    line: _Number  # of its `def`
     function: str
     owner: str  # "user", "torch", "python", "generated", or the library's name
 
@@ -31,9 +33,9 @@ class Code(NamedTuple):
     """What a function computes, in the order of its bytecode; "call" where it calls."""
 
     file: str
-    line: int  # of its `def`, or of its first decorator
+    line: _Number  # of its `def`, or of its first decorator
     function: str
-    lines: list[int]
+    lines: Annotated[list[_Number], msgspec.Meta(min_length=1)]
     kinds: list[str]
 
 
@@ -52,9 +54,9 @@ class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
     python: str = ""
     functions: list[Function] = []
     callers: list[tuple[str, str]] = []  # file and function of the user's
-    call_start_ns: list[int] = []
-    call_caller: list[int] = []  # row of callers
-    call_line: list[int] = []
+    call_start_ns: list[_Moment] = []
+    call_caller: list[_Number] = []  # row of callers
+    call_line: list[_Number] = []
     code: list[Code] = []
     sources: dict[str, str] = {}  # the user's files, as they were
     graphs: list[Graph] = []

@@ -137,6 +137,8 @@ def test_stacks_and_key_of_a_graph_are_joined():
         b'{"schema": "tracekit.lines/1", "call_start_ns": [1], "call_caller": [0], "call_line": [1]}',
         b'{"schema": "tracekit.lines/1", "call_start_ns": [1], "call_caller": [-1], "call_line": [1]}',
         b'{"schema": "tracekit.lines/1", "code": [["a", 1, "f", [1], []]]}',
+        b'{"schema": "tracekit.lines/1", "code": [["a", 1, "f", [], []]]}',
+        b'{"schema": "tracekit.lines/1", "call_start_ns": [1' + b"0" * 40 + b'], "call_caller": [0], "call_line": [1]}',
     ],
 )
 def test_what_cannot_be_understood_counts_as_none(tmp_path, content):

@@ -133,6 +133,14 @@ def test_exported_lines_add_up_to_the_buckets(run, tmp_path, capsys):
     assert all(row["divided_ns"] <= row["step_ns"] for row in rows)
 
 
+@pytest.mark.parametrize("base", ['"no number"', "-5", "1e400", "null"])
+def test_a_clock_that_cannot_be_counts_as_none(recording, capsys, base):
+    text = recording.read_text()
+    assert text.startswith("{")
+    recording.write_text(f'{{"baseTimeNanoseconds": {base}, {text[1:]}')
+    assert "mine.py:2" in shown(capsys, recording)
+
+
 def test_without_stacks_it_says_what_to_do(tmp_path, capsys):
     trace = write(tmp_path / "trace.json", step(0, 0, 100), op("aten::mm", 20, 60))
     assert main(["lines", str(trace)]) == 1

@@ -91,7 +91,7 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
     lines, nothing = recording.lines, np.zeros(0, np.int64)
     if lines is None or not lines.call_start_ns:
         return Calls(nothing, nothing, nothing)
-    base = int(recording.trace.meta.get("baseTimeNanoseconds") or 0)
+    base = _base_ns(recording.trace.meta.get("baseTimeNanoseconds"))
     start, line = np.array(lines.call_start_ns, np.int64) - base, np.array(lines.call_line, np.int64)
     known = np.isin(start, spans.starts)  # on the main thread
     start, line = start[known], line[known]
@@ -101,6 +101,11 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
     frame = np.where(begins, users.parent[own] if len(users) else -1, frame)
     inside = frame >= 0
     return Calls(start[inside], frame[inside], line[inside])
+
+
+def _base_ns(given: object) -> int:
+    """Where the trace's clock begins, unix ns; 0 where the file says nothing that can be."""
+    return given if isinstance(given, int) and 0 <= given < 1 << 62 else 0
 
 
 def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:

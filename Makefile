@@ -22,7 +22,7 @@ check: $(VENV)/.dev
 
 demo: $(VENV)/.demo
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
-	$(BIN)/tracekit report run.json --rows 3
+	$(BIN)/tracekit report run.json
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md

@@ -1,8 +1,10 @@
 """What somebody else adds in a few lines comes out in every face."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -186,3 +188,22 @@ def test_a_screen_shows_them_too(paths):
 
     text.show(report(open_subject(paths)), console, Options())
     assert "Not told by what was recorded: graph breaks, fallbacks." in console.export_text()
+
+
+def test_the_readmes_examples_run(paths, tmp_path, capsys):
+    page = (Path(__file__).parents[1] / "README.md").read_text()
+    examples = re.findall(r"To add a .*?```python\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 3
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), {})
+    try:
+        for name, said in in_every_face(paths, tmp_path, capsys):
+            assert name == "parquet" or "Idle" in said, name
+            assert "idle_ns" in said or "idle" in said, name
+            assert name == "parquet" or "grew most" in said, name
+        assert main(["report", *map(str, paths), "--format", "names"]) == 0
+        assert "Worst bucket" in capsys.readouterr().out.splitlines()
+    finally:
+        forget_analysis("idle")
+        forget_producer("worst")
+        forget_face("names")

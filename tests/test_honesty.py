@@ -77,7 +77,7 @@ def test_names_stay_apart_whatever_files_are_called(tmp_path):
         paths.append(lengths(tmp_path / folder / f"{name}.json", duration, duration))
     profiles = open_subject(paths).profiles
     assert [profile.name for profile in profiles] == ["a", "a (3)", "a (2)"]
-    assert [profile.mean()["wall_ns"] for profile in profiles] == [100_000.0, 200_000.0, 400_000.0]
+    assert [profile.means["wall"].step_ns for profile in profiles] == [100_000.0, 200_000.0, 400_000.0]
 
 
 def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
@@ -112,8 +112,8 @@ def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):
         ]
     profile = opened(write(tmp_path / "t.json", *events))
     (answer,) = (found for found in answers(profile) if found.analysis == "syncs")
-    assert profile.mean()["wall"]["sync_stall"] > 0
-    assert sum(answer.table["stall_ns"].to_pylist()) == profile.mean()["wall"]["sync_stall"]
+    assert profile.means["wall"].parts["sync_stall"] > 0
+    assert sum(answer.table["stall_ns"].to_pylist()) == profile.means["wall"].parts["sync_stall"]
 
 
 def test_without_runtime_calls_nothing_is_said_of_them(tmp_path):
@@ -150,7 +150,7 @@ def test_two_steps_of_one_number_are_two(tmp_path):
     events += [step(1, 100, 200), launch(160, 165, 2), kernel("k", 170, 180, 2)]
     profile = opened(write(tmp_path / "t.json", *events))
     by_name = {answer.analysis: answer.table.to_pylist() for answer in answers(profile)}
-    assert by_name["kernels"][0]["step_ns"] == profile.mean()["wall"]["gpu_compute"] == 10_000.0
+    assert by_name["kernels"][0]["step_ns"] == profile.means["wall"].parts["gpu_compute"] == 10_000.0
     assert by_name["launches"][0]["per_step"] == 1.0
 
 

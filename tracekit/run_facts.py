@@ -109,8 +109,8 @@ def _too_fast(profile: Profile) -> Iterator[str]:
 
 def inflation_of(profile: Profile) -> float | None:
     """The mean of the trace in unprofiled step times."""
-    mean, measured = profile.mean()["wall_ns"], profile.variant.measured if profile.variant else None
-    return mean / measured.step_ns if isinstance(mean, float) and measured is not None else None
+    mean, measured = profile.means["wall"], profile.variant.measured if profile.variant else None
+    return mean.step_ns / measured.step_ns if mean is not None and measured is not None else None
 
 
 def busy(run: Run) -> str | None:
@@ -215,10 +215,10 @@ def _against(profile: Profile, baseline: Profile) -> str | None:
 
 
 def _profiled(profile: Profile) -> str | None:
-    mean, measured = profile.mean()["wall_ns"], profile.variant.measured if profile.variant else None
-    if not isinstance(mean, float):
+    mean, inflation = profile.means["wall"], inflation_of(profile)
+    if mean is None:
         return None
-    return f"{duration(mean)} ({ratio(mean / measured.step_ns)})" if measured and measured.step_ns else duration(mean)
+    return f"{duration(mean.step_ns)} ({ratio(inflation)})" if inflation is not None else duration(mean.step_ns)
 
 
 def _first(profile: Profile) -> str | None:

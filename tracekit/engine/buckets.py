@@ -12,13 +12,19 @@ from tracekit.intervals import Bools, Ints
 
 @dataclass(frozen=True)
 class Bucket:
-    """Where time can go. `noun` is how a sentence calls it; `colour` is a hex triplet readable on dark and light."""
+    """Where time can go. `noun` is how a sentence calls it; `colour` is a hex triplet readable on dark and light.
+
+    A host that `refills` a queue, which a sync drained, does so by this; what `can_be_delayed` waits where the profiler
+    or the loading of GPU code gets in the way.
+    """
 
     key: str
     label: str
     noun: str
     colour: str
     meaning: str
+    refills: bool = False
+    can_be_delayed: bool = False
 
 
 _ALL = (
@@ -26,17 +32,38 @@ _ALL = (
     Bucket("gpu_comm", "GPU communication", "communication", "#1f7a8c", "only communication kernels run"),
     Bucket("gpu_copy", "GPU copies", "copies", "#5fb3b3", "only copies and memsets run"),
     Bucket("gpu_gap", "GPU gaps", "gaps on the GPU", "#9bc53d", "the next work was queued already, and did not run"),
-    Bucket("kernel_launch", "kernel launch", "launches", "#f2a03d", "the host is submitting work, or it is on its way"),
     Bucket(
-        "dispatch", "dispatch", "dispatch", "#e4572e", "operators, autograd and compiled wrappers choose what to run"
+        "kernel_launch",
+        "kernel launch",
+        "launches",
+        "#f2a03d",
+        "the host is submitting work, or it is on its way",
+        can_be_delayed=True,
     ),
-    Bucket("python", "Python", "Python", "#4b7bec", "Python between operators"),
-    Bucket("guards", "guards", "guards", "#8854d0", "Dynamo checks whether compiled code still fits"),
+    Bucket(
+        "dispatch",
+        "dispatch",
+        "dispatch",
+        "#e4572e",
+        "operators, autograd and compiled wrappers choose what to run",
+        refills=True,
+        can_be_delayed=True,
+    ),
+    Bucket("python", "Python", "Python", "#4b7bec", "Python between operators", refills=True),
+    Bucket("guards", "guards", "guards", "#8854d0", "Dynamo checks whether compiled code still fits", refills=True),
     Bucket("sync", "sync", "waiting in syncs", "#c0392b", "the host waits for the GPU"),
     Bucket("sync_stall", "sync stall", "sync stalls", "#c0392b", "the GPU idles because the host waited for it"),
     Bucket("compile", "compile", "compilation", "#d6336c", "something is being compiled, recompiled or recorded"),
     Bucket("dataload", "data loading", "data loading", "#a0722a", "the loop waits for its next batch"),
-    Bucket("alloc", "allocator", "allocation", "#7f8c8d", "device memory is allocated or freed"),
+    Bucket(
+        "alloc",
+        "allocator",
+        "allocation",
+        "#7f8c8d",
+        "device memory is allocated or freed",
+        refills=True,
+        can_be_delayed=True,
+    ),
     Bucket("module_load", "module load", "loading GPU code", "#b8a04a", "CUDA loads code at its first use"),
     Bucket("profiler", "profiler", "the profiler", "#aab2bd", "the profiler itself gets in the way"),
     Bucket("cpu_compute", "CPU compute", "CPU compute", "#3a9d5d", "operators compute on the CPU"),
@@ -53,6 +80,8 @@ HOST = (
 )  # fmt: skip
 CODES = {bucket.key: code for code, bucket in enumerate(_ALL)}
 KEYS = tuple(BUCKETS)
+REFILLS = [CODES[bucket.key] for bucket in _ALL if bucket.refills]
+DELAYED = [CODES[bucket.key] for bucket in _ALL if bucket.can_be_delayed]
 
 
 def among(states: Ints | NDArray[np.int8], codes: Sequence[int]) -> Bools:

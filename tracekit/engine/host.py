@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.engine.buckets import CODES, among
+from tracekit.engine.buckets import CODES, DELAYED, among
 from tracekit.engine.states import ENGINE, PYTHON, HostRules, ThreadStates, thread_states
 from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts, runs
 from tracekit.trace.roles import MODULE_LOAD
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
-
-_DELAYED = [CODES[key] for key in ("dispatch", "kernel_launch", "alloc")]  # what the profiler's own work can delay
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def overhead(trace: "Trace", tool: Ints, low: int, high: int) -> tuple[Union, Un
 
 def _delayed(state: Ints, points: Ints, tool: Union, loading: Union) -> NDArray[np.int8]:
     if len(tool.starts):
-        delayed = among(state, _DELAYED)
+        delayed = among(state, DELAYED)
         state[delayed & tool.covers(points)] = CODES["profiler"]
         state[delayed & loading.covers(points)] = CODES["module_load"]
     return state.astype(np.int8)

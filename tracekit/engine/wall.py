@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.engine.buckets import CODES, among
+from tracekit.engine.buckets import CODES, REFILLS, among
 from tracekit.engine.host import HostView
 from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts
 from tracekit.trace.roles import KERNEL
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 SUBMISSION_NS = 30_000  # from a launch call's return, for so long its work counts as on its way
-_REFILLS = [CODES[key] for key in ("python", "dispatch", "alloc", "guards")]  # the host at refilling a drained queue
 _SYNC, _STALL = CODES["sync"], CODES["sync_stall"]
 _NEVER = np.iinfo(np.int64).max // 2
 
@@ -151,7 +150,7 @@ def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], I
     gap = np.maximum(below(gaps.start, points) - 1, 0)
     own = among(state, (CODES["module_load"], CODES["profiler"]))
 
-    refill = among(state, _REFILLS) & (points < gaps.stalled_until[gap])
+    refill = among(state, REFILLS) & (points < gaps.stalled_until[gap])
     bucket = np.where((state == _SYNC) | refill, _STALL, state)
     launch_end = gaps.launch_end[gap]
     within = (points >= gaps.launch_start[gap]) & (points < launch_end) & ~gaps.launch_syncs[gap]

@@ -25,6 +25,8 @@ from tracekit.sanitize import sanitize
 from tracekit.units import duration, thousandths
 
 _HEAD = 24  # letters of a variant over a column
+# Of a breakdown in one table: whether shares and intervals stand in it, and how long names may be.
+_LAYOUTS = ((True, True, _HEAD), (True, False, _HEAD), (False, False, _HEAD), (False, False, 11))
 _PIPED_WIDTH = 160  # of a report that goes to no terminal
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
@@ -218,9 +220,15 @@ def _(block: Breakdown, page: Page) -> Iterator[RenderableType]:
     Where room is short, first the intervals and then the shares are left out: no time is cut.
     """
     title = f"{block.title} ({block.unit})"
-    for shares, intervals in ((True, True), (True, False), (False, False)):
-        whole = _buckets(title, block, Columns(block.variants, block.compared, shares, intervals))
-        if _width(whole) <= page.width:
+    for shares, intervals, head in (
+        (True, True, _HEAD),
+        (True, False, _HEAD),
+        (False, False, _HEAD),
+        (False, False, 11),
+    ):
+        columns = Columns(block.variants, block.compared, shares, intervals, head)
+        whole = _buckets(title, block, columns)
+        if _width(whole) <= page.width and len(set(short(block.variants, head))) == len(block.variants):
             yield whole
             return
     yield from _in_parts(title, block, page.width)
@@ -234,6 +242,7 @@ class Columns:
     others: list[str]
     shares: bool
     intervals: bool
+    head: int = _HEAD  # letters of a name over a column
 
 
 def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableType]:
@@ -276,11 +285,11 @@ def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
         title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1)
     )
     table.add_column("bucket", no_wrap=True)
-    for shown in _names(columns.names, _HEAD):
+    for shown in _names(columns.names, columns.head):
         table.add_column(Text(shown), justify="right", overflow="ellipsis")
         if columns.shares:
             table.add_column("", justify="right", no_wrap=True, style="dim")
-    for shown in _names(columns.others, _HEAD):
+    for shown in _names(columns.others, columns.head):
         head = "Δ" if columns.names and len(columns.others) == 1 else f"Δ {shown.strip()}"
         table.add_column(Text(head), justify="right", overflow="ellipsis")
         if columns.intervals:

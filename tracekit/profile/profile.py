@@ -92,11 +92,6 @@ class Profile:
         """Of each view what a step takes; None where that cannot be answered."""
         return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
 
-    def mean(self) -> dict[str, object]:
-        """The same as plain data."""
-        times: dict[str, object] = {f"{name}_ns": mean and mean.step_ns for name, mean in self.means.items()}
-        return times | {name: mean and mean.parts for name, mean in self.means.items()}
-
 
 def _mean(view: StepView, chosen: Bools) -> Mean | None:
     if not chosen.any():

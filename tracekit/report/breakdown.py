@@ -40,7 +40,6 @@ class Breakdown:
     baselines: Mapping[str, str] = field(default_factory=dict)
     differences: Mapping[str, Difference | None] = field(default_factory=dict)
     unanswered: Mapping[str, str] = field(default_factory=dict)  # variant → why it has no place here
-    same_as: str | None = None  # another breakdown of the same numbers
 
     @property
     def keys(self) -> list[str]:

@@ -29,19 +29,17 @@ def _of_group(found: Report, base: Profile, group: list[Profile]) -> list[str]:
 
 
 def _alone(profile: Profile) -> str:
-    name, mean = sanitize(profile.name), profile.mean()
-    wall, host = mean["wall"], mean["host"]
-    unprofiled = _unprofiled(profile)
-    if isinstance(wall, dict):
-        return f"{name} takes {_time(mean['wall_ns'])} a step{unprofiled}: {_largest(wall)}."
-    if isinstance(host, dict):
-        return f"{name}: where the wall time went cannot be answered; the host spends {_largest(host)} a step."
+    name, wall, host = sanitize(profile.name), profile.means["wall"], profile.means["host"]
+    if wall is not None:
+        return f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(profile)}: {_largest(wall.parts)}."
+    if host is not None:
+        return f"{name}: where the wall time went cannot be answered; the host spends {_largest(host.parts)} a step."
     return f"{name}: neither wall nor host time can be answered."
 
 
 def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     name, other = sanitize(profile.name), sanitize(base.name)
-    ours, theirs = profile.mean()["wall_ns"], base.mean()["wall_ns"]
+    ours, theirs = profile.means["wall"], base.means["wall"]
     found = contrast_of(profile, base)
     if found is not None:
         pace = f"{name} takes {duration(_measured(profile))} a step unprofiled"
@@ -52,11 +50,11 @@ def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
             f"{text} Under the profiler{_inflation(profile)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
             f"{_contradiction(found, wall)}"
         )
-    if wall is None or not isinstance(ours, float) or not isinstance(theirs, float):
+    if wall is None or ours is None or theirs is None:
         return f"{name} and {other}: the wall time of a step cannot be compared."
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
-    pace = duration(ours, like=max(ours, theirs))
-    return f"{name} takes {pace} a step, {_faster(ours, theirs)} {other}{noise}: {_changes(wall)}."
+    pace = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
+    return f"{name} takes {pace} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
 
 
 def _rests_on(found: Contrast) -> str:
@@ -138,7 +136,3 @@ def _inflation(profile: Profile) -> str:
     if factor is None or 0.995 < factor < 1.005:
         return ""
     return f" ({ratio(factor)} slower)" if factor > 1 else f" (where it took {ratio(factor)} the time)"
-
-
-def _time(ns: object) -> str:
-    return duration(ns) if isinstance(ns, float) else "an unknown time"

@@ -9,6 +9,7 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
+_EQUAL = "Without a GPU a step takes what its host takes: the host's view is the same, to the nanosecond."
 _KEYS = {"wall": WALL, "host": HOST}
 
 
@@ -31,19 +32,16 @@ def of_view(report: Report, view: str) -> Breakdown | None:
 def wall(report: Report) -> Contents | None:
     """Wall time."""
     found = of_view(report, "wall")
-    return Contents((found,)) if found is not None else None
+    if found is None:
+        return None
+    return Contents((found, Sentences((_EQUAL,), "quiet")) if _same(report) else (found,))
 
 
 @of_run("host", TITLES["host"], rank=25, stage="lead")
 def host(report: Report) -> Contents | None:
-    """Host time; where it is the wall time over again, that is all there is to say."""
+    """Host time; where it is the wall time over again, the wall time's section says so."""
     found = of_view(report, "host")
-    if found is None:
-        return None
-    if _same(report):
-        said = "The same, to the nanosecond: no GPU works here, so a step takes what its host takes."
-        return Contents((Sentences((said,)),), status="absent")
-    return Contents((found,))
+    return Contents((found,)) if found is not None and not _same(report) else None
 
 
 def _same(report: Report) -> bool:

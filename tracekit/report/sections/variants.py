@@ -16,6 +16,7 @@ from tracekit.report.section import Contents
 from tracekit.run import Run, Variant
 from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps
 from tracekit.trace.schema import column
+from tracekit.unprofiled import own_interval
 
 Of = Callable[[Report, Profile | Missing], Any]
 
@@ -34,6 +35,14 @@ def _of_run(read: Callable[[Run], Any]) -> Of:
 
 def _measured(name: str) -> Of:
     return _of_variant(lambda variant: getattr(variant.measured, name) if variant.measured is not None else None)
+
+
+def _interval(end: int) -> Of:
+    def read(variant: Variant) -> float | None:
+        interval = own_interval(variant.measured) if variant.measured is not None else None
+        return interval[end] if interval is not None else None
+
+    return _of_variant(read)
 
 
 def _mean_ns(view: str) -> Of:
@@ -85,6 +94,12 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (column("device_name", _TEXT, "what it ran on"), _of_profile(lambda report, profile: device_name(profile))),
     (column("step_ns", _REAL, "a step, unprofiled", "ns"), _measured("step_ns")),
+    (column("step_low_ns", _REAL, "where that could as well lie: from; null of a single pass", "ns"), _interval(0)),
+    (column("step_high_ns", _REAL, "to", "ns"), _interval(1)),
+    (
+        column("passes", _WHOLE, "unprofiled passes that it rests on"),
+        _of_variant(lambda v: len(v.measured.counted) or 1 if v.measured is not None else None),
+    ),
     (column("spread_ns", _REAL, "between the quartiles of the unprofiled steps", "ns"), _measured("spread_ns")),
     (column("steps", _WHOLE, "unprofiled steps timed"), _measured("steps")),
     (column("throughput", _REAL, "unprofiled steps in a second"), _of_variant(_throughput)),

@@ -112,7 +112,7 @@ def audit(folder, text, *options, script=(), code=0):
 
 def test_every_planted_line_and_the_losses_of_a_plain_run(tmp_path):
     on_gpu, on_cpu = tmp_path / "gpu.txt", tmp_path / "cpu.txt"
-    done = audit(tmp_path, PLANTED, "--format", "json", "--steps", "7", script=["--losses", str(on_gpu)])
+    done = audit(tmp_path, PLANTED, "--format", "json", "--steps", "7", "--in-place", script=["--losses", str(on_gpu)])
     found = json.loads(done.stdout)
     assert found["schema"] == "tracekit.audit/1"
     assert found["steps"] == 7

@@ -44,9 +44,9 @@ class Prepared:
 
 def prepare(options: Options) -> Prepared:
     """Read the recipe in a child process, let it fetch its data, and plan the variants. A script is only looked at."""
-    _check_options(options)
-    script = options.script or options.module or is_script(options.recipe)
-    _check_kind(options, script)
+    check_options(options)
+    script = is_no_recipe(options)
+    check_kind(options, script)
     answer = _inspect(options, script)
     overrides = parse_all(options.params, answer.params)
     params = {**answer.params, **overrides}
@@ -71,10 +71,11 @@ def prepare(options: Options) -> Prepared:
     return Prepared(run, plans, overrides, script)
 
 
-def _check_options(options: Options) -> None:
+def check_options(options: Options, verb: str = "capture") -> None:
+    """Refuse what no capture and no audit can work with."""
     if not options.module:
         if not Path(options.recipe).is_file():
-            raise NoSuchRecipeError(options.recipe)
+            raise NoSuchRecipeError(options.recipe, verb)
         if Path(options.recipe).suffix != ".py":
             raise NotPythonError(options.recipe)
     _check_boundary(options.step_at)
@@ -104,12 +105,18 @@ def _check_boundary(step_at: str) -> None:
         marked(Path(file).read_bytes(), file, int(line))
 
 
-def _check_kind(options: Options, script: bool) -> None:
+def is_no_recipe(options: Options) -> bool:
+    """A script, by what was said of it or by the look of it."""
+    return options.script or options.module or is_script(options.recipe)
+
+
+def check_kind(options: Options, script: bool, verb: str = "capture") -> None:
+    """Refuse what is given to a recipe and is for scripts, or the other way round."""
     if not script and (options.arguments or options.step_every > 1 or options.step_at):
         raise NoScriptError(options.recipe)
     if script:
         for name, value in options.params.items():
-            raise NoRecipeError(options.recipe, name, value)
+            raise NoRecipeError(options.recipe, name, value, verb)
 
 
 def _script_params(options: Options) -> dict[str, Any]:

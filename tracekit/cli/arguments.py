@@ -17,6 +17,31 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
 
+def add_script_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those that only a script needs, which knows nothing of steps."""
+    parser.add_argument("-m", dest="module", action="store_true", help="it is a module, as in python -m")
+    parser.add_argument(
+        "--script", action="store_true", help="a training script, though it defines setup(ctx) like a recipe"
+    )
+    parser.add_argument(
+        "--in-place", action="store_true", help="leave what a script writes in its passes (default: it is undone)"
+    )
+    parser.add_argument(
+        "--step-at",
+        default="",
+        metavar="WHERE",
+        help="where a step of a script ends: optimizer, call (of the outermost module), or FILE:LINE; by default where "
+        "it calls tracekit.step(), or else where an optimizer steps, or else at a call",
+    )
+    parser.add_argument(
+        "--step-every",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="such ends that make a step: 4 are 4 optimizer steps, each with all its micro-batches (default: 1)",
+    )
+
+
 def rows(text: str) -> int:
     """A number of rows, or more than any table has."""
     if text == "all":

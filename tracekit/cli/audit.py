@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import names, pair, positive
+from tracekit.cli.arguments import add_script_arguments, names, pair, positive
 from tracekit.cli.streams import write_out
 
 
@@ -41,13 +41,7 @@ class Audit:
             metavar="KEY=VALUE",
             help="a parameter of the recipe, repeatable (default: those in its PARAMS)",
         )
-        parser.add_argument(
-            "--step-every",
-            type=positive,
-            default=1,
-            metavar="N",
-            help="optimizer steps that make a step of a script (default: 1)",
-        )
+        add_script_arguments(parser)
         parser.add_argument("--seed", type=int, default=0, help="of every random number generator (default: 0)")
         parser.add_argument(
             "--timeout", type=float, default=600, metavar="S", help="seconds it may take (default: 600)"
@@ -62,12 +56,16 @@ class Audit:
 
         found = audit(
             Options(
-                file=options.file,
-                variant=options.variant,
+                recipe=options.file,
+                variants=[options.variant],
                 params=dict(options.param),
                 arguments=options.script_arguments,
                 steps=options.steps,
                 step_every=options.step_every,
+                step_at=options.step_at,
+                script=options.script,
+                module=options.module,
+                in_place=options.in_place,
                 seed=options.seed,
                 timeout=options.timeout,
             )

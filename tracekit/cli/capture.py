@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import names, pair, positive
+from tracekit.cli.arguments import add_script_arguments, names, pair, positive
 
 
 class Capture:
@@ -20,7 +20,7 @@ class Capture:
             metavar="RECIPE",
             help="a recipe, or a training script as it is: train.py -- ITS ARGUMENTS",
         )
-        _script_arguments(parser)
+        add_script_arguments(parser)
         parser.add_argument(
             "--variants",
             type=names,
@@ -100,28 +100,3 @@ class Capture:
                 )
             )
         )
-
-
-def _script_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those that only a script needs, which knows nothing of steps."""
-    parser.add_argument("-m", dest="module", action="store_true", help="RECIPE is a module, as in python -m")
-    parser.add_argument(
-        "--script", action="store_true", help="a training script, though it defines setup(ctx) like a recipe"
-    )
-    parser.add_argument(
-        "--in-place", action="store_true", help="leave what a script writes in its passes (default: it is undone)"
-    )
-    parser.add_argument(
-        "--step-at",
-        default="",
-        metavar="WHERE",
-        help="where a step of a script ends: optimizer, call (of the outermost module), or FILE:LINE; by default where "
-        "it calls tracekit.step(), or else where an optimizer steps, or else at a call",
-    )
-    parser.add_argument(
-        "--step-every",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="such ends that make a step: 4 are 4 optimizer steps, each with all its micro-batches (default: 1)",
-    )

@@ -30,6 +30,7 @@ def replace(replacing: Replacing, devices: Devices, watch: Watch) -> None:
     replacing.replace(torch.cuda, **names, **_random())
     replacing.replace(torch.cuda.random, **_random())
     replacing.replace(torch.cuda.memory, **memory, empty_cache=waits.empty_cache)
+    replacing.replace(torch.backends.cudnn, is_acceptable=_always(False))
     replacing.replace(torch.cuda.nvtx, range_push=_nothing, range_pop=_nothing, mark=_nothing)
     replacing.replace(torch, Generator=_Generator, Event=_event_kind(waits), Stream=_stream_kind(waits))
     if hasattr(torch, "accelerator"):
@@ -80,6 +81,7 @@ def _state() -> dict[str, Any]:
         "current_device": _always(0),
         "set_device": _nothing,
         "device": _device_context,
+        "device_of": _device_context,
         "get_device_name": _always(NAME),
         "get_device_capability": _always((9, 0)),
         "get_device_properties": _always(properties),

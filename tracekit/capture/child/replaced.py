@@ -57,7 +57,7 @@ def leave_alone(function: Any) -> None:
 
 def out_of_dynamos_sight(function: Callable[..., Any]) -> Callable[..., Any]:
     """That function, with Dynamo switched off in it and in all that it calls."""
-    from torch._dynamo.eval_frame import set_eval_frame
+    from torch._C._dynamo.eval_frame import set_eval_frame  # 2.6 has it nowhere else
 
     def hidden(*args: Any) -> Any:
         compiling = set_eval_frame(None)

@@ -31,10 +31,11 @@ _STEPS = 500  # bars of a series; of more steps the longest of each stretch is d
 
 @dataclass(frozen=True)
 class Page:
-    """How much of a block to show."""
+    """How much of a block to show, and whose it is."""
 
     full: bool
     rows: int | None
+    of: str = ""  # whose it is, where nothing has said so yet
 
 
 @face("html")
@@ -89,10 +90,11 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     if not _leads(chapter):
         yield f"<h2>{escape(chapter.title)}</h2>"
     for entry in chapter.entries:
-        if entry.of:
+        said = isinstance(entry.blocks[0], Sentences)
+        if entry.of and not said:
             yield f"<h3>{escape(entry.of)}</h3>"
-        for block in entry.blocks:
-            yield from drawn(block, Page(full, entry.rows))
+        for index, block in enumerate(entry.blocks):
+            yield from drawn(block, Page(full, entry.rows, entry.of if said and not index else ""))
     yield "</section>"
 
 
@@ -104,8 +106,9 @@ def drawn(block: Block, page: Page) -> Iterator[str]:
 
 @drawn.register
 def _(block: Sentences, page: Page) -> Iterator[str]:
+    of = f'<span class="of">{escape(page.of)}</span>: ' if page.of else ""
     for line in block.lines:
-        yield f'<p class="{block.tone}">{escape(line)}</p>'
+        yield f'<p class="{block.tone}">{of}{escape(line)}</p>'
 
 
 @drawn.register

@@ -53,7 +53,7 @@ def escape(text: str) -> str:
 
 def _document(report: Report, options: Options, style: str) -> Iterator[str]:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    found = outline(report, options.rows, options.full, fold=True)
+    outlined = outline(report, options.rows, options.full, fold=True)
     title = escape(_title(report))
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield (
@@ -63,14 +63,14 @@ def _document(report: Report, options: Options, style: str) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
     yield f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<h1>{title}</h1>"
-    shown = [chapter for chapter in found.chapters if not _leads(chapter)]
+    shown = [chapter for chapter in outlined.chapters if not _leads(chapter)]
     links = " ".join(f'<a href="#{escape(chapter.id)}">{escape(chapter.title)}</a>' for chapter in shown)
-    for chapter in found.chapters:
+    for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)
         if _leads(chapter):
             yield f"<nav>{links}</nav>"
     yield "<footer>"
-    for sentence in found.closing:
+    for sentence in outlined.closing:
         yield f"<p>{escape(sentence)}</p>"
     yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer>\n</body>\n</html>"
 

@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 
-# A comment names what its line does: kind, operator.
+# A comment names what its line does: kind, operator. Another program writes the losses: what the script itself writes
+# is undone.
 PLANTED = """
-import argparse, json, torch
+import argparse, json, subprocess, torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -48,7 +49,8 @@ for epoch in range(2):
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        print(loss.item(), file=open(args.losses, "a"))  # sync _local_scalar_dense
+        value = loss.item()  # sync _local_scalar_dense
+        subprocess.run(["tee", "-a", args.losses], input=f"{value}\\n", text=True, stdout=subprocess.DEVNULL)
         right += (out.argmax(1) == b).sum().cpu()  # sync _to_copy
         kept = out[b == 1]  # sync index
         rows = (b == 2).nonzero()  # sync nonzero

@@ -95,6 +95,14 @@ def test_a_model_of_torchs_own_modules_is_compiled_too(tmp_path):
     assert "compiled in place: Sequential" in answer.effective.remarks
 
 
+def test_a_module_of_torch_jit_is_left_as_it_is_and_the_run_says_why(tmp_path):
+    answer = profiled(tmp_path, f"net = torch.jit.script(net)\n{PLAIN}")
+    assert kinds(answer) == []
+    assert answer.ledger.breaks == []
+    assert answer.effective.notes[0].startswith("torch.compile takes no module of torch.jit.script (Net)")
+    assert answer.effective.ran_eagerly == answer.effective.notes[0]
+
+
 def test_one_that_compiles_itself_has_an_eager_twin(tmp_path):
     eager = profiled(tmp_path, "net = torch.compile(net, backend='aot_eager')\n" + PLAIN, requested=EAGER)
     assert kinds(eager) == []
@@ -244,7 +252,7 @@ def test_after_the_first_step_no_class_is_touched(tmp_path):
         "    optimizer.step()\n",
         "    optimizer.step()\n"
         "    call = torch.nn.Module.__call__\n"
-        "    if step == 3: ours = torch.nn.Module.__call__ = lambda module, *args: call(module, *args)\n"
+        "    if step == 3: ours = torch.nn.Module.__call__ = lambda *args, call=call: call(*args)\n"
         "    assert step <= 3 or call is ours\n",
     )
     assert body != PLAIN

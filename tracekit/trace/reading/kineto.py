@@ -129,10 +129,13 @@ def _kept(
     pieces: Iterator[list[Piece]], dictionaries: list[pa.Array], converted: Converted, folder: Path | None
 ) -> tuple[pa.Table, Path | None]:
     """The events, in a file where there is a folder for it and they are many."""
+    rows = sum(len(converted.batch(k)) for k in range(len(converted.order)))
+    if not rows:  # events of other kinds alone
+        return EVENTS.empty_table(), None
     if folder is not None and len(converted.order) > 1:
         file = folder / EVENTS_FILE
         try:
-            columns = ColumnFile(file, EVENTS, sum(len(converted.batch(k)) for k in range(len(converted.order))))
+            columns = ColumnFile(file, EVENTS, rows)
             for each in pieces:
                 columns.add(each)
             return columns.close(dictionaries), file

@@ -237,3 +237,22 @@ def test_the_sample_runs_report_fits_two_screens(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["report", "sample_traces/run.json"]) == 0
     assert len(capsys.readouterr().out.splitlines()) <= 90
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_no_two_columns_of_a_table_have_one_heading(tmp_path, wall):
+    from tracekit.faces.shared.cells import heading
+
+    path = training(tmp_path / "t.json") if wall else write(tmp_path / "t.json", step(1, 0, 50), op("aten::mm", 1, 9))
+    for _, answer in report(open_subject([path])).answers:
+        heads = [heading(field) for field in answer.table.schema]
+        assert len(set(heads)) == len(heads), answer.analysis
+
+
+def test_of_what_has_no_answer_no_mean_is_claimed(tmp_path):
+    launches = [event("cuda_runtime", "cudaLaunchKernel", 10 * k, 10 * k + 2, correlation=k + 1) for k in range(4)]
+    cut = write(tmp_path / "cut.json", *(step(k, 10 * k, 10 * k + 9) for k in range(4)), *launches)
+    cut.write_text(cut.read_text()[:-30])
+    said = shown(report(open_subject([cut])))
+    assert "mean of" not in said
+    assert "none of which can be answered" in said

@@ -66,57 +66,57 @@ def _copy(name: str) -> str | None:
 
 
 def _triton(name: str) -> str | None:
-    found = re.fullmatch(r"triton_(?:[a-z]+_)?fused_+(.*?)(_\d+)?", name)
-    if found is None:
+    match = re.fullmatch(r"triton_(?:[a-z]+_)?fused_+(.*?)(_\d+)?", name)
+    if match is None:
         return None
-    operators = found[1].strip("_")
+    operators = match[1].strip("_")
     return f"triton {operators}" if len(operators) <= 40 else f"triton {operators[:26]}…{operators[-12:]}"
 
 
 def _cutlass(name: str) -> str | None:
     """`void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>(…)`."""
-    found = re.search(
+    match = re.search(
         r"cutlass_(?:\w+?_)?(\w*?(gemm|fprop|dgrad|wgrad)\w*?)_((?:\d+x\d+_?)+)_?([nt]{2}|nhwc)?(?:_align(\d+))?", name
     )
-    if found is None:
+    if match is None:
         return None
     kind = "bf16" if "bf16" in name else "half" if "f16" in name else ""
-    extra = "relu" if "relu" in found[1] else ""
-    work = "gemm" if found[2] == "gemm" else f"conv {found[2]}"
-    align = f"align{found[5]}" if found[5] else ""
-    said = (work, kind, found[3].strip("_").replace("_", " "), found[4] or "", align, extra, "(cutlass)")
+    extra = "relu" if "relu" in match[1] else ""
+    work = "gemm" if match[2] == "gemm" else f"conv {match[2]}"
+    align = f"align{match[5]}" if match[5] else ""
+    said = (work, kind, match[3].strip("_").replace("_", " "), match[4] or "", align, extra, "(cutlass)")
     return " ".join(filter(None, said))
 
 
 def _blas(name: str) -> str | None:
     """`ampere_sgemm_128x128_tt`, `volta_scudnn_128x64_relu_medium_nn_v1`."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(?:cudnn_infer_)?(volta|turing|ampere|hopper|maxwell|sm\d+)_(\w*?(?:gemm|scudnn\w*?|hcudnn\w*?))_(.*)", name
     )
-    if found is None:
+    if match is None:
         return None
-    arch, kind, rest = found[1], found[2].replace("scudnn", "conv").replace("hcudnn", "conv half"), found[3]
+    arch, kind, rest = match[1], match[2].replace("scudnn", "conv").replace("hcudnn", "conv half"), match[3]
     return f"{kind} {rest.removesuffix('_v1').replace('_', ' ')} ({arch})".replace("  ", " ")
 
 
 def _xmma(name: str) -> str | None:
     """`sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_…`."""
-    found = re.match(r"sm(\d+)_xmma_(fprop|dgrad|wgrad)?\w*?gemm\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+x\d+)", name)
-    return f"{f'conv {found[2]}' if found[2] else 'gemm'} {found[4]} {found[3]} (xmma sm{found[1]})" if found else None
+    match = re.match(r"sm(\d+)_xmma_(fprop|dgrad|wgrad)?\w*?gemm\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+x\d+)", name)
+    return f"{f'conv {match[2]}' if match[2] else 'gemm'} {match[4]} {match[3]} (xmma sm{match[1]})" if match else None
 
 
 def _miopen(name: str) -> str | None:
-    found = re.match(r"igemm_(\w+?)_gtc\w*?_(nhwc|nchw)_(\w+?)_.*?bt(\d+x\d+x\d+)", name)
-    return f"igemm {found[1]} {found[4]} {found[2]} {found[3]} (miopen)" if found else None
+    match = re.match(r"igemm_(\w+?)_gtc\w*?_(nhwc|nchw)_(\w+?)_.*?bt(\d+x\d+x\d+)", name)
+    return f"igemm {match[1]} {match[4]} {match[2]} {match[3]} (miopen)" if match else None
 
 
 def _tensile(name: str) -> str | None:
-    found = re.match(r"(?:Custom_)?Cijk_(A\w\w)k_(B\w\w)k_([A-Z0-9]+)_.*?MT(\d+x\d+x\d+)", name)
-    if found is None:
+    match = re.match(r"(?:Custom_)?Cijk_(A\w\w)k_(B\w\w)k_([A-Z0-9]+)_.*?MT(\d+x\d+x\d+)", name)
+    if match is None:
         return None
-    layout = ("n" if found[1] == "Ail" else "t") + ("n" if found[2] == "Blj" else "t")
-    kind = {"B": " bf16", "H": " half"}.get(found[3][0], "")
-    return f"gemm {found[4]} {layout}{kind} (tensile)"
+    layout = ("n" if match[1] == "Ail" else "t") + ("n" if match[2] == "Blj" else "t")
+    kind = {"B": " bf16", "H": " half"}.get(match[3][0], "")
+    return f"gemm {match[4]} {layout}{kind} (tensile)"
 
 
 def _mangled(name: str) -> str | None:
@@ -124,9 +124,9 @@ def _mangled(name: str) -> str | None:
     if not name.startswith("_ZN"):
         return None
     parts, at = [], 3
-    while found := re.compile(r"(\d+)").match(name, at):
-        start = found.end()
-        at = start + int(found[1])
+    while match := re.compile(r"(\d+)").match(name, at):
+        start = match.end()
+        at = start + int(match[1])
         parts.append(name[start:at])
     parts = [part for part in parts if part and not part.startswith("_GLOBAL")]
     return f"{_trimmed(parts[-1])} ({parts[0]})" if len(parts) > 1 else None
@@ -206,8 +206,8 @@ def _split(name: str) -> tuple[str, str]:
 
 def _operation(arguments: str) -> str:
     """The first name in a template that says what is computed, without what such names end with."""
-    for found in re.finditer(r"[A-Za-z_]\w*", _LAMBDA.sub(" ", arguments)):
-        word = found[0]
+    for match in re.finditer(r"[A-Za-z_]\w*", _LAMBDA.sub(" ", arguments)):
+        word = match[0]
         if word in _TYPES or _FRAME.fullmatch(word):
             continue
         said = _trimmed(word.removeprefix("launch_").removeprefix("CUDAFunctorOnSelf_").removeprefix("CUDAFunctor_"))
@@ -223,8 +223,8 @@ def _trimmed(word: str) -> str:
 def _type_of(arguments: str) -> str:
     """The type of the values: of the last lambda's arguments, where one has any but an index, else the first named."""
     lambdas = [each for each in _LAMBDA.findall(arguments) if each != "int" and _TYPE.search(each)]
-    if lambdas and (found := _TYPE.search(lambdas[-1])):
-        return _TYPES[found[1]]
+    if lambdas and (match := _TYPE.search(lambdas[-1])):
+        return _TYPES[match[1]]
     named = _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)
     values = [each for each in named if _TYPES[each] in _FLOATS]  # others are indices as often as not
     return _TYPES[(values or named)[0]] if named else ""

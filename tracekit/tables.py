@@ -53,12 +53,12 @@ def streams(profiles: list[Profile]) -> dict[str, Stream]:
     `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; where what faces
     show is a summary of the rows, that too, as `<name>_summary`.
     """
-    found: dict[str, Stream] = {}
+    by_name: dict[str, Stream] = {}
     for profile in profiles:
         for name, schema, pieces in _of(profile):
-            stream = found.setdefault(name, Stream(schema.insert(0, VARIANT), []))
+            stream = by_name.setdefault(name, Stream(schema.insert(0, VARIANT), []))
             stream.sources.append((profile.name, pieces))
-    return found
+    return by_name
 
 
 _Part = tuple[str, pa.Schema, Callable[[], Iterator[pa.Table]]]

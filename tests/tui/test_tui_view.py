@@ -37,7 +37,7 @@ def view(tmp_path: Path) -> View:
 
 
 def test_numbers_are_the_reports(view: View) -> None:
-    document = as_document(view.found)
+    document = as_document(view.report)
     means = {variant["name"]: variant["mean"] for variant in document["variants"]}
     (comparison,) = document["comparison"]
     for clock, breakdown in view.overview.breakdowns.items():
@@ -76,12 +76,12 @@ def grids_of(view: View, name: str) -> list[chapters.Grid]:
 
 
 def open_again(view: View) -> View:
-    return replace(view, chapters=chapters.chapters(view.found))
+    return replace(view, chapters=chapters.chapters(view.report))
 
 
 def test_the_sentence_and_the_answers_are_the_reports(view: View) -> None:
     assert view.overview.sentences[0].startswith("compiled takes ")
-    answers = as_document(view.found)["answers"]
+    answers = as_document(view.report)["answers"]
     shown = [
         (chapter.name, name, piece.lines[0])
         for chapter in view.chapters
@@ -132,7 +132,7 @@ def test_steps_that_compile_are_marked(view: View) -> None:
 def test_another_baseline_turns_the_differences(view: View) -> None:
     turned = view.against(view.next_baseline())
     assert turned.overview.baseline == "compiled"
-    assert turned.found.answers is view.found.answers
+    assert turned.report.answers is view.report.answers
     total, before = (each.overview.breakdowns["wall"].total for each in (turned, view))
     assert total is not None
     assert before is not None
@@ -150,7 +150,7 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     texts += [line for piece in pieces(view, chapters.Prose) for line in piece.lines]
     grids = pieces(view, chapters.Grid)
     texts += [value for grid in grids for row in (*grid.rows, *grid.whole) for value in row]
-    texts += short([profile.name for profile in view.found.profiles], 60)
+    texts += short([profile.name for profile in view.report.profiles], 60)
     assert any("\\x1b" in text for text in texts)
     assert not {char for text in texts for char in text} & set("\x00\x07\x1b\x9b\u202e\n")
 

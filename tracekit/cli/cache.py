@@ -26,7 +26,9 @@ class Cache:
         if options.clear:
             tell(f"Removed {cache.clear()} traces from {where}")
             return 0
-        kept = cache.entries()
-        write_out("".join(f"{size(entry.size):>10}  {sanitize(str(entry.told.get('path', '')))}\n" for entry in kept))
-        tell(f"{len(kept)} traces, {size(sum(entry.size for entry in kept))} in {where}")
+        entries = cache.entries()
+        write_out(
+            "".join(f"{size(entry.size):>10}  {sanitize(str(entry.told.get('path', '')))}\n" for entry in entries)
+        )
+        tell(f"{len(entries)} traces, {size(sum(entry.size for entry in entries))} in {where}")
         return 0

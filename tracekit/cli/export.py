@@ -28,7 +28,7 @@ class Export:
         from tracekit.report import report
 
         with Progress() as progress:
-            found = report(open_subject(options.inputs, progress))
-        for path in parquet.export(found, options.output, Options()):
+            opened = report(open_subject(options.inputs, progress))
+        for path in parquet.export(opened, options.output, Options()):
             tell(f"Wrote {sanitize(str(path))}")
         return 0

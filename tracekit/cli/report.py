@@ -49,13 +49,13 @@ class Report:
         if face.draw is not None and options.output is not None:
             refuse_to_overwrite(options.output, options.inputs)
         with Progress() as progress:
-            found = report(open_subject(options.inputs, progress), options.baseline)
+            opened = report(open_subject(options.inputs, progress), options.baseline)
         if face.write is not None:
-            for path in face.write(found, options.output, _how(options)):
+            for path in face.write(opened, options.output, _how(options)):
                 tell(f"Wrote {sanitize(str(path))}")
         if face.draw is not None:
             # All of it before any goes out: a failure leaves no half report.
-            content = face.draw(found, _how(options))
+            content = face.draw(opened, _how(options))
             write_out(content) if options.output is None else write_file(content, options.output)
         return 0
 

@@ -31,10 +31,11 @@ _STEPS = 500  # bars of a series; of more steps the longest of each stretch is d
 
 @dataclass(frozen=True)
 class Page:
-    """How much of a block to show."""
+    """How much of a block to show, and whose it is."""
 
     full: bool
     rows: int | None
+    of: str = ""  # whose it is, where nothing has said so yet
 
 
 @face("html")
@@ -52,7 +53,7 @@ def escape(text: str) -> str:
 
 def _document(report: Report, options: Options, style: str) -> Iterator[str]:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    found = outline(report, options.rows, options.full, fold=True)
+    outlined = outline(report, options.rows, options.full, fold=True)
     title = escape(_title(report))
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield (
@@ -62,14 +63,14 @@ def _document(report: Report, options: Options, style: str) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
     yield f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<h1>{title}</h1>"
-    shown = [chapter for chapter in found.chapters if not _leads(chapter)]
+    shown = [chapter for chapter in outlined.chapters if not _leads(chapter)]
     links = " ".join(f'<a href="#{escape(chapter.id)}">{escape(chapter.title)}</a>' for chapter in shown)
-    for chapter in found.chapters:
+    for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)
         if _leads(chapter):
             yield f"<nav>{links}</nav>"
     yield "<footer>"
-    for sentence in found.closing:
+    for sentence in outlined.closing:
         yield f"<p>{escape(sentence)}</p>"
     yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer>\n</body>\n</html>"
 
@@ -89,10 +90,11 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     if not _leads(chapter):
         yield f"<h2>{escape(chapter.title)}</h2>"
     for entry in chapter.entries:
-        if entry.of:
+        said = isinstance(entry.blocks[0], Sentences)
+        if entry.of and not said:
             yield f"<h3>{escape(entry.of)}</h3>"
-        for block in entry.blocks:
-            yield from drawn(block, Page(full, entry.rows))
+        for index, block in enumerate(entry.blocks):
+            yield from drawn(block, Page(full, entry.rows, entry.of if said and not index else ""))
     yield "</section>"
 
 
@@ -104,8 +106,9 @@ def drawn(block: Block, page: Page) -> Iterator[str]:
 
 @drawn.register
 def _(block: Sentences, page: Page) -> Iterator[str]:
+    of = f'<span class="of">{escape(page.of)}</span>: ' if page.of else ""
     for line in block.lines:
-        yield f'<p class="{block.tone}">{escape(line)}</p>'
+        yield f'<p class="{block.tone}">{of}{escape(line)}</p>'
 
 
 @drawn.register

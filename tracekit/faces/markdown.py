@@ -47,10 +47,10 @@ def escape(text: str) -> str:
 def _lines(report: Report, options: Options) -> Iterator[str]:
     others = [entry.variant for entry in report.comparisons]
     yield "# " + " against ".join(escape(name) for name in (*others, *(base.name for base, _ in report.groups)))
-    found = outline(report, options.rows, options.full)
-    for chapter in found.chapters:
+    outlined = outline(report, options.rows, options.full)
+    for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)
-    for sentence in found.closing:
+    for sentence in outlined.closing:
         yield from ("", f"*{escape(sentence)}*")
 
 
@@ -111,8 +111,8 @@ def _(block: Table, page: Page) -> Iterator[str]:
     if block.layout == "records":
         first, *others = fields
         head = ["", *texts(shown[first.name].to_pylist(), first)]
-        found = [[heading(field), *texts(shown[field.name].to_pylist(), field)] for field in others]
-        yield from _table(head, [False, *(True for _ in range(len(shown)))], found)
+        records = [[heading(field), *texts(shown[field.name].to_pylist(), field)] for field in others]
+        yield from _table(head, [False, *(True for _ in range(len(shown)))], records)
     else:
         numeric = [is_number(field) for field in fields]
         yield from _table([heading(field) for field in fields], numeric, lines(shown, fields))

@@ -61,15 +61,15 @@ def _console(stream: TextIO | None) -> Console:
 def show(report: Report, console: Console, options: Options | None = None) -> None:
     """Print the report."""
     options = options or Options()
-    found = outline(report, options.rows, options.full)
-    for index, chapter in enumerate(found.chapters):
+    outlined = outline(report, options.rows, options.full)
+    for index, chapter in enumerate(outlined.chapters):
         if index:
             console.print()
         for part in _chapter(chapter, Page(console.width, options.full)):
             console.print(part)
-    if found.closing:
+    if outlined.closing:
         console.print()
-    for sentence in found.closing:
+    for sentence in outlined.closing:
         console.print(Text(sanitize(sentence), style="dim"))
 
 

@@ -30,8 +30,10 @@ class Where:
     module: str | None = None
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
-        return ", ".join(str(each) for each in (place, self.function, self.operator, self.kernel, self.module) if each)
+        position = f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
+        return ", ".join(
+            str(each) for each in (position, self.function, self.operator, self.kernel, self.module) if each
+        )
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,14 @@ def findings(profile: Profile) -> list[Finding]:
     """What the rules find in a variant, dearest first; what has no cost makes a trace doubtful, and comes before."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
-    found = [finding for look in _registered.values() for finding in look(profile)]
-    return sorted(found, key=lambda each: -each.cost_ns if each.cost_ns is not None else float("-inf"))
+    causes = [finding for look in _registered.values() for finding in look(profile)]
+    return sorted(causes, key=lambda each: -each.cost_ns if each.cost_ns is not None else float("-inf"))
 
 
-def table(found: list[Finding]) -> pa.Table:
+def table(causes: list[Finding]) -> pa.Table:
     """Findings as rows."""
     rows = [
         {**each.document(), "where": str(each.where) or None, "overlaps": ", ".join(each.overlaps) or None}
-        for each in found
+        for each in causes
     ]
     return pa.Table.from_pylist(rows, schema=FINDINGS)

@@ -36,5 +36,5 @@ def distinct(names: Sequence[str]) -> list[str]:
 def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:
     """What runs are called: by their recipes, their files or their folders, whichever first tells them apart."""
     ways = (list(recipes), [stem(path) for path in paths], [path.resolve().parent.name for path in paths])
-    told = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
-    return distinct(told)
+    chosen = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
+    return distinct(chosen)

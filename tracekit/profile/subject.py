@@ -61,8 +61,8 @@ class Subject:
     @property
     def run(self) -> Run | None:
         """The run, where one was opened and nothing beside it."""
-        found = [*self.runs.values()]
-        return found[0] if len(found) == 1 and all(member.run is found[0] for member in self.members) else None
+        opened = [*self.runs.values()]
+        return opened[0] if len(opened) == 1 and all(member.run is opened[0] for member in self.members) else None
 
 
 def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:

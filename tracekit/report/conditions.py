@@ -38,9 +38,9 @@ def _different_things(ours: Profile, theirs: Profile) -> Iterator[tuple[str, str
 def _between_runs(report: "Report") -> Iterator[Note]:
     """Conditions of which the runs have not the same value."""
     of_runs = {name: dict(described(run)) for name, run in report.subject.runs.items()}
-    labels = dict.fromkeys(label for found in of_runs.values() for label in found)
+    labels = dict.fromkeys(label for conditions in of_runs.values() for label in conditions)
     for label in labels:
-        values = {name: found.get(label, "–") for name, found in of_runs.items()}
+        values = {name: conditions.get(label, "–") for name, conditions in of_runs.items()}
         if label.replace("_", " ") not in _EVER_OTHER and len(set(values.values())) > 1:
             said = ", ".join(f"{value} ({name})" for name, value in values.items())
             yield Note("conditions", (), f"{label}: {said}.")

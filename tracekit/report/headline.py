@@ -13,13 +13,13 @@ _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
 
 
-def headline(found: Report) -> list[str]:
+def headline(report: Report) -> list[str]:
     """One sentence about each variant against its baseline; about a baseline where nothing is set against it."""
-    return [sentence for base, group in found.groups for sentence in _of_group(found, base, group)]
+    return [sentence for base, group in report.groups for sentence in _of_group(report, base, group)]
 
 
-def _of_group(found: Report, base: Profile, group: list[Profile]) -> list[str]:
-    entries = [(profile, entry) for profile in group if (entry := found.comparison(profile.name)) is not None]
+def _of_group(report: Report, base: Profile, group: list[Profile]) -> list[str]:
+    entries = [(profile, entry) for profile in group if (entry := report.comparison(profile.name)) is not None]
     if not entries:
         return [_alone(base)]
     return [
@@ -40,15 +40,15 @@ def _alone(profile: Profile) -> str:
 def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     name, other = sanitize(profile.name), sanitize(base.name)
     ours, theirs = profile.means["wall"], base.means["wall"]
-    found = contrast_of(profile, base)
-    if found is not None:
+    contrast = contrast_of(profile, base)
+    if contrast is not None:
         pace = f"{name} takes {duration(_measured(profile))} a step unprofiled"
-        text = f"{pace}, {compared(found, other)}{_rests_on(found)}."
+        text = f"{pace}, {compared(contrast, other)}{_rests_on(contrast)}."
         if wall is None:
             return f"{text} Where the difference comes from cannot be answered."
         return (
             f"{text} Under the profiler{_inflation(profile)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
-            f"{_contradiction(found, wall)}"
+            f"{_contradiction(contrast, wall)}"
         )
     if wall is None or ours is None or theirs is None:
         return f"{name} and {other}: the wall time of a step cannot be compared."
@@ -57,16 +57,16 @@ def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
     return f"{name} takes {pace} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
 
 
-def _rests_on(found: Contrast) -> str:
+def _rests_on(contrast: Contrast) -> str:
     """What the interval does not know; nothing where it knows how far passes lie apart."""
-    return {"rounds": "", "passes": ", in another capture", "steps": ", by one pass of each"}[found.covers]
+    return {"rounds": "", "passes": ", in another capture", "steps": ", by one pass of each"}[contrast.covers]
 
 
-def _contradiction(found: Contrast, wall: Difference) -> str:
+def _contradiction(contrast: Contrast, wall: Difference) -> str:
     """A word where the traces say something else than the step times, or say it more surely."""
-    if (found.ratio > 1) != (wall.delta_ns > 0) and not (found.noise and wall.noise()):
+    if (contrast.ratio > 1) != (wall.delta_ns > 0) and not (contrast.noise and wall.noise()):
         return " The two do not agree on which is faster: believe the unprofiled step times."
-    if found.noise and not wall.noise():
+    if contrast.noise and not wall.noise():
         return " That difference is one of two single passes: between passes it may vanish."
     return ""
 

@@ -24,13 +24,13 @@ def notes(report: "Report") -> list[Note]:
     return [*said, *condition_notes(report), *_of_comparisons(report)]
 
 
-def merged(found: list[Note], every: list[str]) -> list[Note]:
+def merged(each_note: list[Note], every: list[str]) -> list[Note]:
     """The same, each said once, gravest first; of no variant in particular where it holds for every one."""
     said: dict[tuple[str, str], list[str]] = {}
-    for note in found:
+    for note in each_note:
         said.setdefault((note.kind, note.text), []).extend(note.variants)
-    merged = [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in said.items()]
-    return sorted(merged, key=lambda note: _ORDER.index(note.kind) if note.kind in _ORDER else len(_ORDER))
+    once = [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in said.items()]
+    return sorted(once, key=lambda note: _ORDER.index(note.kind) if note.kind in _ORDER else len(_ORDER))
 
 
 def _of(report: "Report", profile: Profile) -> Iterator[Note]:
@@ -77,11 +77,11 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
 
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
     said = f"the intervals of its buckets cover {COVERS}."
-    found = contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
-    if found is None or entry.wall is None:
+    contrast = contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
+    if contrast is None or entry.wall is None:
         return said
-    if found.noise and not entry.wall.noise():
+    if contrast.noise and not entry.wall.noise():
         return f"{said} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
-    if (found.ratio > 1) != (entry.wall.delta_ns > 0):
+    if (contrast.ratio > 1) != (entry.wall.delta_ns > 0):
         return f"{said} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
     return said

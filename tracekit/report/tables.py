@@ -15,14 +15,14 @@ def every_table(report: Report) -> dict[str, Stream]:
 
     A table begins with the variant it is of; one of the whole run has no such column.
     """
-    found = streams(report.profiles)
-    own = set(found)
+    by_name = streams(report.profiles)
+    own = set(by_name)
     for section in report.sections:
         for name, rows in _of(section):
             if name not in own:
                 schema = rows.schema if section.variant is None else rows.schema.insert(0, VARIANT)
-                found.setdefault(name, Stream(schema, [])).sources.append((section.variant, whole(rows)))
-    return found
+                by_name.setdefault(name, Stream(schema, [])).sources.append((section.variant, whole(rows)))
+    return by_name
 
 
 def _of(section: Section) -> Iterator[tuple[str, pa.Table]]:

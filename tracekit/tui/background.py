@@ -25,9 +25,9 @@ def in_background(app: App[None], work: Callable[[], View]) -> None:
 
     def run() -> None:
         try:
-            found = Loaded(work(), None)
+            loaded = Loaded(work(), None)
         except Exception as error:
-            found = Loaded(None, error)
-        app.post_message(found)
+            loaded = Loaded(None, error)
+        app.post_message(loaded)
 
     Thread(target=run, daemon=True).start()

@@ -53,7 +53,7 @@ def apportion(parts: list[int], width: int, whole: int) -> list[int]:
     """Each part's cells where `whole` takes `width`: the largest remainders make up the rounded sum."""
     cells = [part * width // whole for part in parts]
     missing = (2 * sum(parts) * width + whole) // (2 * whole) - sum(cells)
-    by_remainder = sorted(range(len(parts)), key=lambda place: (-(parts[place] * width % whole), place))
-    for place in by_remainder[:missing]:
-        cells[place] += 1
+    by_remainder = sorted(range(len(parts)), key=lambda index: (-(parts[index] * width % whole), index))
+    for index in by_remainder[:missing]:
+        cells[index] += 1
     return cells

@@ -67,13 +67,13 @@ class Breakdown:
         return self.lines[-1] if self.lines else None
 
 
-def breakdown(found: Report, clock: str) -> Breakdown:
+def breakdown(report: Report, clock: str) -> Breakdown:
     """The breakdown of one clock; without lines where no variant can answer."""
-    numbers = of_view(found, clock)
+    numbers = of_view(report, clock)
     if numbers is not None:
         return shown(numbers)
-    unanswered = {profile.name: _why(profile, clock) for profile in found.profiles}
-    return Breakdown(clock, TITLES[clock], "", [], found.baseline.name, [], unanswered)
+    unanswered = {profile.name: _why(profile, clock) for profile in report.profiles}
+    return Breakdown(clock, TITLES[clock], "", [], report.baseline.name, [], unanswered)
 
 
 def shown(numbers: blocks.Breakdown) -> Breakdown:

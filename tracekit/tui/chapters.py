@@ -104,9 +104,9 @@ class Chapter:
         return {column.title: column.meaning for grid in grids for column in grid.columns if column.title}
 
 
-def chapters(found: Report) -> list[Chapter]:
+def chapters(report: Report) -> list[Chapter]:
     """Every chapter that the overview does not show, in the report's order."""
-    shown = outline(found, rows=ROWS, fold=True).chapters
+    shown = outline(report, rows=ROWS, fold=True).chapters
     return [_chapter(chapter) for chapter in shown if not all(map(on_the_overview, _blocks(chapter)))]
 
 

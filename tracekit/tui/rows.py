@@ -78,7 +78,7 @@ class Rows(DataTable[Text]):
     def _leave(self, way: int) -> None:
         """Focus the table after or before this one; without one, the key is the page's."""
         tables = [*self._page.query(Rows)]
-        place = tables.index(self) + way
-        if 0 <= place < len(tables):
-            tables[place].focus()
+        index = tables.index(self) + way
+        if 0 <= index < len(tables):
+            tables[index].focus()
         raise SkipAction

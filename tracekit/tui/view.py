@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tracekit.faces.shared.wording import note_text
 from tracekit.profile import open_subject
-from tracekit.report import Report, report
+from tracekit.report import Report
+from tracekit.report import report as make
 from tracekit.report.blocks import Notes, Sentences
 from tracekit.report.outline import outline
 from tracekit.report.sections.step_series import lines
@@ -48,19 +49,19 @@ class Overview:
 class View:
     """What was opened: the overview, and the report's other chapters."""
 
-    found: Report
+    report: Report
     overview: Overview
     chapters: list[Chapter]
 
     @property
     def variants(self) -> list[str]:
         """The names, as the report has them."""
-        return [profile.name for profile in self.found.profiles]
+        return [profile.name for profile in self.report.profiles]
 
     @property
     def about(self) -> str:
         """What ran, and on what, where a run says so."""
-        run = self.found.subject.run
+        run = self.report.subject.run
         return sanitize(f"{run.recipe} on {run.device}") if run is not None else ""
 
     def chapter(self, name: str) -> Chapter | None:
@@ -69,33 +70,35 @@ class View:
 
     def next_baseline(self) -> str:
         """The variant after the present baseline, round and round."""
-        return self.variants[(self.variants.index(self.found.baseline.name) + 1) % len(self.variants)]
+        return self.variants[(self.variants.index(self.report.baseline.name) + 1) % len(self.variants)]
 
     def against(self, baseline: str) -> "View":
         """The same variants against another of them."""
-        return view(self.found.against(baseline))
+        return view(self.report.against(baseline))
 
 
 def open_view(paths: list[Path], baseline: str | None = None, watch: Watch | None = None) -> View:
     """Read, attribute and ask everything. Raises TracekitError."""
-    return view(report(open_subject(paths, watch), baseline))
+    return view(make(open_subject(paths, watch), baseline))
 
 
-def view(found: Report) -> View:
+def view(report: Report) -> View:
     """The view of a report."""
-    return View(found, overview(found), chapters(found))
+    return View(report, overview(report), chapters(report))
 
 
-def overview(found: Report) -> Overview:
+def overview(report: Report) -> Overview:
     """The overview of a report: the blocks that it has a place for."""
-    entries = [entry for chapter in outline(found, fold=True).chapters for entry in chapter.entries]
+    outlined = outline(report, fold=True)
+    entries = [entry for chapter in outlined.chapters for entry in chapter.entries]
     said = [block for entry in entries for block in entry.blocks if isinstance(block, Sentences)]
     noted = [note for entry in entries for block in entry.blocks if isinstance(block, Notes) for note in block.notes]
+    quiet = [line for block in said if block.tone == "quiet" for line in block.lines]
     return Overview(
-        baseline=sanitize(found.baseline.name),
+        baseline=sanitize(report.baseline.name),
         sentences=[sanitize(line) for block in said if block.tone == "lead" for line in block.lines],
-        breakdowns={clock: breakdown(found, clock) for clock in CLOCKS},
-        pulses={clock: [Pulse(line) for line in lines(found, clock)] for clock in CLOCKS},
+        breakdowns={clock: breakdown(report, clock) for clock in CLOCKS},
+        pulses={clock: [Pulse(line) for line in lines(report, clock)] for clock in CLOCKS},
         notes=[Fact(sanitize(note.kind), sanitize(note_text(note))) for note in noted],
-        facts=[Fact("", sanitize(line)) for block in said if block.tone == "quiet" for line in block.lines],
+        facts=[Fact("", sanitize(line)) for line in (*quiet, *outlined.closing)],
     )

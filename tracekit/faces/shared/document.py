@@ -45,7 +45,7 @@ def as_document(report: Report) -> dict[str, Any]:
         "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
         "answers": [_answer(profile, answer) for profile, answer in report.answers],
         "findings": [
-            {"variant": name, **finding.document()} for name, found in report.findings.items() for finding in found
+            {"variant": name, **finding.document()} for name, causes in report.findings.items() for finding in causes
         ],
         "sections": [_section(section) for section in report.sections],
     }
@@ -180,7 +180,7 @@ def _contrast(report: Report, entry: Comparison) -> Contrast | None:
     return contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
 
 
-def _comparison(entry: Comparison, found: Contrast | None) -> dict[str, Any]:
+def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
     wall, host = entry.wall, entry.host
     return {
         "variant": entry.variant,
@@ -194,7 +194,7 @@ def _comparison(entry: Comparison, found: Contrast | None) -> dict[str, Any]:
         "host": host.parts if host is not None else None,
         "host_interval": host.intervals if host is not None else None,
         "interval_covers": COVERS,
-        "unprofiled": found.document() if found is not None else None,
+        "unprofiled": contrast.document() if contrast is not None else None,
     }
 
 
@@ -262,21 +262,21 @@ def _(block: Breakdown) -> dict[str, Any]:
             {"name": name, "total_ns": sum(row.values()), "parts": dict(row)} for name, row in block.means.items()
         ],
         "differences": [
-            {"variant": name, "baseline": block.baselines.get(name), **_difference(found)}
-            for name, found in block.differences.items()
+            {"variant": name, "baseline": block.baselines.get(name), **_difference(difference)}
+            for name, difference in block.differences.items()
         ],
         "unanswered": dict(block.unanswered),
     }
 
 
-def _difference(found: Difference | None) -> dict[str, Any]:
-    if found is None:
+def _difference(difference: Difference | None) -> dict[str, Any]:
+    if difference is None:
         return {"delta_ns": None, "delta_interval": None, "parts": None, "intervals": None}
     return {
-        "delta_ns": found.delta_ns,
-        "delta_interval": found.delta_interval,
-        "parts": found.parts,
-        "intervals": found.intervals,
+        "delta_ns": difference.delta_ns,
+        "delta_interval": difference.delta_interval,
+        "parts": difference.parts,
+        "intervals": difference.intervals,
     }
 
 

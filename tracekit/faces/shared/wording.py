@@ -10,10 +10,10 @@ NOISE = "~ noise"
 def interval(numbers: Breakdown, key: str, name: str) -> str:
     """The interval of a difference in the breakdown's unit; `–` where none can be given, nothing where all is 0."""
     difference = numbers.differences.get(name)
-    found = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
-    if not found:
+    bounds = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
+    if not bounds:
         return "–"
-    low, high = (round(end * 1000 / numbers.scale_ns) for end in found)
+    low, high = (round(end * 1000 / numbers.scale_ns) for end in bounds)
     return f"{thousandths(low, signed=True)} … {thousandths(high, signed=True)}" if low or high else ""
 
 

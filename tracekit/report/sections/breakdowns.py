@@ -31,17 +31,17 @@ def of_view(report: Report, view: str) -> Breakdown | None:
 @of_run("wall", TITLES["wall"], rank=20, stage="lead")
 def wall(report: Report) -> Contents | None:
     """Wall time."""
-    found = of_view(report, "wall")
-    if found is None:
+    numbers = of_view(report, "wall")
+    if numbers is None:
         return None
-    return Contents((found, Sentences((_EQUAL,), "quiet")) if _same(report) else (found,))
+    return Contents((numbers, Sentences((_EQUAL,), "quiet")) if _same(report) else (numbers,))
 
 
 @of_run("host", TITLES["host"], rank=25, stage="lead")
 def host(report: Report) -> Contents | None:
     """Host time; where it is the wall time over again, the wall time's section says so."""
-    found = of_view(report, "host")
-    return Contents((found,)) if found is not None and not _same(report) else None
+    numbers = of_view(report, "host")
+    return Contents((numbers,)) if numbers is not None and not _same(report) else None
 
 
 def _same(report: Report) -> bool:

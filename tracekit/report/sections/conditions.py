@@ -28,18 +28,20 @@ def conditions(report: Report) -> Contents | None:
     """A line for each run, and everything as a table, with the trace of each variant."""
     of_runs = {name: described(run) for name, run in report.subject.runs.items()}
     rows: list[dict[str, str | None]] = [
-        {"run": name, "condition": label, "value": value} for name, found in of_runs.items() for label, value in found
+        {"run": name, "condition": label, "value": value}
+        for name, labelled in of_runs.items()
+        for label, value in labelled
     ]
     rows += [
         {"variant": each.name, "run": each.run_name or None, "condition": "trace", "value": spelled(each.trace.path)}
         for each in report.profiles
     ]
     table = Table("conditions", pa.Table.from_pylist(rows, schema=CONDITIONS), detail=True)
-    lines = tuple(_line(name if len(of_runs) > 1 else "", found) for name, found in of_runs.items())
+    lines = tuple(_line(name if len(of_runs) > 1 else "", labelled) for name, labelled in of_runs.items())
     return Contents((Sentences(lines, "quiet"), table) if lines else (table,))
 
 
-def _line(name: str, found: list[tuple[str, str]]) -> str:
-    short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in found}
+def _line(name: str, labelled: list[tuple[str, str]]) -> str:
+    short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in labelled}
     said = "; ".join(f"{key} {value}" for key, value in short.items() if key in _NAMED)
     return f"{name}: {said}" if name else said

@@ -12,11 +12,11 @@ from tracekit.units import duration, percent
 @of_variant("findings", "Findings", rank=10, stage="lead")
 def findings(report: Report, profile: Profile) -> Contents | None:
     """The findings of a variant, dearest first."""
-    found = report.findings[profile.name]
-    if not found:
+    causes = report.findings[profile.name]
+    if not causes:
         return None
-    worth = max(finding.share or 0.0 for finding in found)
-    return Contents((Sentences(tuple(map(_said, found))),), worth=worth, tables={"findings": table(found)})
+    worth = max(finding.share or 0.0 for finding in causes)
+    return Contents((Sentences(tuple(map(_said, causes))),), worth=worth, tables={"findings": table(causes)})
 
 
 def _said(finding: Finding) -> str:

@@ -16,12 +16,12 @@ def series(report: Report) -> Contents | None:
 
 def lines(report: Report, view: str) -> list[Line]:
     """A line for each variant, and one for its cold start, where that was captured."""
-    found = []
+    each_line = []
     for profile in report.profiles:
         if profile.cold is not None:
-            found.append(_line(f"{profile.name}, cold", profile.cold, view))
-        found.append(_line(profile.name, profile.cost, view))
-    return found
+            each_line.append(_line(f"{profile.name}, cold", profile.cold, view))
+        each_line.append(_line(profile.name, profile.cost, view))
+    return each_line
 
 
 def _line(name: str, cost: Attribution, view: str) -> Line:

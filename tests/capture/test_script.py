@@ -95,6 +95,14 @@ def test_a_model_of_torchs_own_modules_is_compiled_too(tmp_path):
     assert "compiled in place: Sequential" in answer.effective.remarks
 
 
+def test_a_module_of_torch_jit_is_left_as_it_is_and_the_run_says_why(tmp_path):
+    answer = profiled(tmp_path, f"net = torch.jit.script(net)\n{PLAIN}")
+    assert kinds(answer) == []
+    assert answer.ledger.breaks == []
+    assert answer.effective.notes[0].startswith("torch.compile takes no module of torch.jit.script (Net)")
+    assert answer.effective.ran_eagerly == answer.effective.notes[0]
+
+
 def test_one_that_compiles_itself_has_an_eager_twin(tmp_path):
     eager = profiled(tmp_path, "net = torch.compile(net, backend='aot_eager')\n" + PLAIN, requested=EAGER)
     assert kinds(eager) == []

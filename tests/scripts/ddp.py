@@ -27,7 +27,7 @@ def demo_basic(args):
     model = ToyModel()
     ddp_model = DDP(model)
     if args.compile:
-        ddp_model.compile(backend=args.backend)
+        ddp_model = torch.compile(ddp_model, backend=args.backend)
     loss_fn = nn.MSELoss()
     optimizer = optim.SGD(ddp_model.parameters(), lr=0.001)
     log = StepLog()

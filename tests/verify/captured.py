@@ -14,7 +14,7 @@ from .printed import Printed
 from .scripts import Script
 from .workplace import PYTHON, lay_out
 
-_STEPS = ("--steps", "3", "--warmup", "3", "--passes", "1")
+_SHORT = ("--steps", "3", "--warmup", "3", "--passes", "1")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _options(script: Script) -> list[str]:
         script.backend,
         "--variants",
         ",".join(script.variants),
-        *_STEPS,
+        *_SHORT,
         "--device",
         "cpu",
         *script.capture.split(),

@@ -1,11 +1,12 @@
 """A capture beside plain runs of the same script: every difference is a sentence."""
 
+import os
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracekit.run import Variant
+from tracekit.run import Measured, Variant
 
 from . import captured, plain
 from .captured import Captured
@@ -32,12 +33,14 @@ class Row:
     clock: float | None  # the step time that the capture states ÷ what the script itself printed in that pass
     losses: str
     files: str
+    busy: bool  # the machine had more to do than it has cores: its times say nothing
 
     @property
     def cells(self) -> list[str]:
         """As texts."""
         ratios = ["–" if each is None else f"{each:.2f} ×" for each in (self.pace, self.clock)]
-        return [self.script, self.variant, self.steps, self.plain, self.captured, *ratios, self.losses, self.files]
+        pace, clock = (f"{each} (busy)" if self.busy else each for each in ratios)
+        return [self.script, self.variant, self.steps, self.plain, self.captured, pace, clock, self.losses, self.files]
 
     @property
     def keeps_pace(self) -> bool:
@@ -58,6 +61,8 @@ def compare(script: Script, folder: Path) -> tuple[list[Row], list[str]]:
     if taken.run is None:
         return [], [taken.output]
     rows, wrong = [], [*_left_behind(script, taken)]
+    if script.says not in taken.output:
+        wrong.append(f"the capture does not say: {script.says}")
     for variant in taken.run.variants:
         ran = plain.run(script, folder, variant.requested.compile)
         rows.append(_row(script, variant, taken, ran))
@@ -65,9 +70,14 @@ def compare(script: Script, folder: Path) -> tuple[list[Row], list[str]]:
     return rows, [*dict.fromkeys(wrong), taken.output] if wrong else []
 
 
+def is_busy() -> bool:
+    """Does more run than this machine has cores for?"""
+    return os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1)
+
+
 def closest(row: Row, other: Row) -> Row:
     """Of two attempts at one variant."""
-    return min(row, other, key=lambda each: abs((each.pace or 0) - 1))
+    return min(row, other, key=lambda each: (each.busy, abs((each.pace or 0) - 1)))
 
 
 def _within(ratio: float | None, factor: float) -> bool:
@@ -75,18 +85,19 @@ def _within(ratio: float | None, factor: float) -> bool:
 
 
 def _row(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Row:
-    timed = variant.measured.steps if variant.measured else 0
+    timed = "+".join(str(len(times)) for times in _timed(variant.measured)) if variant.measured else "0"
     profiled = variant.profiled.steps if variant.profiled else 0
     return Row(
         script.name,
         variant.name,
-        f"{len(ran.printed.losses)}: {timed} + {profiled}",
+        f"{len(ran.printed.losses)}: {timed} timed, {profiled} traced",
         str(ran.counts),
         str(captured.counts(variant)),
         _pace(variant, taken, ran),
         _clock(variant, taken),
         "differ" if [*_losses(variant, taken, ran)] else "same",
         f"{len(ran.files)} / {len(taken.files)}",
+        is_busy(),
     )
 
 
@@ -140,12 +151,18 @@ def _pace(variant: Variant, taken: Captured, ran: Plain) -> float | None:
 
 def _clock(variant: Variant, taken: Captured) -> float | None:
     """The last steps of a pass are the timed ones; the line of the very last is not printed any more."""
-    passes = _measured(taken, variant)
-    if variant.measured is None or not passes:
+    if variant.measured is None:
         return None
-    timed = -(-variant.measured.steps // len(passes))
-    own = [ms for each in passes for ms in each.times_ms[-timed:]]
-    return _fast(variant.measured.step_all_ns) / 1e6 / _fast(own) if len(own) >= 5 else None
+    printed, ratios = taken.passes[variant.name], []
+    for at, times in enumerate(_timed(variant.measured)):
+        own = printed[f"measure-{at + 1}" if at else "measure"].times_ms[-len(times) :]
+        if len(own) >= 5:
+            ratios.append(_fast(times) / 1e6 / _fast(own))
+    return statistics.median(ratios) if ratios else None
+
+
+def _timed(measured: Measured) -> list[list[int]]:
+    return [each.step_all_ns for each in measured.passes] or [measured.step_all_ns]
 
 
 def _measured(taken: Captured, variant: Variant) -> list[Printed]:

@@ -22,6 +22,7 @@ class Script:
     capture: str = ""  # further options of tracekit capture
     variants: tuple[str, ...] = ("eager", "compiled")
     needs: tuple[str, ...] = ()  # libraries
+    says: str = ""  # a part of a sentence in what the capture says of it
     refused: str = ""  # a part of the sentence with which the capture refuses it
     pace: bool = True
     ci: bool = False

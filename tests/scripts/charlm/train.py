@@ -27,6 +27,7 @@ def main():
         Windows(args.block),
         batch_size=16,
         shuffle=True,
+        drop_last=True,
         num_workers=args.workers,
         multiprocessing_context="spawn" if args.workers else None,
     )

@@ -27,7 +27,7 @@ from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.progress import Writer
-from tracekit.run import Measured
+from tracekit.run import Effective, Measured
 
 _DRIVERS = ("lightning", "pytorch_lightning")
 _under_way: list["_Running"] = []
@@ -286,10 +286,19 @@ class _Running:
             notes.append(f"the script ended after {found.ended} steps: fewer than a capture takes")
         return replace(
             found,
-            effective=replace(found.effective, notes=notes, remarks=remarks),
+            effective=self._of_scripted(replace(found.effective, notes=notes, remarks=remarks)),
             boundary=self._at.name.lower(),
             step=self._what_a_step_is(),
         )
+
+    def _of_scripted(self, effective: Effective) -> Effective:
+        """Asked to compile a torch.jit.script module, torch.compile refuses."""
+        if not self._twin.scripted:
+            return effective
+        names = ", ".join(_name(each) for each in self._twin.scripted)
+        why = f"torch.compile takes no module of torch.jit.script ({names}): compile the module that it was made of"
+        notes = [each for each in effective.notes if each != effective.ran_eagerly]
+        return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
 
     def _what_a_step_is(self) -> str:
         """`4 steps of Adam, 16 micro-batches`."""
@@ -317,6 +326,8 @@ def _usual_steps(job: Job) -> int:
 def _name(caller: Any) -> str:
     import torch
 
+    if isinstance(caller, torch.jit.ScriptModule):
+        return str(caller.original_name)
     return type(caller).__name__ if isinstance(caller, torch.nn.Module) else "what is compiled"
 
 

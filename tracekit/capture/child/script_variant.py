@@ -19,6 +19,7 @@ class Twin:
     def __init__(self, requested: Requested, called: Callable[[Any, bool], bool]) -> None:
         self.compiles_itself = False
         self.compiled: list[Any] = []  # modules compiled in place
+        self.scripted: list[Any] = []  # modules of torch.jit, which torch.compile does not take
         self._requested, self._called = requested, called
         self._looking = False
         self._aside = 0  # how many reasons there are to be
@@ -125,6 +126,10 @@ class Twin:
         parts = (part for whole in self.compiled for part in whole.modules())
         if any(part is module for part in parts):
             return  # a checkpoint calls parts again, in the backward pass
+        if isinstance(module, torch.jit.ScriptModule):
+            if all(each is not module for each in self.scripted):
+                self.scripted.append(module)
+            return
         self.compiled.append(module)
         call = module._call_impl
         if type(module).__module__.startswith("torch."):

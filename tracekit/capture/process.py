@@ -1,5 +1,6 @@
 """One pass, one process: with empty compiler caches, a time limit, and nothing left behind."""
 
+import ctypes
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from tracekit.capture import progress
 from tracekit.capture.job import SO_FAR, Answer, Job, has_something
 from tracekit.capture.undo import Undone, undo
 
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
 _LOOKED_EVERY_S = 1.0
@@ -124,7 +126,13 @@ def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
         stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        preexec_fn=_die_with_us if sys.platform == "linux" else None,  # noqa: PLW1509 - it takes no lock
     )
+
+
+def _die_with_us() -> None:
+    """From its birth on: a capture killed outright must not leave a pass that is only starting."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, compare
 from tracekit.errors import UnknownVariantError
-from tracekit.findings import Finding, findings
+from tracekit.findings import Diagnosis, diagnose
 from tracekit.profile import Profile, Subject
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes
@@ -34,9 +34,9 @@ class Report:
         return [(profile, given[index]) for index in range(len(asked[0][1])) for profile, given in asked]
 
     @cached_property
-    def findings(self) -> dict[str, list[Finding]]:
-        """What the rules find, by variant, dearest first."""
-        return {profile.name: findings(profile) for profile in self.profiles}
+    def diagnoses(self) -> dict[str, Diagnosis]:
+        """What bounds each variant's step, and what the rules find, by variant."""
+        return {profile.name: diagnose(profile) for profile in self.profiles}
 
     @cached_property
     def notes(self) -> list[Note]:
@@ -53,7 +53,7 @@ class Report:
     def against(self, baseline: str) -> "Report":
         """The same variants against another of them; what does not depend on it is taken over."""
         turned = report(self.subject, baseline)
-        vars(turned).update({name: vars(self)[name] for name in ("answers", "findings") if name in vars(self)})
+        vars(turned).update({name: vars(self)[name] for name in ("answers", "diagnoses") if name in vars(self)})
         return turned
 
     def comparison(self, name: str) -> Comparison | None:

@@ -45,7 +45,9 @@ def as_document(report: Report) -> dict[str, Any]:
         "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
         "answers": [_answer(profile, answer) for profile, answer in report.answers],
         "findings": [
-            {"variant": name, **finding.document()} for name, causes in report.findings.items() for finding in causes
+            {"variant": name, **finding.document()}
+            for name, diagnosis in report.diagnoses.items()
+            for finding in diagnosis.findings
         ],
         "sections": [_section(section) for section in report.sections],
     }
@@ -72,6 +74,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "mean_over": _numbers(profile, profile.counted),
         "host_mean_over": _numbers(profile, profile.answered["host"]),
         "notes": [{"kind": note.kind, "text": note.text} for note in report.notes if note.variants == (profile.name,)],
+        "verdict": report.diagnoses[profile.name].verdict.document(),
         "measured": _measured(profile, report.base_of(profile)),
         "cold": _cold(profile),
         "ranks": [],
@@ -94,6 +97,7 @@ def _missing(member: Missing) -> dict[str, Any]:
         "mean_over": [],
         "host_mean_over": [],
         "notes": [],
+        "verdict": None,
         "measured": None,
         "cold": None,
         "ranks": [],

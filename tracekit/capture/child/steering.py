@@ -10,6 +10,7 @@ from tracekit.capture.job import Job
 
 _hidden: list[str] = []  # the accelerator that this process must not use
 
+
 def steered(job: Job) -> Job:
     """The job as the script will find it. Among the devices left the one wanted is the first."""
     if job.device == "cpu":

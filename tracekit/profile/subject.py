@@ -1,7 +1,7 @@
 """What was opened: runs and traces side by side, every variant with a name of its own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,8 +65,11 @@ class Subject:
         return opened[0] if len(opened) == 1 and all(member.run is opened[0] for member in self.members) else None
 
 
-def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
-    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError."""
+def open_subject(paths: list[Path], watch: Watch | None = None, mine: Collection[str] = ()) -> Subject:
+    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
+
+    `mine` names packages whose code is the user's, where nothing recorded says so.
+    """
     members: list[Profile | Missing] = []
     failure: TracekitError | None = None
     each = _each(paths)
@@ -85,7 +88,11 @@ def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
             members.append(Missing(stem(path), "error", str(error)))
     if failure is not None and not any(isinstance(member, Profile) for member in members):
         raise failure
-    return Subject(_named(members))
+    return Subject([_with(member, tuple(mine)) for member in _named(members)])
+
+
+def _with(member: Profile | Missing, mine: tuple[str, ...]) -> Profile | Missing:
+    return replace(member, mine=mine) if isinstance(member, Profile) and mine else member
 
 
 def _each(paths: list[Path]) -> list[Path]:

@@ -1,5 +1,6 @@
 """The machine-readable report, `tracekit.report/1`. Keys may be added, and are never renamed."""
 
+from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
 
@@ -43,7 +44,10 @@ def as_document(report: Report) -> dict[str, Any]:
             for member in report.subject.members
         ],
         "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
-        "answers": [_answer(profile, answer) for profile, answer in report.answers],
+        "answers": [
+            *(_answer(profile, answer) for profile, answer in report.answers),
+            *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
+        ],
         "findings": [
             {"variant": name, **finding.document()} for name, causes in report.findings.items() for finding in causes
         ],
@@ -201,6 +205,13 @@ def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
 def _answer(profile: Profile, answer: Answer) -> dict[str, Any]:
     said = {"analysis": answer.analysis, "variant": profile.name, "title": answer.title, "sentence": answer.sentence}
     return said | _table(answer.table)
+
+
+def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
+    """What a section of all variants brings along for programs: its tables name the variant in each row."""
+    for name, rows in section.contents.tables.items():
+        said = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
+        yield {"analysis": name, "variant": None, "title": section.title, "sentence": said} | _table(rows)
 
 
 def _table(rows: pa.Table) -> dict[str, Any]:

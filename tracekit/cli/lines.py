@@ -48,11 +48,11 @@ class Lines:
         """Draw them."""
         from tracekit.cli.progress import Progress
         from tracekit.faces.text import draw_blocks
-        from tracekit.profile import open_subject
+        from tracekit.profile import open_traces
         from tracekit.report.line_costs import SideBySide, of_variant
 
         with Progress() as progress:
-            subject = open_subject([options.input], progress)
+            subject = open_traces([options.input], progress)
             variants = [of_variant(profile, options.view, options.mine) for profile in subject.profiles]
         found = SideBySide.of(variants)
         if not found.variants:

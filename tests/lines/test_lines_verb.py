@@ -1,56 +1,22 @@
 """`tracekit lines` on a recording small enough to work out by hand."""
 
-import gzip
-
-import msgspec
 import pytest
-from small import event, op, step, write
+from small import op, step, write
 
+from tests.lines.recorded import FILE, recorded, recorded_run
 from tracekit import lines_file
 from tracekit.cli import main
-from tracekit.lines_file import Code, Function, LinesFile
-from tracekit.run import Requested, Run, Traces, Variant, now
-from tracekit.run import write as write_run
-
-SOURCE = """\
-def work(x):
-    y = slow(x)
-    z = y + 1
-    return fast(z)
-"""
-FILE = "/home/me/mine.py"
-
-
-def call(name, start, end):
-    return event("python_function", name, start, end)
 
 
 @pytest.fixture
 def recording(tmp_path, monkeypatch):
-    """Line 2 calls from 10 to 60, line 3 adds from 60 to 70, and line 4 calls from 80 to 100: of a step of 100 µs."""
     monkeypatch.setenv("COLUMNS", "160")
-    trace = write(
-        tmp_path / "trace.json",
-        step(0, 0, 100),
-        call("mine.py(1): work", 0, 100),
-        call("<built-in function slow>", 10, 60),
-        op("aten::mm", 20, 60),
-        op("aten::add", 60, 70),
-        call("<built-in function fast>", 80, 100),
-        op("aten::relu", 85, 95),
-    )
-    lines = LinesFile(
-        schema=lines_file.SCHEMA,
-        functions=[Function("mine.py(1): work", FILE, 1, "work", "user")],
-        callers=[(FILE, "work")],
-        call_start_ns=[10_000, 80_000],
-        call_caller=[0, 0],
-        call_line=[2, 4],
-        code=[Code(FILE, 1, "work", [2, 3, 4], ["call", "+", "call"])],
-        sources={FILE: SOURCE},
-    )
-    lines_file.lines_path(trace).write_bytes(gzip.compress(msgspec.json.encode(lines)))
-    return trace
+    return recorded(tmp_path / "trace.json")
+
+
+@pytest.fixture
+def run(recording):
+    return recorded_run(recording)
 
 
 def shown(capsys, *arguments):
@@ -90,23 +56,6 @@ def test_without_a_lines_file_functions_are_told(recording, capsys):
     told = shown(capsys, recording)
     assert "the trace has no calling lines" in told
     assert "mine.py:1" in told
-
-
-@pytest.fixture
-def run(recording, tmp_path):
-    """A run whose steady trace takes twice as long, without stacks."""
-    write(
-        tmp_path / "steady.json",
-        step(5, 0, 200),
-        op("aten::mm", 40, 120),
-        op("aten::add", 120, 140),
-        op("aten::relu", 170, 190),
-    )
-    traces = Traces(steady="steady.json", detail="trace.json")
-    variant = Variant(name="eager", outcome="ok", requested=Requested(compile=False), traces=traces)
-    written = Run(created=now(), tracekit="0", recipe="mine", script="mine.py", variants=[variant])
-    write_run(written, tmp_path / "run.json")
-    return tmp_path / "run.json"
 
 
 def test_a_report_has_the_lines_of_a_capture(run, capsys):

@@ -15,7 +15,7 @@ from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
 from tracekit.lines.carry import Carried, carried
 from tracekit.lines.compiled import Compiled, Provenance, compiled
 from tracekit.lines.owners import Owners
-from tracekit.lines.threads import Thread, threads
+from tracekit.lines.threads import Thread, owners_at, threads
 from tracekit.lines.timeline import Recording, timeline
 from tracekit.lines.user_code import Frames
 from tracekit.trace import Trace
@@ -37,9 +37,7 @@ class Ownership:
         if cost.trace.has_stacks:
             return Ownership(cost, _recording(cost.trace, mine))
         if detail is None:
-            return Ownership(
-                cost, None, "the trace holds no Python stacks, and no recording with stacks lies beside it"
-            )
+            return Ownership(cost, None, _NO_STACKS)
         try:
             return Ownership(cost, _recording(Trace.load(detail), mine))
         except TracekitError as error:
@@ -92,6 +90,21 @@ class Ownership:
         linked = Linked(self.launch, self._compiled.gpu)
         views = [view for view in ("wall", "host") if view not in self.cost.cannot_answer]
         return {view: blame(self.cost, view, self.threads, linked) for view in views}
+
+    def of_events(self, rows: Ints) -> Ints:
+        """The owner of each of some events: when it starts, and of what the GPU does, when that is launched.
+
+        Nobody's is an event of a thread that does not drive the training, one outside the steps, and −1.
+        """
+        trace = self.cost.trace
+        if self.recording is None or not len(rows):
+            return np.zeros(len(rows), np.int64)
+        fused = np.where(rows >= 0, self._compiled.gpu[rows], -1)
+        calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)
+        asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
+        owner = np.zeros(len(rows), np.int64)
+        owner[asked], _ = owners_at(self.threads, trace.track[calls[asked]], trace.ts_ns[calls[asked]])
+        return np.where(fused >= 0, fused, owner)
 
     @cached_property
     def costs(self) -> dict[str, Costs]:

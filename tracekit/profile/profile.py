@@ -10,6 +10,7 @@ from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.views import StepView
 from tracekit.intervals import Bools
+from tracekit.lines.ownership import Ownership
 from tracekit.profile.capture import Capture, Window, Workload
 from tracekit.trace import Trace
 
@@ -59,6 +60,11 @@ class Profile:
         """The trace with stacks and shapes, where one was taken."""
         capture = self.capture("detail")
         return capture.path if capture is not None else None
+
+    @cached_property
+    def ownership(self) -> Ownership:
+        """Whose each moment of the main capture is: a line of the user's, a library, a module, a phase."""
+        return Ownership.of(self.cost, self.detail_path)
 
     @property
     def trace(self) -> Trace:

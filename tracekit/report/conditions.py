@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tracekit.profile import Member, Profile
+from tracekit.profile import Member
 from tracekit.profile.device import device_name
 from tracekit.report.blocks import Note
 from tracekit.run_facts import described

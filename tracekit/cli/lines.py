@@ -48,12 +48,12 @@ class Lines:
         """Draw them."""
         from tracekit.cli.progress import Progress
         from tracekit.faces.text import draw_blocks
-        from tracekit.profile import open_subject
+        from tracekit.profile import open_traces
         from tracekit.report.line_costs import SideBySide
         from tracekit.report.owner_costs import OfVariant
 
         with Progress() as progress:
-            subject = open_subject([options.input], progress, options.mine)
+            subject = open_traces([options.input], progress, options.mine)
             variants = [OfVariant(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
         if not any(each.total_ns for each in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")

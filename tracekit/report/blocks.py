@@ -63,7 +63,7 @@ class Series:
 class Note:
     """Something a reader must know beside the figures; of no variant in particular where `variants` is empty."""
 
-    kind: str  # health, cannot answer, inferred, mean, comparison, warning, problem
+    kind: str  # health, cannot answer, inferred, mean, comparison, warning, problem, remark
     variants: tuple[str, ...]
     text: str
 

@@ -91,11 +91,11 @@ class BadRunError(TracekitError):
 
 
 class NoTraceInRunError(TracekitError):
-    """A run whose profiled passes all failed: what was measured without the profiler is all there is."""
+    """A run whose profiled passes all failed, for a command that shows traces."""
 
-    def __init__(self, path: object, why: str, measured: Sequence[str]) -> None:
-        paces = f" Without the profiler, {', '.join(measured)}." if measured else ""
-        super().__init__(f"{_named(path)}: holds no trace ({why}), so there is nothing to break down.{paces}")
+    def __init__(self, path: object, why: str, measured: bool) -> None:
+        next_step = f"See what was measured: tracekit report {_named(path)}" if measured else "Capture it again."
+        super().__init__(f"{_named(path)}: holds no trace ({why}), so there is nothing to break down. {next_step}")
 
 
 class UnknownVariantError(TracekitError):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tracekit.profile import Profile
+from tracekit.profile import Member
 from tracekit.profile.device import device_name
 from tracekit.report.blocks import Note
 from tracekit.run_facts import described
@@ -17,7 +17,7 @@ _EVER_OTHER = {"captured", "cpu load"}  # no two runs have them in common
 def condition_notes(report: "Report") -> Iterator[Note]:
     """What differs between runs, and which comparisons are of different things."""
     for entry in report.comparisons:
-        ours, theirs = report.profile(entry.variant), report.profile(entry.baseline)
+        ours, theirs = report.member(entry.variant), report.member(entry.baseline)
         for what, own, other in _different_things(ours, theirs):
             said = f"its {what} is not {entry.baseline}'s ({own}; {other}): they may differ for that reason alone."
             yield Note("warning", (entry.variant,), said)
@@ -25,7 +25,7 @@ def condition_notes(report: "Report") -> Iterator[Note]:
         yield from _between_runs(report)
 
 
-def _different_things(ours: Profile, theirs: Profile) -> Iterator[tuple[str, str, str]]:
+def _different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:
     """Recipe, data or device, where both are known and not the same."""
     pairs = [("device", device_name(ours), device_name(theirs))]
     if ours.run is not None and theirs.run is not None and ours.run is not theirs.run:

@@ -4,23 +4,25 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tracekit.compare import COVERS, Comparison
-from tracekit.profile import Profile
+from tracekit.profile import Member, Profile
 from tracekit.report.blocks import Note
 from tracekit.report.conditions import condition_notes
-from tracekit.run_facts import busy, contrast_of, warnings
+from tracekit.run_facts import busy, contrast_of, remarks, warnings
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
 
 
-_ORDER = ("problem", "warning", "cannot answer", "mean", "conditions", "comparison", "health", "inferred")
+_ORDER = ("problem", "warning", "cannot answer", "mean", "conditions", "comparison", "health", "inferred", "remark")
 
 
 def notes(report: "Report") -> list[Note]:
     """One note for each variant it is true of."""
     said = [Note("problem", (name,), text) for name, text in report.subject.problems]
-    for profile in report.profiles:
-        said += _of(report, profile)
+    for member in report.members:
+        said += _of_run(report, member)
+        if isinstance(member, Profile):
+            said += _of_trace(member)
     return [*said, *condition_notes(report), *_of_comparisons(report)]
 
 
@@ -33,12 +35,18 @@ def merged(each_note: list[Note], every: list[str]) -> list[Note]:
     return sorted(once, key=lambda note: _ORDER.index(note.kind) if note.kind in _ORDER else len(_ORDER))
 
 
-def _of(report: "Report", profile: Profile) -> Iterator[Note]:
-    of = (profile.name,)
-    if profile.run is not None and (said := busy(profile.run)):
+def _of_run(report: "Report", member: Member) -> Iterator[Note]:
+    of = (member.name,)
+    if member.run is not None and (said := busy(member.run)):
         yield Note("warning", of, said)
-    for warning in warnings(profile, report.base_of(profile)):
+    for warning in warnings(member, report.base_of(member)):
         yield Note("warning", of, warning)
+    for remark in remarks(member):
+        yield Note("remark", of, remark)
+
+
+def _of_trace(profile: Profile) -> Iterator[Note]:
+    of = (profile.name,)
     for view, reason in profile.cost.cannot_answer.items():
         yield Note("cannot answer", of, f"the {view} view: {reason}{'' if reason.endswith('?') else '.'}")
     yield from _unknown_steps(profile)
@@ -77,7 +85,7 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
 
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
     said = f"the intervals of its buckets cover {COVERS}."
-    contrast = contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
+    contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
     if contrast is None or entry.wall is None:
         return said
     if contrast.noise and not entry.wall.noise():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import WORTH, Section
 
@@ -89,8 +89,14 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
 def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
     """The blocks of a section, with or without its tables; details only where all is wanted."""
     return tuple(
-        block for block in section.blocks if not isinstance(block, Table) or (tables and (full or not block.detail))
+        block
+        for block in section.blocks
+        if (tables or not isinstance(block, Table)) and (full or not _is_detail(block))
     )
+
+
+def _is_detail(block: Block) -> bool:
+    return isinstance(block, Table | Excerpt) and block.detail
 
 
 def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:

@@ -69,10 +69,8 @@ class Verdict:
         return asdict(self)
 
 
-def verdict(profile: Profile, first: Finding | None) -> Verdict:
-    """The verdict of the first finding, if there is one and it is of the list; else where most of the time goes."""
-    if first is not None and first.id in VERDICTS:
-        return Verdict(first.id, first.title, first.share)
+def verdict(profile: Profile) -> Verdict:
+    """Where most of the time of a step goes, whether that is a fault or not."""
     parts = _parts(profile)
     total = sum(parts.values())
     if not total:
@@ -90,12 +88,13 @@ def slowest(parts: dict[str, float]) -> str:
 
 
 def as_finding(profile: Profile, said: Verdict, found: list[Finding]) -> Finding:
-    """The verdict as the first finding, where all others are of rules beyond the list: what they leave of its time."""
+    """The verdict as a finding: what the others leave of its time."""
     mean = profile.means["wall"] or profile.means["host"]
     step = mean.step_ns if mean is not None else 0.0
     left = max(step - sum(each.cost_ns or 0.0 for each in found), 0.0)
     cost = min((said.share or 0.0) * step, left)
-    return Finding(said.id, said.sentence, cost, share=cost / step if step else None)
+    advice = "Less of it, or cheaper work, would make the step shorter; nothing else weighs as much."
+    return Finding(said.id, said.sentence, cost, advice, share=cost / step if step else None)
 
 
 def _parts(profile: Profile) -> dict[str, float]:

@@ -20,7 +20,9 @@ def wish(worth, sentences, *excerpts):
 
 
 def cost(wishes, shown):
-    of = [sum(height(each.entries[at][0][k], 3) for at, k in blocks) for each, blocks in zip(wishes, shown, strict=True)]
+    of = [
+        sum(height(each.entries[at][0][k], 3) for at, k in blocks) for each, blocks in zip(wishes, shown, strict=True)
+    ]
     return sum(TITLE + lines for lines, blocks in zip(of, shown, strict=True) if blocks)
 
 

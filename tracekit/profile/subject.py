@@ -40,13 +40,13 @@ class Subject:
     @property
     def problems(self) -> list[tuple[str, str]]:
         """Variants that could not be read, or whose capture did not go well: name and sentence."""
-        said = []
+        sentences = []
         for member in self.members:
             if member.variant is not None and member.variant.error:
-                said.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
+                sentences.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
             if isinstance(member, Missing) and (member.variant is None or member.reason != member.variant.error):
-                said.append((member.name, member.reason))
-        return said
+                sentences.append((member.name, member.reason))
+        return sentences
 
     @property
     def profiles(self) -> list[Profile]:
@@ -110,11 +110,11 @@ def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Profil
         except TracekitError as error:
             members.append(Missing(variant.name, "error", str(error), variant, run, name))
     if not any(isinstance(member, Profile) for member in members):
-        said = Subject(members).problems
-        paces = [
+        problems = Subject(members).problems
+        step_times = [
             f"{each.name} takes {duration(each.measured.step_ns)} a step" for each in run.variants if each.measured
         ]
-        raise NoTraceInRunError(path, ": ".join(said[0]) if said else "no variant has one", paces)
+        raise NoTraceInRunError(path, ": ".join(problems[0]) if problems else "no variant has one", step_times)
     return members
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
-from tracekit.profile import Profile
+from tracekit.profile import Member, Profile
 from tracekit.uncertainty import CONFIDENCE, Interval
 
 _RESAMPLES = 2000
@@ -48,13 +48,15 @@ class Comparison:
         return {"wall": self.wall, "host": self.host}
 
 
-def compare(profile: Profile, baseline: Profile) -> Comparison:
-    """The mean over the counted steps of `profile` less that of `baseline`, bucket by bucket."""
+def compare(member: Member, baseline: Member) -> Comparison:
+    """The mean over the counted steps of `member` less that of `baseline`, bucket by bucket; None without traces."""
+    sides = [side for side in (member, baseline) if isinstance(side, Profile)]
+    traced = len(sides) == 2
     return Comparison(
-        variant=profile.name,
+        variant=member.name,
         baseline=baseline.name,
-        wall=_difference(WALL, *(side.cost.wall[side.answered["wall"]] for side in (profile, baseline))),
-        host=_difference(HOST, *(side.cost.host[side.answered["host"]] for side in (profile, baseline))),
+        wall=_difference(WALL, *(side.cost.wall[side.answered["wall"]] for side in sides)) if traced else None,
+        host=_difference(HOST, *(side.cost.host[side.answered["host"]] for side in sides)) if traced else None,
     )
 
 

@@ -91,11 +91,11 @@ class BadRunError(TracekitError):
 
 
 class NoTraceInRunError(TracekitError):
-    """A run whose profiled passes all failed: what was measured without the profiler is all there is."""
+    """A run whose profiled passes all failed, for a command that shows traces."""
 
-    def __init__(self, path: object, why: str, measured: Sequence[str]) -> None:
-        paces = f" Without the profiler, {', '.join(measured)}." if measured else ""
-        super().__init__(f"{_named(path)}: holds no trace ({why}), so there is nothing to break down.{paces}")
+    def __init__(self, path: object, why: str, measured: bool) -> None:
+        next_step = f"See what was measured: tracekit report {_named(path)}" if measured else "Capture it again."
+        super().__init__(f"{_named(path)}: holds no trace ({why}), so there is nothing to break down. {next_step}")
 
 
 class UnknownVariantError(TracekitError):
@@ -269,6 +269,16 @@ class UnsupportedDeviceError(TracekitError):
         super().__init__(
             f"{device}: a capture measures CPUs and GPUs of NVIDIA and AMD alone. Capture with --device cpu; "
             "what torch.profiler recorded elsewhere is still read: tracekit report trace.json"
+        )
+
+
+class ForeignDeviceError(TracekitError):
+    """A script that trains on an accelerator that cannot be measured, though it was told that there is none."""
+
+    def __init__(self, script: object, device: str) -> None:
+        super().__init__(
+            f"{script}: it trains on {device}, and a capture measures CPUs and GPUs of NVIDIA and AMD alone. "
+            "Tell it to train on the CPU, as by an argument after --"
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.profile import Profile
+from tracekit.profile import Member, Profile
 from tracekit.run import Run, Variant, loss_tolerance
 from tracekit.units import count, duration, percent, rate, ratio, size
 from tracekit.unprofiled import Contrast, compared, contrast, own_interval
@@ -30,9 +30,9 @@ class Fact:
     meaning: str
 
 
-def facts(profiles: list[Profile], baseline: Profile) -> list[Fact]:
+def facts(members: list[Member], baseline: Member) -> list[Fact]:
     """The lines that a run adds to the report; none for bare traces."""
-    if not any(profile.variant for profile in profiles):
+    if not any(member.variant for member in members):
         return []
     lines = (
         (
@@ -58,22 +58,22 @@ def facts(profiles: list[Profile], baseline: Profile) -> list[Fact]:
         ("metric", _metric, "the recipe's own, after the check steps"),
     )
     found = [
-        Fact(label, {p.name: text for p in profiles if (text := tell(p)) is not None}, meaning)
+        Fact(label, {p.name: text for p in members if (text := tell(p)) is not None}, meaning)
         for label, tell, meaning in lines
     ]
     return [fact for fact in found if fact.values]
 
 
-def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
+def warnings(member: Member, baseline: Member) -> Iterator[str]:
     """What makes a variant's figures doubtful."""
-    variant = profile.variant
+    variant = member.variant
     if variant is None:
         return
-    off = loss_difference(profile, baseline)
-    if off is not None and off > tolerance_of(profile, baseline):
+    off = loss_difference(member, baseline)
+    if off is not None and off > tolerance_of(member, baseline):
         yield (
             f"its losses differ from {baseline.name}'s by up to {percent(off)}, and rounding explains "
-            f"{percent(tolerance_of(profile, baseline))}: the variants may not compute the same thing."
+            f"{percent(tolerance_of(member, baseline))}: the variants may not compute the same thing."
         )
     if variant.measured is not None and variant.measured.steps < LEAST_STEPS:
         steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
@@ -83,8 +83,8 @@ def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
             f"{count(variant.measured.compiles_timed)} compilations fell into the timed steps: it never settled, "
             "and its unprofiled pace contains them."
         )
-    if variant.measured is not None and variant.profiled is not None and profile.answered["wall"].any():
-        walls = profile.cost.wall_ns[profile.answered["wall"]]
+    if isinstance(member, Profile) and variant.measured and variant.profiled and member.answered["wall"].any():
+        walls = member.cost.wall_ns[member.answered["wall"]]
         # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.
         pace = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
         if abs(pace / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
@@ -92,14 +92,24 @@ def warnings(profile: Profile, baseline: Profile) -> Iterator[str]:
                 f"the trace's pace ({duration(pace)}) is not the profiled pass's "
                 f"({duration(variant.profiled.step_ns)}): the traced steps may not be representative."
             )
-    yield from _too_fast(profile)
+    yield from _too_fast(member)
     if reasons := variant.gpu.get("throttled_by"):
         yield f"its GPU ran slower than it could ({', '.join(map(str, reasons))}) while it was measured."
     yield from variant.effective.notes
 
 
-def _too_fast(profile: Profile) -> Iterator[str]:
-    inflation = inflation_of(profile)
+def remarks(member: Member) -> Iterator[str]:
+    """What is worth knowing of a variant, and nothing to doubt."""
+    if member.variant is None:
+        return
+    if member.variant.step:
+        yield f"a step is {member.variant.step}."
+    for remark in member.variant.effective.remarks:
+        yield remark if remark.endswith((".", "?", ")")) else f"{remark}."
+
+
+def _too_fast(member: Member) -> Iterator[str]:
+    inflation = inflation_of(member)
     if inflation is not None and inflation < _LEAST_INFLATION:
         yield (
             f"its traced steps took {ratio(inflation)} the unprofiled step time, and a profiler only ever adds: either "
@@ -107,9 +117,9 @@ def _too_fast(profile: Profile) -> Iterator[str]:
         )
 
 
-def inflation_of(profile: Profile) -> float | None:
+def inflation_of(member: Member) -> float | None:
     """The mean of the trace in unprofiled step times."""
-    mean, measured = profile.means["wall"], profile.variant.measured if profile.variant else None
+    mean, measured = member.means["wall"], member.variant.measured if member.variant else None
     return mean.step_ns / measured.step_ns if mean is not None and measured is not None else None
 
 
@@ -134,13 +144,13 @@ def cold_cost_ns(variant: Variant | None) -> float | None:
     return max(sum(first) - len(first) * variant.measured.step_ns, 0)
 
 
-def pay_back_steps(profile: Profile, baseline: Profile) -> float | None:
+def pay_back_steps(member: Member, baseline: Member) -> float | None:
     """After how many steps the faster ones have made up for the dearer start; infinite where they never do.
 
     None where that cannot be said, as where the difference is within noise.
     """
-    ours, theirs = profile.variant, baseline.variant
-    if profile is baseline or ours is None or theirs is None or ours.measured is None or theirs.measured is None:
+    ours, theirs = member.variant, baseline.variant
+    if member is baseline or ours is None or theirs is None or ours.measured is None or theirs.measured is None:
         return None
     if not ours.requested.compile:
         return None
@@ -153,23 +163,23 @@ def pay_back_steps(profile: Profile, baseline: Profile) -> float | None:
     return max(extra - base, 0) / saved if saved > 0 else float("inf")
 
 
-def contrast_of(profile: Profile, baseline: Profile) -> Contrast | None:
+def contrast_of(member: Member, baseline: Member) -> Contrast | None:
     """How the unprofiled step times compare; None for the baseline, and where one of the two was not measured."""
-    ours, theirs = (p.variant.measured if p.variant else None for p in (profile, baseline))
-    return None if ours is None or theirs is None or profile is baseline else contrast(ours, theirs)
+    ours, theirs = (p.variant.measured if p.variant else None for p in (member, baseline))
+    return None if ours is None or theirs is None or member is baseline else contrast(ours, theirs)
 
 
-def pays_back_within_noise(profile: Profile, baseline: Profile) -> bool:
+def pays_back_within_noise(member: Member, baseline: Member) -> bool:
     """Whether compiling cost something, and it cannot be said whether steps are faster for it."""
-    found = contrast_of(profile, baseline)
-    return bool(found and found.noise and profile.variant and profile.variant.requested.compile)
+    found = contrast_of(member, baseline)
+    return bool(found and found.noise and member.variant and member.variant.requested.compile)
 
 
-def loss_difference(profile: Profile, baseline: Profile) -> float | None:
+def loss_difference(member: Member, baseline: Member) -> float | None:
     """The largest relative difference between the losses of the seeded check steps; None where they were not taken."""
-    if profile is baseline or profile.variant is None or baseline.variant is None:
+    if member is baseline or member.variant is None or baseline.variant is None:
         return None
-    pairs = list(zip(profile.variant.losses, baseline.variant.losses, strict=False))
+    pairs = list(zip(member.variant.losses, baseline.variant.losses, strict=False))
     if not pairs:
         return None
     if any((ours is None) != (theirs is None) for ours, theirs in pairs):
@@ -178,9 +188,9 @@ def loss_difference(profile: Profile, baseline: Profile) -> float | None:
     return float((np.abs(ours - theirs) / np.maximum(np.abs(theirs), 1e-12)).max())
 
 
-def tolerance_of(profile: Profile, baseline: Profile) -> float:
+def tolerance_of(member: Member, baseline: Member) -> float:
     """How far losses may lie apart before it says something: more where rounding alone moves them further."""
-    return loss_tolerance(*(each.variant.loss_drift for each in (profile, baseline) if each.variant))
+    return loss_tolerance(*(each.variant.loss_drift for each in (member, baseline) if each.variant))
 
 
 def described(run: Run) -> list[tuple[str, str]]:
@@ -192,8 +202,8 @@ def described(run: Run) -> list[tuple[str, str]]:
     return [(label, value) for label, value in lines if value]
 
 
-def _pace(profile: Profile) -> str | None:
-    measured = profile.variant.measured if profile.variant else None
+def _pace(member: Member) -> str | None:
+    measured = member.variant.measured if member.variant else None
     if measured is None:
         return None
     step = duration(measured.step_ns)
@@ -204,58 +214,58 @@ def _pace(profile: Profile) -> str | None:
     return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none
 
 
-def _throughput(profile: Profile) -> str | None:
-    measured = profile.variant.measured if profile.variant else None
+def _throughput(member: Member) -> str | None:
+    measured = member.variant.measured if member.variant else None
     return f"{rate(1e9 / measured.step_ns)} steps/s" if measured is not None and measured.step_ns else None
 
 
-def _against(profile: Profile, baseline: Profile) -> str | None:
-    found = contrast_of(profile, baseline)
+def _against(member: Member, baseline: Member) -> str | None:
+    found = contrast_of(member, baseline)
     return compared(found) if found is not None else None
 
 
-def _profiled(profile: Profile) -> str | None:
-    mean, inflation = profile.means["wall"], inflation_of(profile)
+def _profiled(member: Member) -> str | None:
+    mean, inflation = member.means["wall"], inflation_of(member)
     if mean is None:
         return None
     return f"{duration(mean.step_ns)} ({ratio(inflation)})" if inflation is not None else duration(mean.step_ns)
 
 
-def _first(profile: Profile) -> str | None:
-    measured = profile.variant.measured if profile.variant else None
+def _first(member: Member) -> str | None:
+    measured = member.variant.measured if member.variant else None
     return duration(measured.first_steps_ns[0]) if measured and measured.first_steps_ns else None
 
 
-def _cold_cost(profile: Profile) -> str | None:
-    cost = cold_cost_ns(profile.variant)
-    compiled = profile.variant is not None and profile.variant.requested.compile
+def _cold_cost(member: Member) -> str | None:
+    cost = cold_cost_ns(member.variant)
+    compiled = member.variant is not None and member.variant.requested.compile
     return duration(cost) if cost is not None and compiled else None
 
 
-def _pay_back(profile: Profile, baseline: Profile) -> str | None:
-    if pays_back_within_noise(profile, baseline):
+def _pay_back(member: Member, baseline: Member) -> str | None:
+    if pays_back_within_noise(member, baseline):
         return "cannot be said: within noise"
-    steps = pay_back_steps(profile, baseline)
+    steps = pay_back_steps(member, baseline)
     if steps is None:
         return None
     return "never: its steps are no faster" if steps == float("inf") else count(round(steps))
 
 
-def _mode(profile: Profile) -> str | None:
-    if profile.variant is None:
+def _mode(member: Member) -> str | None:
+    if member.variant is None:
         return None
-    asked, got = profile.variant.requested, profile.variant.effective.mode
+    asked, got = member.variant.requested, member.variant.effective.mode
     if not asked.compile:
         return "eager"
     text = f"{asked.mode or 'default'}{'' if asked.dynamic is None else f', dynamic={asked.dynamic}'}"
     return text if got in (None, asked.mode or "default") else f"{text} → {got}"
 
 
-def _memory(profile: Profile) -> str | None:
-    memory = profile.variant.memory if profile.variant else None
+def _memory(member: Member) -> str | None:
+    memory = member.variant.memory if member.variant else None
     if memory is None or memory.peak_allocated_bytes is None:
         return None
-    if records_graphs(profile.variant):
+    if records_graphs(member.variant):
         return f"{size(memory.peak_reserved_bytes)} reserved, its CUDA graphs' own among it"
     return f"{size(memory.peak_allocated_bytes)} ({size(memory.peak_reserved_bytes)})"
 
@@ -266,23 +276,23 @@ def records_graphs(variant: Variant | None) -> bool:
     return any(entry.kind == "cudagraph" and entry.span != "cudagraphify.get_container" for entry in entries)
 
 
-def _gpu(profile: Profile) -> str | None:
-    state = profile.variant.gpu if profile.variant else {}
+def _gpu(member: Member) -> str | None:
+    state = member.variant.gpu if member.variant else {}
     pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
     told = [f"{state[is_]} of {state[most]}" for is_, most in pairs if is_ in state and most in state]
     return ", ".join(told) or None
 
 
-def _host_memory(profile: Profile) -> str | None:
-    memory = profile.variant.memory if profile.variant else None
+def _host_memory(member: Member) -> str | None:
+    memory = member.variant.memory if member.variant else None
     return size(memory.host_peak_rss_bytes) if memory and memory.host_peak_rss_bytes else None
 
 
-def _losses(profile: Profile, baseline: Profile) -> str | None:
-    off = loss_difference(profile, baseline)
+def _losses(member: Member, baseline: Member) -> str | None:
+    off = loss_difference(member, baseline)
     if off is None:
         return None
-    tolerance = tolerance_of(profile, baseline)
+    tolerance = tolerance_of(member, baseline)
     if off > tolerance:
         return f"differs by {off:.1e}, more than the {tolerance:.0e} of rounding"
     if off > loss_tolerance():
@@ -290,6 +300,6 @@ def _losses(profile: Profile, baseline: Profile) -> str | None:
     return f"the same (within {off:.0e})" if off else "the same"
 
 
-def _metric(profile: Profile) -> str | None:
-    metrics = profile.variant.metrics if profile.variant else {}
+def _metric(member: Member) -> str | None:
+    metrics = member.variant.metrics if member.variant else {}
     return ", ".join(f"{key} {value:.3f}" for key, value in metrics.items() if value is not None) or None

@@ -1,56 +1,24 @@
 """`tracekit lines` on a recording small enough to work out by hand."""
 
-import gzip
+import json
 
-import msgspec
 import pytest
-from small import event, op, step, write
+from small import op, step, write
 
+from tests.lines.recorded import FILE, call, recorded, recorded_run
 from tracekit import lines_file
 from tracekit.cli import main
-from tracekit.lines_file import Code, Function, LinesFile
-from tracekit.run import Requested, Run, Traces, Variant, now
-from tracekit.run import write as write_run
-
-SOURCE = """\
-def work(x):
-    y = slow(x)
-    z = y + 1
-    return fast(z)
-"""
-FILE = "/home/me/mine.py"
-
-
-def call(name, start, end):
-    return event("python_function", name, start, end)
 
 
 @pytest.fixture
 def recording(tmp_path, monkeypatch):
-    """Line 2 calls from 10 to 60, line 3 adds from 60 to 70, and line 4 calls from 80 to 100: of a step of 100 µs."""
     monkeypatch.setenv("COLUMNS", "160")
-    trace = write(
-        tmp_path / "trace.json",
-        step(0, 0, 100),
-        call("mine.py(1): work", 0, 100),
-        call("<built-in function slow>", 10, 60),
-        op("aten::mm", 20, 60),
-        op("aten::add", 60, 70),
-        call("<built-in function fast>", 80, 100),
-        op("aten::relu", 85, 95),
-    )
-    lines = LinesFile(
-        schema=lines_file.SCHEMA,
-        functions=[Function("mine.py(1): work", FILE, 1, "work", "user")],
-        callers=[(FILE, "work")],
-        call_start_ns=[10_000, 80_000],
-        call_caller=[0, 0],
-        call_line=[2, 4],
-        code=[Code(FILE, 1, "work", [2, 3, 4], ["call", "+", "call"])],
-        sources={FILE: SOURCE},
-    )
-    lines_file.lines_path(trace).write_bytes(gzip.compress(msgspec.json.encode(lines)))
-    return trace
+    return recorded(tmp_path / "trace.json")
+
+
+@pytest.fixture
+def run(recording):
+    return recorded_run(recording)
 
 
 def shown(capsys, *arguments):
@@ -92,23 +60,6 @@ def test_without_a_lines_file_functions_are_told(recording, capsys):
     assert "mine.py:1" in told
 
 
-@pytest.fixture
-def run(recording, tmp_path):
-    """A run whose steady trace takes twice as long, without stacks."""
-    write(
-        tmp_path / "steady.json",
-        step(5, 0, 200),
-        op("aten::mm", 40, 120),
-        op("aten::add", 120, 140),
-        op("aten::relu", 170, 190),
-    )
-    traces = Traces(steady="steady.json", detail="trace.json")
-    variant = Variant(name="eager", outcome="ok", requested=Requested(compile=False), traces=traces)
-    written = Run(created=now(), tracekit="0", recipe="mine", script="mine.py", variants=[variant])
-    write_run(written, tmp_path / "run.json")
-    return tmp_path / "run.json"
-
-
 def test_a_report_has_the_lines_of_a_capture(run, capsys):
     assert main(["report", str(run), "--full"]) == 0
     told = capsys.readouterr().out
@@ -131,6 +82,43 @@ def test_exported_lines_add_up_to_the_buckets(run, tmp_path, capsys):
         own = [row for row in rows if (row["view"], row["bucket"]) == (entry["view"], entry["bucket"])]
         assert sum(row["step_ns"] for row in own) == entry["dur_ns"]
     assert all(row["divided_ns"] <= row["step_ns"] for row in rows)
+
+
+def test_programs_get_every_row(run, capsys):
+    assert main(["report", str(run), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (lines,) = [answer for answer in document["answers"] if answer["analysis"] == "lines"]
+    names = [column["name"] for column in lines["columns"]]
+    assert names[:7] == ["variant", "file", "line", "lines", "function", "library", "module"]
+    assert names[7:] == ["phase", "view", "bucket", "row", "step_ns", "divided_ns"]
+    rows = [dict(zip(names, row, strict=True)) for row in lines["rows"]]
+    (variant,) = document["variants"]
+    for view in ("wall", "host"):
+        for bucket, ns in variant["mean"][view].items():
+            own = [row["step_ns"] for row in rows if (row["view"], row["bucket"]) == (view, bucket)]
+            assert sum(own) == pytest.approx(ns)
+    assert {(row["variant"], row["file"], tuple(row["lines"])) for row in rows} == {
+        ("eager", FILE, (f"{FILE}:{line}",)) for line in (1, 2, 3, 4)
+    }
+
+
+def test_the_whole_file_is_in_a_page(run, capsys):
+    assert main(["report", str(run), "--format", "html"]) == 0
+    page = capsys.readouterr().out
+    assert f"All of {FILE}" in page
+    assert page.count("y = slow(x)") == 2  # in the dearest function, and in the file
+
+
+def test_a_package_of_yours_is_named(tmp_path, capsys):
+    trace = write(
+        tmp_path / "trace.json", step(0, 0, 100), call("ours/model.py(7): run", 0, 80), op("aten::mm", 20, 60)
+    )
+    told = shown(capsys, trace)
+    assert "what lies in ours counts as a library's" in told
+    told = shown(capsys, trace, "--mine", "ours")
+    assert [line.split()[:4] for line in told.splitlines() if "model.py" in line] == [
+        ["model.py:7", "run", "80.0", "µs"]
+    ]
 
 
 @pytest.mark.parametrize("base", ['"no number"', "-5", "1e400", "null"])

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pyarrow as pa
 
 from tracekit.analyses import Analysis, Answer
 from tracekit.profile import Profile
+from tracekit.trace.storing.cache import file_state
 from tracekit.trace.storing.code_version import code_version
 
 
@@ -53,16 +53,6 @@ def _ours(question: Analysis) -> bool:
 
 def _name(profile: Profile, question: Analysis) -> str:
     cold = profile.cold.trace.path if profile.cold is not None else None
-    beside = (profile.name, profile.variant, _state(cold), _state(profile.detail_path))
+    beside = (profile.name, profile.variant, *(path and file_state(path) for path in (cold, profile.detail_path)))
     digest = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"answer-{question.name}-{code_version(__name__, question.ask.__module__)}-{digest}.arrow"
-
-
-def _state(path: Path | None) -> tuple[str, int, int] | None:
-    if path is None:
-        return None
-    try:
-        status = path.stat()
-    except OSError:
-        return str(path), 0, 0
-    return str(path), status.st_size, status.st_mtime_ns

@@ -7,7 +7,7 @@ import numpy as np
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import CODES, KEYS
 from tracekit.intervals import Bools, Ints, Union, distinct, paint
-from tracekit.lines.threads import Thread
+from tracekit.lines.threads import Thread, owners_at
 from tracekit.trace import Trace
 from tracekit.trace.columns import codes, labels, values
 from tracekit.trace.roles import KERNEL
@@ -130,12 +130,9 @@ class _Pieces:
         has_call, by_gpu = call >= 0, ended | (busy >= 0)
         track = np.where(has_call, trace.track[call], track)
         moment = np.where(has_call, trace.ts_ns[call], moment)
-        owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
         asked = ~by_gpu | has_call
-        for number, thread in threads.items():
-            own = asked & ((track == number) if number != main else ~np.isin(track, [*threads]) | (track == main))
-            owner[own] = thread.owners.at(moment[own])
-            divided[own] = thread.divided.at(moment[own]) > 0
+        owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
+        owner[asked], divided[asked] = owners_at(threads, track[asked], moment[asked])
         fused = (busy >= 0) & (linked.compiled[busy] >= 0)
         owner[fused], divided[fused] = linked.compiled[busy[fused]], False
         return owner, divided

@@ -15,7 +15,7 @@ from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
 from tracekit.lines.carry import Carried, carried
 from tracekit.lines.compiled import Compiled, Provenance, compiled
 from tracekit.lines.owners import Owners
-from tracekit.lines.threads import Thread, threads
+from tracekit.lines.threads import Thread, owners_at, threads
 from tracekit.lines.timeline import Recording, timeline
 from tracekit.lines.user_code import Frames
 from tracekit.trace import Trace
@@ -25,25 +25,38 @@ _NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lie
 
 @dataclass(frozen=True)
 class Ownership:
-    """Whose the time of a trace is. Where `reason` says why nothing is known, everything is nobody's."""
+    """Whose the time of a trace is. Where there is no recording, `reason` says why, and everything is nobody's."""
 
     cost: Attribution
-    recording: Recording | None
-    reason: str | None = None
+    detail: Path | None = None  # the recording with stacks of the same variant; None: the trace's own stacks
+    mine: tuple[str, ...] = ()  # packages, folders and files that are the user's, where no lines file tells
 
     @staticmethod
     def of(cost: Attribution, detail: Path | None, mine: Collection[str] = ()) -> "Ownership":
         """With the detailed recording of the same variant, or the trace's own stacks."""
-        if cost.trace.has_stacks:
-            return Ownership(cost, _recording(cost.trace, mine))
-        if detail is None:
-            return Ownership(
-                cost, None, "the trace holds no Python stacks, and no recording with stacks lies beside it"
-            )
+        return Ownership(cost, None if cost.trace.has_stacks else detail, tuple(mine))
+
+    @cached_property
+    def _read(self) -> "Recording | str":
+        """The recording with stacks, or why there is none; read when it is asked for."""
+        if self.cost.trace.has_stacks:
+            return _recording(self.cost.trace, self.mine)
+        if self.detail is None:
+            return _NO_STACKS
         try:
-            return Ownership(cost, _recording(Trace.load(detail), mine))
+            return _recording(Trace.load(self.detail), self.mine)
         except TracekitError as error:
-            return Ownership(cost, None, str(error))
+            return str(error)
+
+    @property
+    def recording(self) -> Recording | None:
+        """The recording with stacks."""
+        return self._read if isinstance(self._read, Recording) else None
+
+    @property
+    def reason(self) -> str | None:
+        """Why nothing is known."""
+        return self._read if isinstance(self._read, str) else None
 
     @cached_property
     def owners(self) -> Owners:
@@ -92,6 +105,21 @@ class Ownership:
         linked = Linked(self.launch, self._compiled.gpu)
         views = [view for view in ("wall", "host") if view not in self.cost.cannot_answer]
         return {view: blame(self.cost, view, self.threads, linked) for view in views}
+
+    def of_events(self, rows: Ints) -> Ints:
+        """The owner of each of some events: when it starts, and of what the GPU does, when that is launched.
+
+        Nobody's is an event of a thread that does not drive the training, one outside the steps, and −1.
+        """
+        trace = self.cost.trace
+        if self.recording is None or not len(rows):
+            return np.zeros(len(rows), np.int64)
+        fused = np.where(rows >= 0, self._compiled.gpu[rows], -1)
+        calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)
+        asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
+        owner = np.zeros(len(rows), np.int64)
+        owner[asked], _ = owners_at(self.threads, trace.track[calls[asked]], trace.ts_ns[calls[asked]])
+        return np.where(fused >= 0, fused, owner)
 
     @cached_property
     def costs(self) -> dict[str, Costs]:

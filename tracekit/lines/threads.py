@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, StepFunction
+from tracekit.intervals import Bools, Ints, Rows, StepFunction
 from tracekit.lines.owners import BACKWARD, Owners
 from tracekit.lines.thread import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
@@ -34,6 +34,20 @@ def threads(trace: Trace, main: Thread, owners: Owners) -> dict[int, Thread]:
         return {}
     forward = _Forward.find(trace)
     return {track: main.overlaid(*_nodes(trace, track, main, forward, owners)) for track in trace.threads.driving}
+
+
+def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> tuple[Ints, Bools]:
+    """The owner of each thread at a moment of its own, and whether that is an estimate.
+
+    The first of the threads is the main one, which tells of every thread that does not drive the training.
+    """
+    owner, divided = np.zeros(len(track), np.int64), np.zeros(len(track), bool)
+    helpers = [*threads][1:]
+    for number, thread in threads.items():
+        own = track == number if number in helpers else ~np.isin(track, helpers)
+        owner[own] = thread.owners.at(moment[own])
+        divided[own] = thread.divided.at(moment[own]) > 0
+    return owner, divided
 
 
 def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: Owners) -> tuple[Spans, Ints]:

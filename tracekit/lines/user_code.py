@@ -58,7 +58,7 @@ class Frames:
         if _TEMPLATE.match(file):
             return Frame(library=parts[-1].partition(".")[0])
         top = parts[0].removesuffix(".py")
-        if top == "torch" or top in sys.stdlib_module_names:
+        if top in ("torch", "tracekit") or top in sys.stdlib_module_names:
             return _NEITHER
         if len(parts) == 1:
             return yours

@@ -2,6 +2,17 @@
 
 from tracekit.profile.capture import Capture, Window, Workload
 from tracekit.profile.profile import Mean, Profile
-from tracekit.profile.subject import Missing, Subject, open_subject
+from tracekit.profile.subject import Member, Missing, Subject, open_subject, open_traces
 
-__all__ = ["Capture", "Mean", "Missing", "Profile", "Subject", "Window", "Workload", "open_subject"]
+__all__ = [
+    "Capture",
+    "Mean",
+    "Member",
+    "Missing",
+    "Profile",
+    "Subject",
+    "Window",
+    "Workload",
+    "open_subject",
+    "open_traces",
+]

@@ -3,21 +3,24 @@
 from collections.abc import Iterator
 
 from tracekit.profile.profile import Profile
+from tracekit.profile.subject import Member, Missing
 
 
-def device_name(profile: Profile) -> str | None:
+def device_name(member: Member) -> str | None:
     """`NVIDIA A100-SXM4-40GB`, several names where devices differ; None where nothing says it."""
-    names = [*dict.fromkeys(_names(profile))]
+    names = [*dict.fromkeys(_names(member))]
     return ", ".join(names) or None
 
 
-def _names(profile: Profile) -> Iterator[str]:
-    if profile.trace.device == "gpu":
-        listed = profile.trace.meta.get("deviceProperties")
+def _names(member: Member) -> Iterator[str]:
+    if isinstance(member, Profile) and member.trace.device == "gpu":
+        listed = member.trace.meta.get("deviceProperties")
         for each in listed if isinstance(listed, list) else []:
             if isinstance(each, dict) and isinstance(each.get("name"), str):
                 yield each["name"]
         return
-    environment = profile.run.environment if profile.run is not None else {}
+    if isinstance(member, Missing) and (member.run is None or member.run.device != "cpu"):
+        return
+    environment = member.run.environment if member.run is not None else {}
     if isinstance(name := environment.get("cpu"), str):
         yield name

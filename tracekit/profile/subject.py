@@ -1,7 +1,7 @@
 """What was opened: runs and traces side by side, every variant with a name of its own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,19 +9,18 @@ from tracekit.engine.cached import attributed
 from tracekit.errors import NoTraceInRunError, TracekitError
 from tracekit.profile.capture import Capture, Window
 from tracekit.profile.names import distinct, run_names, stem
-from tracekit.profile.profile import Profile
+from tracekit.profile.profile import Mean, Profile
 from tracekit.run import Run, Variant, is_run, read
 from tracekit.trace import Trace
 from tracekit.trace.reading.convert import Watch
 from tracekit.trace.reading.inputs import is_address, traces_in
-from tracekit.units import duration
 
 _WINDOWS: tuple[Window, ...] = ("steady", "cold", "detail")
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A variant of which there is nothing to show: it was not captured, or its trace cannot be read."""
+    """A variant without a trace: none was taken, or it cannot be read. What was measured without one is its run's."""
 
     name: str
     outcome: str
@@ -30,12 +29,25 @@ class Missing:
     run: Run | None = None
     run_name: str = ""
 
+    @property
+    def means(self) -> dict[str, Mean | None]:
+        """Of each view what a step takes: no trace tells."""
+        return {"wall": None, "host": None}
+
+    @property
+    def is_measured(self) -> bool:
+        """Is it known how long a step takes?"""
+        return self.variant is not None and self.variant.measured is not None
+
+
+Member = Profile | Missing
+
 
 @dataclass(frozen=True)
 class Subject:
-    """The variants in the order given, those included of which there is nothing to show."""
+    """The variants in the order given, those included that have no trace."""
 
-    members: list[Profile | Missing]
+    members: list[Member]
 
     @property
     def problems(self) -> list[tuple[str, str]]:
@@ -54,6 +66,11 @@ class Subject:
         return [member for member in self.members if isinstance(member, Profile)]
 
     @property
+    def known(self) -> list[Member]:
+        """The variants of which there is anything to show: those that were read, or measured at least."""
+        return [member for member in self.members if isinstance(member, Profile) or member.is_measured]
+
+    @property
     def runs(self) -> dict[str, Run]:
         """The runs that were opened, by name."""
         return {member.run_name: member.run for member in self.members if member.run is not None}
@@ -65,9 +82,20 @@ class Subject:
         return opened[0] if len(opened) == 1 and all(member.run is opened[0] for member in self.members) else None
 
 
-def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
-    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError."""
-    members: list[Profile | Missing] = []
+def open_traces(paths: list[Path], watch: Watch | None = None, mine: Collection[str] = ()) -> Subject:
+    """Open them as `open_subject` does, for who has nothing to show without a trace. Raises TracekitError."""
+    subject = open_subject(paths, watch, mine)
+    if not subject.profiles:
+        raise NoTraceInRunError(paths[0], _why_none(subject.members), measured=True)
+    return subject
+
+
+def open_subject(paths: list[Path], watch: Watch | None = None, mine: Collection[str] = ()) -> Subject:
+    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
+
+    `mine` names packages whose code is the user's, where nothing recorded says so.
+    """
+    members: list[Member] = []
     failure: TracekitError | None = None
     each = _each(paths)
     opened = [read(path) if os.path.isfile(path) and is_run(path) else None for path in each]
@@ -85,7 +113,11 @@ def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
             members.append(Missing(stem(path), "error", str(error)))
     if failure is not None and not any(isinstance(member, Profile) for member in members):
         raise failure
-    return Subject(_named(members))
+    return Subject([_with(member, tuple(mine)) for member in _named(members)])
+
+
+def _with(member: Member, mine: tuple[str, ...]) -> Member:
+    return replace(member, mine=mine) if isinstance(member, Profile) and mine else member
 
 
 def _each(paths: list[Path]) -> list[Path]:
@@ -96,8 +128,8 @@ def _each(paths: list[Path]) -> list[Path]:
     return each
 
 
-def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Profile | Missing]:
-    members: list[Profile | Missing] = []
+def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Member]:
+    members: list[Member] = []
     for variant in run.variants:
         paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
         if paths["steady"] is None:
@@ -109,13 +141,13 @@ def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Profil
             members.append(Profile(variant.name, captures, variant, run, name))
         except TracekitError as error:
             members.append(Missing(variant.name, "error", str(error), variant, run, name))
-    if not any(isinstance(member, Profile) for member in members):
-        problems = Subject(members).problems
-        step_times = [
-            f"{each.name} takes {duration(each.measured.step_ns)} a step" for each in run.variants if each.measured
-        ]
-        raise NoTraceInRunError(path, ": ".join(problems[0]) if problems else "no variant has one", step_times)
+    if not Subject(members).known:
+        raise NoTraceInRunError(path, _why_none(members), measured=False)
     return members
+
+
+def _why_none(members: list[Member]) -> str:
+    return next((": ".join(said) for said in Subject(members).problems), "no variant has one")
 
 
 def _capture(path: Path, window: Window, watch: Watch | None) -> Capture:
@@ -124,7 +156,7 @@ def _capture(path: Path, window: Window, watch: Watch | None) -> Capture:
     return Capture(path, cost, window=window)
 
 
-def _named(members: Sequence[Profile | Missing]) -> list[Profile | Missing]:
+def _named(members: Sequence[Member]) -> list[Member]:
     """Each with a name of its own: that of its run goes before those of runs that have names in common with others."""
     given = [member.name for member in members]
     collide = {member.run_name for member in members if given.count(member.name) > 1}

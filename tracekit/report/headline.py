@@ -2,7 +2,7 @@
 
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
-from tracekit.profile import Profile
+from tracekit.profile import Member, Missing
 from tracekit.report.model import Report
 from tracekit.run_facts import cold_cost_ns, contrast_of, inflation_of, pay_back_steps, pays_back_within_noise
 from tracekit.sanitize import sanitize
@@ -18,43 +18,46 @@ def headline(report: Report) -> list[str]:
     return [sentence for base, group in report.groups for sentence in _of_group(report, base, group)]
 
 
-def _of_group(report: Report, base: Profile, group: list[Profile]) -> list[str]:
-    entries = [(profile, entry) for profile in group if (entry := report.comparison(profile.name)) is not None]
+def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
+    entries = [(member, entry) for member in group if (entry := report.comparison(member.name)) is not None]
     if not entries:
         return [_alone(base)]
     return [
-        _never_compiled(profile) or _against(profile, base, entry.wall) + _cold(profile, base) + _gave_up(profile)
-        for profile, entry in entries
+        _never_compiled(member) or _against(member, base, entry.wall) + _cold(member, base) + _gave_up(member)
+        for member, entry in entries
     ]
 
 
-def _alone(profile: Profile) -> str:
-    name, wall, host = sanitize(profile.name), profile.means["wall"], profile.means["host"]
+def _alone(member: Member) -> str:
+    name, wall, host = sanitize(member.name), member.means["wall"], member.means["host"]
+    if isinstance(member, Missing):
+        pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
+        return f"{name} takes {pace} a step unprofiled. Where its time goes cannot be answered without a trace ({why})."
     if wall is not None:
-        return f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(profile)}: {_largest(wall.parts)}."
+        return f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(member)}: {_largest(wall.parts)}."
     if host is not None:
         return f"{name}: where the wall time went cannot be answered; the host spends {_largest(host.parts)} a step."
     return f"{name}: neither wall nor host time can be answered."
 
 
-def _against(profile: Profile, base: Profile, wall: Difference | None) -> str:
-    name, other = sanitize(profile.name), sanitize(base.name)
-    ours, theirs = profile.means["wall"], base.means["wall"]
-    contrast = contrast_of(profile, base)
+def _against(member: Member, base: Member, wall: Difference | None) -> str:
+    name, other = sanitize(member.name), sanitize(base.name)
+    ours, theirs = member.means["wall"], base.means["wall"]
+    contrast = contrast_of(member, base)
     if contrast is not None:
-        pace = f"{name} takes {duration(_measured(profile))} a step unprofiled"
-        text = f"{pace}, {compared(contrast, other)}{_rests_on(contrast)}."
+        takes = f"{name} takes {duration(_measured(member))} a step unprofiled"
+        text = f"{takes}, {compared(contrast, other)}{_rests_on(contrast)}."
         if wall is None:
             return f"{text} Where the difference comes from cannot be answered."
         return (
-            f"{text} Under the profiler{_inflation(profile)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
+            f"{text} Under the profiler{_inflation(member)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
             f"{_contradiction(contrast, wall)}"
         )
     if wall is None or ours is None or theirs is None:
         return f"{name} and {other}: the wall time of a step cannot be compared."
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
-    pace = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
-    return f"{name} takes {pace} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
+    takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
+    return f"{name} takes {takes} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
 
 
 def _rests_on(contrast: Contrast) -> str:
@@ -71,25 +74,25 @@ def _contradiction(contrast: Contrast, wall: Difference) -> str:
     return ""
 
 
-def _never_compiled(profile: Profile) -> str:
+def _never_compiled(member: Member) -> str:
     """What is faster or slower then is not the compiler's doing."""
-    why = profile.variant.effective.ran_eagerly if profile.variant else None
-    return f"{sanitize(profile.name)} ran eagerly: {sanitize(why)}." if why else ""
+    why = member.variant.effective.ran_eagerly if member.variant else None
+    return f"{sanitize(member.name)} ran eagerly: {sanitize(why)}." if why else ""
 
 
-def _gave_up(profile: Profile) -> str:
-    limits = profile.variant.ledger.limits if profile.variant else []
+def _gave_up(member: Member) -> str:
+    limits = member.variant.ledger.limits if member.variant else []
     names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
     if not names:
         return ""
     return f" The compiler gave up on {', '.join(names[:_NAMED])} at the recompile limit: it runs eagerly since."
 
 
-def _cold(profile: Profile, base: Profile) -> str:
-    cost, steps = cold_cost_ns(profile.variant), pay_back_steps(profile, base)
-    if cost and pays_back_within_noise(profile, base):
+def _cold(member: Member, base: Member) -> str:
+    cost, steps = cold_cost_ns(member.variant), pay_back_steps(member, base)
+    if cost and pays_back_within_noise(member, base):
         return f" Compiling cost {duration(cost)}; it cannot be said whether that ever pays off."
-    if not cost or steps is None or profile.variant is None or not profile.variant.requested.compile:
+    if not cost or steps is None or member.variant is None or not member.variant.requested.compile:
         return ""
     if steps == float("inf"):
         return f" Compiling cost {duration(cost)}, which never pays off."
@@ -122,17 +125,17 @@ def _largest(parts: dict[str, float]) -> str:
     return ", ".join(named) or "nothing"
 
 
-def _measured(profile: Profile) -> float | None:
-    return float(profile.variant.measured.step_ns) if profile.variant and profile.variant.measured else None
+def _measured(member: Member) -> float | None:
+    return float(member.variant.measured.step_ns) if member.variant and member.variant.measured else None
 
 
-def _unprofiled(profile: Profile) -> str:
-    measured = _measured(profile)
+def _unprofiled(member: Member) -> str:
+    measured = _measured(member)
     return f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
 
 
-def _inflation(profile: Profile) -> str:
-    factor = inflation_of(profile)
+def _inflation(member: Member) -> str:
+    factor = inflation_of(member)
     if factor is None or 0.995 < factor < 1.005:
         return ""
     return f" ({ratio(factor)} slower)" if factor > 1 else f" (where it took {ratio(factor)} the time)"

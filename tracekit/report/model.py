@@ -8,7 +8,7 @@ from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, compare
 from tracekit.errors import UnknownVariantError
 from tracekit.findings import Finding, findings
-from tracekit.profile import Profile, Subject
+from tracekit.profile import Member, Profile, Subject
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes
 from tracekit.report.section import Section
@@ -19,7 +19,7 @@ class Report:
     """Variants against baselines. All times are ns; means are over each variant's counted steps."""
 
     subject: Subject
-    baseline: Profile  # the one that was named, or else the first variant's
+    baseline: Member  # the one that was named, or else the first variant's
     comparisons: list[Comparison]  # of every variant but the baselines, in order
 
     @property
@@ -27,11 +27,16 @@ class Report:
         """The variants that were read, in the order given."""
         return self.subject.profiles
 
+    @property
+    def members(self) -> list[Member]:
+        """These, and the variants that were measured and have no trace."""
+        return self.subject.known
+
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
         """Every analysis of every variant: analysis by analysis, so that variants stand side by side."""
-        asked = [(profile, summaries(profile)) for profile in self.profiles]
-        return [(profile, given[index]) for index in range(len(asked[0][1])) for profile, given in asked]
+        answers = [summaries(profile) for profile in self.profiles]
+        return [pair for each in zip(*answers, strict=True) for pair in zip(self.profiles, each, strict=True)]
 
     @cached_property
     def findings(self) -> dict[str, list[Finding]]:
@@ -60,38 +65,43 @@ class Report:
         """The comparison of that variant; None for a baseline."""
         return next((entry for entry in self.comparisons if entry.variant == name), None)
 
-    def profile(self, name: str) -> Profile:
+    def member(self, name: str) -> Member:
         """The variant of that name."""
-        return next(profile for profile in self.profiles if profile.name == name)
+        return next(member for member in self.members if member.name == name)
 
-    def base_of(self, profile: Profile) -> Profile:
+    def base_of(self, member: Member) -> Member:
         """What a variant is set against; a baseline against itself."""
-        entry = self.comparison(profile.name)
-        return self.profile(entry.baseline) if entry is not None else profile
+        entry = self.comparison(member.name)
+        return self.member(entry.baseline) if entry is not None else member
 
     @cached_property
-    def groups(self) -> list[tuple[Profile, list[Profile]]]:
+    def groups(self) -> list[tuple[Member, list[Member]]]:
         """Each baseline, and the variants that are set against it, itself among them."""
-        members: dict[str, list[Profile]] = {}
-        for profile in self.profiles:
-            members.setdefault(self.base_of(profile).name, []).append(profile)
-        return [(self.profile(name), group) for name, group in members.items()]
+        members: dict[str, list[Member]] = {}
+        for member in self.members:
+            members.setdefault(self.base_of(member).name, []).append(member)
+        return [(self.member(name), group) for name, group in members.items()]
 
 
 def report(subject: Subject, baseline: str | None = None) -> Report:
-    """Each variant against the baseline named, else the first of its own run. Raises UnknownVariantError."""
-    profiles = subject.profiles
-    by_name = {profile.name: profile for profile in profiles}
+    """Each variant against the baseline named, else the first of its own run. Raises UnknownVariantError.
+
+    One without a trace is a baseline only where none has one: all else would have nothing to be compared with.
+    """
+    able: list[Member] = [*subject.profiles] or subject.known
+    by_name = {member.name: member for member in able}
     if baseline is not None and baseline not in by_name:
         raise UnknownVariantError(baseline, list(by_name))
     named = by_name[baseline] if baseline is not None else None
-    comparisons = list(_comparisons(profiles, named))
-    return Report(subject, named or profiles[0], comparisons)
+    comparisons = list(_comparisons(subject.known, able, named))
+    return Report(subject, named or able[0], comparisons)
 
 
-def _comparisons(profiles: list[Profile], named: Profile | None) -> Iterator[Comparison]:
-    first: dict[str, Profile] = {}
-    for profile in profiles:
-        base = named or first.setdefault(profile.run_name, profile)
-        if profile is not base:
-            yield compare(profile, base)
+def _comparisons(members: list[Member], able: list[Member], named: Member | None) -> Iterator[Comparison]:
+    first: dict[str, Member] = {}
+    for member in [*able, *members]:
+        first.setdefault(member.run_name, member)
+    for member in members:
+        base = named or first[member.run_name]
+        if member is not base:
+            yield compare(member, base)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import WORTH, Section
 
@@ -41,12 +41,12 @@ class Outline:
     @property
     def closing(self) -> list[str]:
         """What is not here, in at most two sentences."""
-        said = []
+        sentences = []
         if self.absent:
-            said.append(f"Not in this run: {_listed(self.absent)}.")
+            sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
-            said.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
-        return said
+            sentences.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
+        return sentences
 
 
 def outline(report: Report, rows: int | None = None, full: bool = False, fold: bool = False) -> Outline:
@@ -89,8 +89,14 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
 def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
     """The blocks of a section, with or without its tables; details only where all is wanted."""
     return tuple(
-        block for block in section.blocks if not isinstance(block, Table) or (tables and (full or not block.detail))
+        block
+        for block in section.blocks
+        if (tables or not isinstance(block, Table)) and (full or not _is_detail(block))
     )
+
+
+def _is_detail(block: Block) -> bool:
+    return isinstance(block, Table | Excerpt) and block.detail
 
 
 def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
@@ -98,7 +104,7 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     merged: list[Entry] = []
     names = [profile.name for profile in report.profiles]
     for entry in entries:
-        same = [k for k, other in enumerate(merged) if _only_said(entry) and other.blocks == entry.blocks]
+        same = [k for k, other in enumerate(merged) if _only_sentences(entry) and other.blocks == entry.blocks]
         if same:
             merged[same[0]] = replace(merged[same[0]], of=f"{merged[same[0]].of}, {entry.of}")
         else:
@@ -107,7 +113,7 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     return [replace(entry, of="") if entry.of == everyone and len(names) > 1 else entry for entry in merged]
 
 
-def _only_said(entry: Entry) -> bool:
+def _only_sentences(entry: Entry) -> bool:
     return entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail"]
+Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail", "source"]
 
 
 def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: Role = "", title: str = "") -> pa.Field:
@@ -15,8 +15,8 @@ def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: 
 
     The role says how people are to see it: an `identity` is a number that names a thing, a `place` is in source code,
     a `kernel` or a `name` may be long and is shortened, a `figure` is text that reads as a number, `plumbing` ties rows
-    to other tables or to a clock and is for programs, a `detail` is shown where there is room for everything. The title
-    stands over the column where its name would not do.
+    to other tables or to a clock and is for programs, as is a `source`, of which people read the `place` beside it, a
+    `detail` is shown where there is room for everything. The title stands over the column where its name would not do.
     """
     given = {"role": role, "title": title}
     metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracekit.faces.shared.wording import note_text
-from tracekit.profile import open_subject
+from tracekit.profile import open_traces
 from tracekit.report import Report
 from tracekit.report import report as make
 from tracekit.report.blocks import Notes, Sentences
@@ -79,7 +79,7 @@ class View:
 
 def open_view(paths: list[Path], baseline: str | None = None, watch: Watch | None = None) -> View:
     """Read, attribute and ask everything. Raises TracekitError."""
-    return view(make(open_subject(paths, watch), baseline))
+    return view(make(open_traces(paths, watch), baseline))
 
 
 def view(report: Report) -> View:

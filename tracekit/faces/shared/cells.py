@@ -81,7 +81,7 @@ def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:
     return [
         field
         for field in table.schema
-        if role(field) != "plumbing"
+        if role(field) not in ("plumbing", "source")
         and (full or role(field) != "detail")
         and (not table.num_rows or table[field.name].null_count < table.num_rows)
     ]

@@ -1,5 +1,6 @@
 """The machine-readable report, `tracekit.report/1`. Keys may be added, and are never renamed."""
 
+from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
 
@@ -11,7 +12,7 @@ from tracekit.engine import Attribution
 from tracekit.engine.buckets import WALL
 from tracekit.engine.views import StepView
 from tracekit.intervals import Bools
-from tracekit.profile import Mean, Missing, Profile
+from tracekit.profile import Mean, Member, Missing, Profile
 from tracekit.profile.device import device_name
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
@@ -39,11 +40,14 @@ def as_document(report: Report) -> dict[str, Any]:
         "run": _run(report.subject.run),
         "runs": [{"name": name, **(_run(run) or {})} for name, run in report.subject.runs.items()],
         "variants": [
-            _missing(member) if isinstance(member, Missing) else _variant(report, member)
+            _missing(report, member) if isinstance(member, Missing) else _variant(report, member)
             for member in report.subject.members
         ],
         "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
-        "answers": [_answer(profile, answer) for profile, answer in report.answers],
+        "answers": [
+            *(_answer(profile, answer) for profile, answer in report.answers),
+            *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
+        ],
         "findings": [
             {"variant": name, **finding.document()} for name, causes in report.findings.items() for finding in causes
         ],
@@ -71,14 +75,14 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "mean": _means(profile.means),
         "mean_over": _numbers(profile, profile.counted),
         "host_mean_over": _numbers(profile, profile.answered["host"]),
-        "notes": [{"kind": note.kind, "text": note.text} for note in report.notes if note.variants == (profile.name,)],
+        "notes": _notes(report, profile),
         "measured": _measured(profile, report.base_of(profile)),
         "cold": _cold(profile),
         "ranks": [],
     }
 
 
-def _missing(member: Missing) -> dict[str, Any]:
+def _missing(report: Report, member: Missing) -> dict[str, Any]:
     return {
         "name": member.name,
         "run": member.run_name or None,
@@ -93,11 +97,15 @@ def _missing(member: Missing) -> dict[str, Any]:
         "mean": None,
         "mean_over": [],
         "host_mean_over": [],
-        "notes": [],
-        "measured": None,
+        "notes": _notes(report, member),
+        "measured": _measured(member, report.base_of(member)) if member.is_measured else None,
         "cold": None,
         "ranks": [],
     }
+
+
+def _notes(report: Report, member: Member) -> list[dict[str, str]]:
+    return [{"kind": note.kind, "text": note.text} for note in report.notes if note.variants == (member.name,)]
 
 
 def attribution(cost: Attribution) -> dict[str, Any]:
@@ -144,12 +152,12 @@ def _cold(profile: Profile) -> dict[str, Any] | None:
     return {"trace": str(profile.cold.trace.path), "steps": steps}
 
 
-def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
+def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
     """The unprofiled pass, and what goes with it; None for a bare trace."""
-    variant = profile.variant
+    variant = member.variant
     if variant is None or variant.measured is None:
         return None
-    measured, pay_back, off = variant.measured, pay_back_steps(profile, baseline), loss_difference(profile, baseline)
+    measured, pay_back, off = variant.measured, pay_back_steps(member, baseline), loss_difference(member, baseline)
     return {
         "step_ns": float(measured.step_ns),
         "note": "unprofiled: the median of the timed steps; of several passes, the geometric mean of their medians",
@@ -164,12 +172,12 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
         "cold_cost_ns": cold_cost_ns(variant),
         "pay_back_steps": pay_back if pay_back != float("inf") else None,
         "never_pays_back": pay_back == float("inf"),
-        "pay_back_within_noise": pays_back_within_noise(profile, baseline),
+        "pay_back_within_noise": pays_back_within_noise(member, baseline),
         "peak_allocated_bytes": variant.memory.peak_allocated_bytes,
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
         "loss_difference": off if off != float("inf") else None,
-        "loss_tolerance": tolerance_of(profile, baseline),
+        "loss_tolerance": tolerance_of(member, baseline),
         "loss_drift": variant.loss_drift,
         "losses": list(variant.losses),
         "metrics": dict(variant.metrics),
@@ -177,7 +185,7 @@ def _measured(profile: Profile, baseline: Profile) -> dict[str, Any] | None:
 
 
 def _contrast(report: Report, entry: Comparison) -> Contrast | None:
-    return contrast_of(report.profile(entry.variant), report.profile(entry.baseline))
+    return contrast_of(report.member(entry.variant), report.member(entry.baseline))
 
 
 def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
@@ -201,6 +209,13 @@ def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
 def _answer(profile: Profile, answer: Answer) -> dict[str, Any]:
     said = {"analysis": answer.analysis, "variant": profile.name, "title": answer.title, "sentence": answer.sentence}
     return said | _table(answer.table)
+
+
+def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
+    """What a section of all variants brings along for programs: its tables name the variant in each row."""
+    for name, rows in section.contents.tables.items():
+        said = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
+        yield {"analysis": name, "variant": None, "title": section.title, "sentence": said} | _table(rows)
 
 
 def _table(rows: pa.Table) -> dict[str, Any]:

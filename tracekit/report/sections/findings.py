@@ -16,10 +16,10 @@ def findings(report: Report, profile: Profile) -> Contents | None:
     if not causes:
         return None
     worth = max(finding.share or 0.0 for finding in causes)
-    return Contents((Sentences(tuple(map(_said, causes))),), worth=worth, tables={"findings": table(causes)})
+    return Contents((Sentences(tuple(map(_sentence, causes))),), worth=worth, tables={"findings": table(causes)})
 
 
-def _said(finding: Finding) -> str:
+def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     cost = f" – {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
     share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""

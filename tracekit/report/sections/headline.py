@@ -17,16 +17,18 @@ def summary(report: Report) -> Contents:
 
 def basis(report: Report) -> str:
     """What ran on what, and over how many steps the means are."""
-    devices = dict.fromkeys(filter(None, map(device_name, report.profiles)))
+    devices = dict.fromkeys(filter(None, map(device_name, report.members)))
     recipes = dict.fromkeys(
         f"{run.recipe}, {run.data}" if run.data else run.recipe for run in report.subject.runs.values()
     )
-    said = ["; ".join(recipes), ", ".join(devices), _steps(report.profiles)]
-    return " · ".join(filter(None, said))
+    clauses = ["; ".join(recipes), ", ".join(devices), _steps(report.profiles)]
+    return " · ".join(filter(None, clauses))
 
 
 def _steps(profiles: list[Profile]) -> str:
     """`mean of 14 steps`, said once where it holds for every variant; of what has no answer there is no mean."""
+    if not profiles:
+        return "no trace"
     means: dict[str, list[str]] = {}
     for profile in profiles:
         means.setdefault(_mean_of(profile), []).append(profile.name)

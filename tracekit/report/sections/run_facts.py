@@ -19,7 +19,7 @@ def run_facts(report: Report) -> Contents | None:
             values.setdefault(fact.label, {}).update(fact.values)
     if not values:
         return None
-    names = [profile.name for profile in report.profiles]
+    names = [member.name for member in report.members]
     schema = pa.schema(
         [column("", pa.string(), "what was measured"), *(column(n, pa.string(), "", role="figure") for n in names)]
     )

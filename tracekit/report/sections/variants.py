@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.profile import Missing, Profile
+from tracekit.profile import Member, Missing, Profile
 from tracekit.profile.device import device_name
 from tracekit.profile.names import spelled
 from tracekit.report.blocks import Table
@@ -14,15 +14,19 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.run import Run, Variant
-from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps
+from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps, remarks
 from tracekit.trace.schema import column
 from tracekit.unprofiled import own_interval
 
-Of = Callable[[Report, Profile | Missing], Any]
+Of = Callable[[Report, Member], Any]
 
 
 def _of_profile(read: Callable[[Report, Profile], Any]) -> Of:
     return lambda report, member: read(report, member) if isinstance(member, Profile) else None
+
+
+def _of_known(read: Callable[[Report, Member], Any]) -> Of:
+    return lambda report, member: read(report, member) if isinstance(member, Profile) or member.is_measured else None
 
 
 def _of_variant(read: Callable[[Variant], Any]) -> Of:
@@ -57,13 +61,13 @@ def _finite(value: float | None) -> float | None:
     return value if value not in (None, float("inf")) else None
 
 
-def _outcome(_: Report, member: Profile | Missing) -> str:
+def _outcome(_: Report, member: Member) -> str:
     if isinstance(member, Missing):
         return member.outcome
     return member.variant.outcome if member.variant is not None else "ok"
 
 
-def _reason(_: Report, member: Profile | Missing) -> str | None:
+def _reason(_: Report, member: Member) -> str | None:
     if isinstance(member, Missing):
         return member.reason
     return member.variant.error if member.variant is not None else None
@@ -90,9 +94,9 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("reason", _TEXT, "why it is not ok"), _reason),
     (
         column("baseline", _TEXT, "what it is set against", role="detail"),
-        _of_profile(lambda report, p: report.base_of(p).name),
+        _of_known(lambda report, member: report.base_of(member).name),
     ),
-    (column("device_name", _TEXT, "what it ran on"), _of_profile(lambda report, profile: device_name(profile))),
+    (column("device_name", _TEXT, "what it ran on"), _of_known(lambda report, member: device_name(member))),
     (column("step_ns", _REAL, "a step, unprofiled", "ns"), _measured("step_ns")),
     (column("step_low_ns", _REAL, "where that could as well lie: from; null of a single pass", "ns"), _interval(0)),
     (column("step_high_ns", _REAL, "to", "ns"), _interval(1)),
@@ -123,7 +127,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (
         column("pay_back_steps", _REAL, "steps until compiling has paid back; null where it never does"),
-        _of_profile(lambda report, p: _finite(pay_back_steps(p, report.base_of(p)))),
+        _of_known(lambda report, member: _finite(pay_back_steps(member, report.base_of(member)))),
     ),
     (
         column("peak_allocated_bytes", _WHOLE, "GPU memory allocated at the peak", "B"),
@@ -139,7 +143,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (
         column("loss_difference", _REAL, "largest relative difference of the check losses to the baseline's"),
-        _of_profile(lambda report, p: _finite(loss_difference(p, report.base_of(p)))),
+        _of_known(lambda report, member: _finite(loss_difference(member, report.base_of(member)))),
     ),
     (column("metric", _TEXT, "what the recipe measures of its result"), _metric(0)),
     (column("metric_value", _REAL, "its value after the check steps"), _metric(1)),
@@ -152,6 +156,10 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (
         column("effective_notes", _TEXT, "how the effective mode differs", role="detail"),
         _of_variant(lambda v: " ".join(v.effective.notes) or None),
+    ),
+    (
+        column("remarks", _TEXT, "what is worth knowing of it, and nothing to doubt", role="detail"),
+        lambda report, member: " ".join(remarks(member)) or None,
     ),
     (column("losses", pa.list_(_REAL), "of the check steps", role="plumbing"), _of_variant(lambda v: list(v.losses))),
     (

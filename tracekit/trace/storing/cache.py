@@ -53,6 +53,15 @@ def key_of(path: Path) -> str | None:
     return f"{content}-{code_version(_READER)}"
 
 
+def file_state(path: Path) -> tuple[str, int, int]:
+    """What tells a file from what it was before, in the names of what is kept: its path, its size and its time."""
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), status.st_size, status.st_mtime_ns
+
+
 @dataclass(frozen=True)
 class Entry:
     """What is kept of one trace."""

@@ -1,0 +1,67 @@
+"""A recording with stacks and lines, small enough to work out by hand, and a run that it belongs to."""
+
+import gzip
+
+import msgspec
+from small import event, op, step, write
+
+from tracekit import lines_file
+from tracekit.lines_file import Code, Function, LinesFile
+from tracekit.run import Requested, Run, Traces, Variant, now
+from tracekit.run import write as write_run
+
+SOURCE = """\
+def work(x):
+    y = slow(x)
+    z = y + 1
+    return fast(z)
+"""
+FILE = "/home/me/mine.py"
+
+
+def call(name, start, end):
+    return event("python_function", name, start, end)
+
+
+def recorded(path):
+    """Line 2 calls from 10 to 60, line 3 adds from 60 to 70, and line 4 calls from 80 to 100: of a step of 100 µs."""
+    trace = write(
+        path,
+        step(0, 0, 100),
+        call("mine.py(1): work", 0, 100),
+        call("<built-in function slow>", 10, 60),
+        op("aten::mm", 20, 60),
+        op("aten::add", 60, 70),
+        call("<built-in function fast>", 80, 100),
+        op("aten::relu", 85, 95),
+    )
+    lines = LinesFile(
+        schema=lines_file.SCHEMA,
+        functions=[Function("mine.py(1): work", FILE, 1, "work", "user")],
+        callers=[(FILE, "work")],
+        call_start_ns=[10_000, 80_000],
+        call_caller=[0, 0],
+        call_line=[2, 4],
+        code=[Code(FILE, 1, "work", [2, 3, 4], ["call", "+", "call"])],
+        sources={FILE: SOURCE},
+    )
+    lines_file.lines_path(trace).write_bytes(gzip.compress(msgspec.json.encode(lines)))
+    return trace
+
+
+def recorded_run(detail, *more):
+    """A run of one variant whose steady trace takes twice as long, without stacks; `more` happens in it as well."""
+    folder = detail.parent
+    write(
+        folder / "steady.json",
+        step(5, 0, 200),
+        op("aten::mm", 40, 120),
+        op("aten::add", 120, 140),
+        op("aten::relu", 170, 190),
+        *more,
+    )
+    traces = Traces(steady="steady.json", detail=detail.name)
+    variant = Variant(name="eager", outcome="ok", requested=Requested(compile=False), traces=traces)
+    written = Run(created=now(), tracekit="0", recipe="mine", script="mine.py", variants=[variant])
+    write_run(written, folder / "run.json")
+    return folder / "run.json"

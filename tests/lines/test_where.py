@@ -1,0 +1,61 @@
+"""On which line of the user's an event happens."""
+
+import numpy as np
+from small import kernel, launch, op, step, write
+
+from tests.lines.recorded import FILE, call, recorded, recorded_run
+from tracekit.profile import open_subject
+from tracekit.profile.where import distinct_places, where_of
+
+
+def told(profile, *names):
+    """What is told of the events of these names, the first of each."""
+    trace = profile.trace
+    events = [trace.names[code] for code in trace.name_codes.tolist()]
+    rows = np.array([events.index(name) if name else -1 for name in names], np.int64)
+    return where_of(profile, rows)
+
+
+def opened(path):
+    return open_subject([path]).profiles[0]
+
+
+def test_operators_and_calls_and_kernels_have_the_line_of_their_owner(tmp_path):
+    more = (launch(130, 132, 1), kernel("gemm", 150, 160, 1), launch(60, 61, 0, "cudaDeviceSynchronize"))
+    run = recorded_run(recorded(tmp_path / "trace.json"), *more)
+    names = ("aten::mm", "aten::add", "aten::relu", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize")
+    found = told(opened(run), *names)
+    assert found["line"].to_pylist() == [2, 3, 4, 3, 3, 2]
+    assert set(found["file"].to_pylist()) == {FILE}
+    assert found["where"].to_pylist()[0] == f"{FILE}:2 work"
+
+
+def test_no_event_and_none_outside_the_steps_has_a_line(tmp_path):
+    run = recorded_run(recorded(tmp_path / "trace.json"), op("aten::late", 300, 310))
+    found = told(opened(run), "", "aten::late", "aten::mm")
+    assert found["where"].to_pylist()[:2] == [None, None]
+    assert found["line"].to_pylist() == [None, None, 2]
+    which, places = distinct_places(found)
+    assert [places[place]["line"] for place in which] == [None, None, 2]
+
+
+def test_a_trace_with_stacks_tells_functions(tmp_path):
+    trace = write(
+        tmp_path / "trace.json",
+        step(0, 0, 100),
+        call("mine.py(1): work", 0, 100),
+        op("aten::mm", 20, 60),
+        launch(30, 40, 1),
+        kernel("gemm", 50, 90, 1),
+    )
+    found = told(opened(trace), "aten::mm", "gemm", "ProfilerStep#0")
+    assert found["where"].to_pylist() == ["mine.py(1): work"] * 3
+    assert found["function"].to_pylist() == ["work"] * 3
+    assert found["line"].null_count == 3
+
+
+def test_without_any_stacks_nothing_is_told(tmp_path):
+    trace = write(tmp_path / "trace.json", step(0, 0, 100), op("aten::mm", 20, 60))
+    found = told(opened(trace), "aten::mm")
+    assert found.column_names == ["where", "file", "line", "function", "module"]
+    assert all(column.null_count == 1 for column in found.columns)

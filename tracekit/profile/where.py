@@ -1,0 +1,104 @@
+"""On which line of yours does an event happen? The one place that tells, for every table and rule that names lines."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.intervals import Ints
+from tracekit.lines.owners import Group, functions_of, short
+from tracekit.lines.user_code import plain_function
+from tracekit.profile.profile import Profile
+from tracekit.trace.columns import codes
+from tracekit.trace.enclosing import user_frames
+from tracekit.trace.schema import LABEL, column
+
+PLACE = pa.schema(
+    [
+        column(
+            "where", LABEL, "your line, or those that were fused; a function where only that is known", role="place"
+        ),
+        column("file", LABEL, "your file; null for lines that were fused", role="source"),
+        column(
+            "line",
+            pa.int64(),
+            "line in it; null for lines that were fused and where only a function is known",
+            role="source",
+        ),
+        column("function", LABEL, "your function", role="source"),
+    ]
+)
+MODULE = column("module", LABEL, "the modules around it, outermost first", role="source")
+_FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
+
+
+def where_of(profile: Profile, rows: Ints) -> pa.Table:
+    """A row for each of these rows of the events table of `profile.trace`: `PLACE` and `MODULE`; nulls for −1.
+
+    Where a recording with stacks lies beside the trace, the event's owner tells, as in `tracekit lines`: the line that
+    runs when it starts on its thread, of a backward node that of its forward operator, of GPU work that of its launch
+    or the lines that were fused into it. A trace with stacks of its own tells the function around the event, or around
+    its launch. Nulls where neither does, and outside the steps.
+    """
+    if profile.trace.has_stacks:
+        return _by_frame(profile, rows)
+    ownership = profile.ownership
+    owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
+    told = [ownership.owners.rows[owner] for owner in owners.tolist()]
+    groups = {group: number for number, group in enumerate(dict.fromkeys(group for group, *_ in told))}
+    places = [_of_lines(ownership.owners.groups[group]) for group in groups]
+    chains = [" · ".join(ownership.owners.modules[module]) or None for _, _, module, _ in told]
+    own = np.array([groups[group] for group, *_ in told], np.int64)[which.reshape(-1)]
+    return _table(places, own).append_column(MODULE, _labels(chains, which.reshape(-1)))
+
+
+def distinct_places(found: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
+    """Each place of such a table once, as a row of `PLACE`, and for every row of the table the number of its own."""
+    _, first, which = np.unique(codes(found["where"]), return_index=True, return_inverse=True)
+    return which.reshape(-1), found.select(PLACE.names).take(pa.array(first)).to_pylist()
+
+
+_Place = tuple[str | None, str | None, int | None, str | None]
+
+
+def _of_lines(lines: Group) -> _Place:
+    if not lines:
+        return None, None, None, None
+    functions = functions_of(lines)
+    if len(lines) > 1:
+        return f"{short(lines)} {functions}", None, None, functions
+    (line,) = lines
+    return f"{line.text} {functions}", line.file, None if line.whole else line.line, functions
+
+
+def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
+    """The innermost frame of the user's own, as the profiler names it."""
+    trace = profile.trace
+    on_gpu = (rows >= 0) & trace.rows(rows).roles.gpu
+    calls = rows.copy()
+    calls[on_gpu] = trace.links.launch(rows[on_gpu])
+    frames = user_frames(trace, calls)
+    names, which = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
+    places = [_of_frame(trace.names[name]) if name >= 0 else _of_lines(()) for name in names.tolist()]
+    return _table(places, which.reshape(-1)).append_column(MODULE, pa.nulls(len(rows), LABEL))
+
+
+def _of_frame(name: str) -> _Place:
+    shape = _FRAME.fullmatch(name)
+    return (name, shape[1], None, plain_function(shape[3])) if shape else (name, None, None, None)
+
+
+def _table(places: list[_Place], which: Ints) -> pa.Table:
+    where, file, line, function = zip(*places, strict=True) if places else ((), (), (), ())
+    lines = pa.array(line, pa.int64()).take(pa.array(which))
+    columns = [_labels(where, which), _labels(file, which), lines, _labels(function, which)]
+    return pa.Table.from_arrays(columns, schema=PLACE)
+
+
+def _labels(texts: "list[str | None] | tuple[str | None, ...]", which: Ints) -> pa.Array:
+    """Texts as labels, each once; the label of each row."""
+    numbers: dict[str | None, int] = {text: number for number, text in enumerate(dict.fromkeys(filter(None, texts)))}
+    of_text = np.array([numbers.get(text, -1) for text in texts], np.int32)
+    own = of_text[which] if len(of_text) else np.zeros(0, np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(own, mask=own < 0), pa.array([*numbers], pa.string()))

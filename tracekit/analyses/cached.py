@@ -52,7 +52,12 @@ def _ours(question: Analysis) -> bool:
 
 
 def _name(profile: Profile, question: Analysis) -> str:
+    return name_of(profile, f"answer-{question.name}", __name__, question.ask.__module__)
+
+
+def name_of(profile: Profile, kind: str, *modules: str) -> str:
+    """What the cache calls something that these modules work out of a variant: it is of all that they look at."""
     cold = profile.cold.trace.path if profile.cold is not None else None
     beside = (profile.name, profile.variant, *(path and file_state(path) for path in (cold, profile.detail_path)))
     digest = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"answer-{question.name}-{code_version(__name__, question.ask.__module__)}-{digest}.arrow"
+    return f"{kind}-{code_version(*modules)}-{digest}.arrow"

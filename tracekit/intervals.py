@@ -59,6 +59,15 @@ class Union:
         keep = ends > starts
         return Union(starts[keep], ends[keep])
 
+    def minus(self, other: "Union") -> "Union":
+        """What of the union does not lie in the other."""
+        edges = distinct(np.concatenate((self.edges, other.edges)))
+        if not len(edges):
+            return self
+        starts, ends = edges[:-1], edges[1:]
+        left = self.covers(starts) & ~other.covers(starts)
+        return Union.of(starts[left], ends[left])
+
     def total(self) -> int:
         """The length of the union."""
         return int((self.ends - self.starts).sum())
@@ -132,6 +141,21 @@ def _each_once(ascending: Ints) -> Ints:
     new = np.ones(len(ascending), bool)
     np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
     return ascending[new]
+
+
+def split(starts: Ints, ends: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
+    """The pieces of each interval between those points: start, end, and which interval it is of."""
+    bounds = distinct(at)
+    first, last = np.searchsorted(bounds, starts, side="right"), np.searchsorted(bounds, ends, side="left")
+    counts = np.maximum(last - first, 0) + 1
+    of = np.repeat(np.arange(len(starts)), counts)
+    place = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    if not len(bounds):
+        return starts, ends, of
+    bound = first[of] + place  # at which each piece ends, unless it is the last of its interval
+    high = np.where(place == counts[of] - 1, ends[of], bounds[np.minimum(bound, len(bounds) - 1)])
+    low = np.where(place == 0, starts[of], bounds[np.maximum(bound - 1, 0)])
+    return low, high, of
 
 
 def ranked(points: Ints) -> tuple[Ints, Ints]:

@@ -10,7 +10,7 @@ from tracekit.analyses import Analysis, Answer
 from tracekit.profile import Profile
 from tracekit.trace.storing.cache import version
 
-_CODE = ("analyses", "engine", "trace", "compare", "intervals", "kernel_names", "sanitize", "profile", "run", "units")
+CODE = ("analyses", "engine", "trace", "compare", "intervals", "kernel_names", "sanitize", "profile", "run", "units")
 
 
 def recall(profile: Profile, asked: Analysis) -> Answer | None:
@@ -54,10 +54,15 @@ def _ours(asked: Analysis) -> bool:
 
 
 def _name(profile: Profile, asked: Analysis) -> str:
+    return name_of(profile, f"answer-{asked.name}", *CODE)
+
+
+def name_of(profile: Profile, kind: str, *code: str) -> str:
+    """What the cache calls something that this code works out of a variant, of all that it looks at."""
     cold = profile.cold.trace.path if profile.cold is not None else None
     beside = (profile.name, profile.variant, _state(cold), _state(profile.detail_path))
     told = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"answer-{asked.name}-{version(*_CODE)}-{told}.arrow"
+    return f"{kind}-{version(*code)}-{told}.arrow"
 
 
 def _state(path: Path | None) -> tuple[str, int, int] | None:

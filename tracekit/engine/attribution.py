@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.engine.buckets import HOST, WALL
+from tracekit.engine.pieces import Pieces, pieces
 from tracekit.engine.segments import SEGMENTS, segments
 from tracekit.engine.sweep import SIZE, Stretch, sweep
 from tracekit.engine.totals import Stalls, Totals
@@ -71,6 +72,11 @@ class Attribution:
             return
         views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
         yield from segments(view, (each for each in views if each is not None))
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The answered steps cut into stretches of one bucket and one event."""
+        return pieces(self)
 
     @property
     def views(self) -> dict[str, StepView]:

@@ -1,7 +1,6 @@
 """Any training script, run as it is: its own steps resume the pass, which stops it once it has seen enough."""
 
 import ast
-import os
 import sys
 import time
 from collections import Counter
@@ -22,11 +21,13 @@ from tracekit.capture.child.measure import FIRST_STEPS, peaks
 from tracekit.capture.child.micro_batches import MicroBatches
 from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_variant import Twin
+from tracekit.capture.child.steering import used_all_the_same
 from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.progress import Writer
+from tracekit.errors import ForeignDeviceError
 from tracekit.run import Effective, Measured
 
 _DRIVERS = ("lightning", "pytorch_lightning")
@@ -59,8 +60,8 @@ def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRe
             if running.journal is not None:
                 running.journal.begin()
             _run_program(job)
-    except _EnoughError:
-        pass
+    except _EnoughError as end:
+        failed = end.failure
     except SystemExit as end:
         if error := running.left_by(end):
             failed = Answer(outcome="error", error=error)
@@ -69,18 +70,6 @@ def run(job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRe
     finally:
         running.leave()
     return running.answer(failed)
-
-
-def steered(job: Job) -> Job:
-    """The script chooses its device: leave it only the one wanted. Among those left that one is the first."""
-    if job.device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    kind, _, number = job.device.partition(":")
-    if kind != "cuda" or not number:
-        return job
-    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()]
-    os.environ["CUDA_VISIBLE_DEVICES"] = visible[int(number)] if int(number) < len(visible) else number
-    return replace(job, device="cuda")
 
 
 def _run_program(job: Job) -> None:
@@ -95,6 +84,9 @@ def _run_program(job: Job) -> None:
 
 class _EnoughError(BaseException):
     """Stops the script; no `except Exception` of its own may catch it."""
+
+    def __init__(self, failure: Answer | None = None) -> None:
+        self.failure = failure
 
 
 class _Running:
@@ -210,6 +202,8 @@ class _Running:
 
     def _begin(self, boundary: Boundary, caller: Any) -> None:
         """Begin the pass, or begin it anew: what was thought to be steps was not."""
+        if other := used_all_the_same():
+            raise _EnoughError(failure(ForeignDeviceError(self._job.recipe, other)))
         if self._steps is not None:
             self._steps.close()
         self._at, self._caller, self._ends_seen = boundary, caller, 0

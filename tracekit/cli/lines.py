@@ -41,12 +41,14 @@ class Lines:
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
+        parser.add_argument("--full", action="store_true", help="forward and backward apart, and bucket by bucket")
         parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw them."""
         from tracekit.cli.progress import Progress
+        from tracekit.faces import Options
         from tracekit.faces.text import draw_blocks
         from tracekit.profile import open_traces
         from tracekit.report.line_costs import SideBySide
@@ -59,7 +61,7 @@ class Lines:
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
         found = SideBySide(variants, {each.name: variants[0].name for each in variants})
         shown = [*found.blocks()] if options.where is None else _of_file(found, options.where)
-        write_out(draw_blocks(shown, sys.stdout, options.rows))
+        write_out(draw_blocks(shown, Options(options.rows, options.full, sys.stdout)))
         return 0
 
 

@@ -44,14 +44,14 @@ class Outline:
     @property
     def closing(self) -> list[str]:
         """What is not here, in at most three sentences."""
-        said = []
+        sentences = []
         if self.left_out:
-            said.append(f"Left out for brevity (--full shows all): {_listed(self.left_out)}.")
+            sentences.append(f"Left out for brevity (--full shows all): {_listed(self.left_out)}.")
         if self.absent:
-            said.append(f"Not in this run: {_listed(self.absent)}.")
+            sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
-            said.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
-        return said
+            sentences.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
+        return sentences
 
 
 def outline(report: Report, rows: int | None = None, full: bool = False, fold: bool = False) -> Outline:
@@ -141,7 +141,7 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     merged: list[Entry] = []
     names = [profile.name for profile in report.profiles]
     for entry in entries:
-        same = [k for k, other in enumerate(merged) if _only_said(entry) and other.blocks == entry.blocks]
+        same = [k for k, other in enumerate(merged) if _only_sentences(entry) and other.blocks == entry.blocks]
         if same:
             merged[same[0]] = replace(merged[same[0]], of=f"{merged[same[0]].of}, {entry.of}")
         else:
@@ -150,7 +150,7 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     return [replace(entry, of="") if entry.of == everyone and len(names) > 1 else entry for entry in merged]
 
 
-def _only_said(entry: Entry) -> bool:
+def _only_sentences(entry: Entry) -> bool:
     return entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
 
 

@@ -49,7 +49,9 @@ def as_document(report: Report) -> dict[str, Any]:
             *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
         ],
         "findings": [
-            {"variant": name, **finding.document()} for name, causes in report.findings.items() for finding in causes
+            {"variant": name, **finding.document()}
+            for name, diagnosis in report.diagnoses.items()
+            for finding in diagnosis.findings
         ],
         "sections": [_section(section) for section in report.sections],
     }
@@ -76,6 +78,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "mean_over": _numbers(profile, profile.counted),
         "host_mean_over": _numbers(profile, profile.answered["host"]),
         "notes": _notes(report, profile),
+        "verdict": report.diagnoses[profile.name].verdict.document(),
         "measured": _measured(profile, report.base_of(profile)),
         "cold": _cold(profile),
         "ranks": [],
@@ -98,6 +101,7 @@ def _missing(report: Report, member: Missing) -> dict[str, Any]:
         "mean_over": [],
         "host_mean_over": [],
         "notes": _notes(report, member),
+        "verdict": None,
         "measured": _measured(member, report.base_of(member)) if member.is_measured else None,
         "cold": None,
         "ranks": [],

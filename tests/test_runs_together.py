@@ -233,8 +233,9 @@ def test_worth_orders_the_sections_between_the_first_and_the_last(tmp_path):
     assert tables["steps"] == 1  # a sentence: its table is shown when all is asked for
 
 
-def test_the_sample_runs_report_fits_two_screens(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
+@pytest.mark.parametrize("width", ["120", "160"])
+def test_the_sample_runs_report_fits_two_screens(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", width)
     assert main(["report", "sample_traces/run.json"]) == 0
     assert len(capsys.readouterr().out.splitlines()) <= 90
 

@@ -281,6 +281,16 @@ class UnsupportedDeviceError(TracekitError):
         )
 
 
+class ForeignDeviceError(TracekitError):
+    """A script that trains on an accelerator that cannot be measured, though it was told that there is none."""
+
+    def __init__(self, script: object, device: str) -> None:
+        super().__init__(
+            f"{script}: it trains on {device}, and a capture measures CPUs and GPUs of NVIDIA and AMD alone. "
+            "Tell it to train on the CPU, as by an argument after --"
+        )
+
+
 class NothingCapturedError(TracekitError):
     """Every variant failed, so there is no run to write."""
 

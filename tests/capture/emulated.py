@@ -1,4 +1,5 @@
-"""`python -m tests.capture.emulated JOB.json`: one pass, in a process where torch believes in a GPU that it has not.
+"""`python -m tests.capture.emulated JOB.json [KIND]`: one pass, in a process where torch believes in a GPU that it has
+not; or in an accelerator of that kind, mps or xpu.
 
 Tensors stay where they are: the recipe must not ask for `ctx.device`. What the capture itself calls of `torch.cuda` is
 noted in order, and its answers can be set, so that what a GPU would be told and asked can be tested without one.
@@ -66,15 +67,33 @@ def gpu(**answers):
         yield CALLS
 
 
-def main(path):
+@contextmanager
+def another(kind):
+    """While entered, torch finds an accelerator that no capture can measure, with nothing on it yet."""
+    import torch
+
+    memory = {"mps": "current_allocated_memory", "xpu": "memory_allocated"}[kind]
+    with ExitStack() as stack:
+        for holder, name, answer in (
+            (torch.accelerator, "is_available", True),
+            (torch.accelerator, "current_accelerator", torch.device(kind)),
+            (getattr(torch, kind), "is_available", True),
+            (torch.backends.mps, "is_available", kind == "mps"),
+            (getattr(torch, kind), memory, 0),
+        ):
+            stack.enter_context(mock.patch.object(holder, name, noting(name, answer), create=True))
+        yield CALLS
+
+
+def main(path, kind=None):
     from tracekit.capture.child.worker import perform
     from tracekit.capture.job import Job
 
     job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
-    with gpu():
+    with another(kind) if kind else gpu():
         answer = perform(job)
     print(json.dumps({"answer": msgspec.to_builtins(answer), "calls": CALLS}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

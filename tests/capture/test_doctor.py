@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tracekit import run as runs
-from tracekit.capture import doctor, environment, kineto_log, probes
+from tracekit.capture import doctor, environment, probes
 from tracekit.capture.doctor import CHECKS, Check, Found, as_json, as_text, can_capture, examine
 
 ROOT = Path(runs.__file__).parents[1]
@@ -101,34 +101,6 @@ def test_without_torch_it_says_so(tmp_path):
 
 def test_a_probe_that_dies_or_fails_says_why(monkeypatch):
     assert probes.run("no such probe") == (False, "KeyError: 'no such probe'")
-
-
-LOG = """
-WARNING:2026-07-31 13:43:58 7535:7535 init.cpp:155] function cbapi->getCuptiStatus() failed with error {error}
-WARNING:2026-07-31 13:43:58 75:75 init.cpp:156] CUPTI initialization failed - CUDA profiler activities will be missing
-INFO:2026-07-31 13:43:58 75:75 init.cpp:158] If you see CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, refer to https://developer
-WARNING:2024-12-05 09:59:04 470227:470227 CuptiActivityApi.cpp:174] Requested GPU activity buffer
-INFO:2024-12-05 09:59:04 47:47 CuptiActivityProfiler.cpp:340] Record counts: Out-of-range = {lost}, Other = 0
-"""
-
-
-def test_what_the_profilers_library_said_is_lifted_from_its_log():
-    log = LOG.format(error="CUPTI_ERROR_NOT_INITIALIZED (15)", lost=7)
-    assert kineto_log.warnings(log + log) == [
-        "function cbapi->getCuptiStatus() failed with error CUPTI_ERROR_NOT_INITIALIZED (15) (2 times)",
-        "CUPTI initialization failed - CUDA profiler activities will be missing (2 times)",
-        "14 GPU records lay outside of the recorded time and were dropped",
-    ]
-    assert not kineto_log.lacks_permission(log)
-    assert kineto_log.warnings("[W 12:00] not Kineto's\nOut-of-range = 0") == []
-
-
-def test_a_driver_that_refuses_is_told_from_one_that_fails():
-    refused = LOG.format(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)", lost=0)
-    assert probes.explained("no row", refused) == "no row (the driver refused: ERR_NVGPUCTRPERM)"
-    failed = LOG.format(error="CUPTI_ERROR_INVALID_DEVICE (2)", lost=0)
-    assert "CUPTI_ERROR_INVALID_DEVICE" in probes.explained("no row", failed)
-    assert probes.explained("no row", "") == "no row"
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ def setup(ctx):
 """
 
 
-def perform(folder, stage, device="cuda", text=RECIPE, **more):
+def perform(folder, stage, device="cuda", text=RECIPE, kind=None, **more):
     recipe = folder / "recipe.py"
     recipe.write_text(text)
     job = folder / "job.json"
     job.write_bytes(
         msgspec.json.encode(Job(stage=stage, recipe=str(recipe), device=device, folder=str(folder), **more))
     )
-    asked = [sys.executable, "-m", "tests.capture.emulated", str(job)]
+    asked = [sys.executable, "-m", "tests.capture.emulated", str(job), *([kind] if kind else [])]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])

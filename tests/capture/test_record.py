@@ -5,9 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.capture.conftest import read_trace
+from tests.capture.test_lost_kernels import write
 from tracekit import run as runs
+from tracekit.capture.job import Answer
+from tracekit.capture.recording import _variant, _warnings
+from tracekit.run import Traces
 
 BODY = """
 import sys, torch, tracekit, tracekit.errors
@@ -116,3 +121,42 @@ for fails in (False, True):
     assert [(each.outcome, each.error) for each in run.variants] == [("error", "ValueError: no more")]
     assert run.variants[0].profiled.steps == 2
     assert len([*Path(tmp_path).glob("run*.json")]) == 2
+
+
+def test_a_gpus_profiler_is_warmed_up_by_kernels_of_nobodys(tmp_path):
+    body = """
+from tracekit.capture.audit.child import emulated
+cleared, zero = [], torch.Tensor.zero_
+torch.Tensor.zero_ = lambda each: (cleared.append(torch.autograd._profiler_enabled()), zero(each))[1]
+with emulated(), tracekit.record("run.json"):
+    train(net, 3)
+print(len(cleared))
+"""
+    done, run = recorded(tmp_path, body)
+    assert done.stdout.split() == ["100"], done.stderr
+    (variant,) = run.variants
+    trace = read_trace(run.trace_path(tmp_path / "run.json", variant))
+    assert (run.device, [*trace.steps]) == ("cuda", [0, 1, 2])
+    assert "aten::zero_" not in names(run.trace_path(tmp_path / "run.json", variant))
+
+
+def test_lost_kernels_of_a_recording_are_said(tmp_path, monkeypatch):
+    write(tmp_path, "steady", 50, 40)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    found = Answer(traces=Traces(steady="steady.json.gz"))
+    said = "of 10 of 50 launches the trace holds no kernel: the profiler lost them"
+    assert [*_warnings(found, tmp_path)] == [said]
+    assert _variant("eager", found, tmp_path, "ok", None).effective.notes[1:] == [said]
+
+
+def test_what_ran_on_an_accelerator_that_cannot_be_measured_is_said(tmp_path):
+    body = """
+torch.accelerator.is_available, torch.accelerator.current_accelerator = lambda: True, lambda *_: torch.device("mps")
+torch.mps.current_allocated_memory = lambda: 64
+with tracekit.record("run.json"):
+    train(net, 2)
+"""
+    done, run = recorded(tmp_path, body)
+    said = "what it did on mps is not in its trace, and was not waited for: that cannot be measured"
+    assert run.variants[0].effective.notes[1:] == [said]
+    assert f"warning: {said}" in done.stderr

@@ -6,7 +6,7 @@ import pytest
 from emulated import gpu
 from test_emulated import perform
 
-from tracekit.capture.child.script import steered
+from tracekit.capture.child.steering import steered
 from tracekit.capture.child.timing import Marks
 from tracekit.capture.job import Job
 
@@ -63,3 +63,28 @@ def test_marks_on_a_gpu_are_read_once_it_has_come_to_them():
     assert len(times) == 2
     assert calls[-1] == "synchronize"
     assert calls.count("record") == 3
+
+
+ASKS = """
+import torch
+assert not torch.accelerator.is_available() and not torch.backends.mps.is_available() and not torch.xpu.is_available()
+"""
+NEVER_ASKS = "import torch; torch.mps.current_allocated_memory = torch.xpu.memory_allocated = lambda: 64"
+
+
+@pytest.mark.parametrize("kind", ["mps", "xpu"])
+def test_a_script_that_asks_for_another_accelerator_is_told_that_there_is_none(tmp_path, kind):
+    answer = perform(tmp_path, "measure", "cpu", text=ASKS + SCRIPT, kind=kind, script=True, steps=3, warmup=3).answer
+    assert (answer.outcome, answer.error, answer.ended) == ("ok", None, 8)
+    assert answer.measured.clock == "perf_counter"
+
+
+@pytest.mark.parametrize("kind", ["mps", "xpu"])
+def test_one_that_trains_there_without_asking_is_refused(tmp_path, kind):
+    """It is not timed by a clock that waits for nothing."""
+    answer = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, script=True).answer
+    assert (answer.outcome, answer.measured) == ("error", None)
+    assert answer.error.endswith(
+        f"it trains on {kind}, and a capture measures CPUs and GPUs of NVIDIA and AMD alone. "
+        "Tell it to train on the CPU, as by an argument after --"
+    )

@@ -1,9 +1,11 @@
 """`tracekit lines` on a recording small enough to work out by hand."""
 
+import json
+
 import pytest
 from small import op, step, write
 
-from tests.lines.recorded import FILE, recorded, recorded_run
+from tests.lines.recorded import FILE, call, recorded, recorded_run
 from tracekit import lines_file
 from tracekit.cli import main
 
@@ -26,7 +28,7 @@ def shown(capsys, *arguments):
 
 def test_each_line_has_its_time(recording, capsys):
     told = shown(capsys, recording)
-    rows = {line.split()[0]: line.split()[2:4] for line in told.splitlines() if line.startswith("mine.py:")}
+    rows = {line.split()[0]: line.split()[1:3] for line in told.splitlines() if line.startswith("mine.py:")}
     assert rows["mine.py:1"] == ["10.0", "µs"]  # before it calls anything
     assert rows["mine.py:2"] == ["50.0", "µs"]
     assert rows["mine.py:3"] == ["20.0", "µs"]  # the addition, found in the bytecode, until the next call
@@ -54,7 +56,7 @@ def test_what_is_not_there_is_said(recording, capsys, where, told):
 def test_without_a_lines_file_functions_are_told(recording, capsys):
     lines_file.lines_path(recording).unlink()
     told = shown(capsys, recording)
-    assert "the trace has no calling lines" in told
+    assert "no calling lines were recorded" in told
     assert "mine.py:1" in told
 
 
@@ -80,6 +82,41 @@ def test_exported_lines_add_up_to_the_buckets(run, tmp_path, capsys):
         own = [row for row in rows if (row["view"], row["bucket"]) == (entry["view"], entry["bucket"])]
         assert sum(row["step_ns"] for row in own) == entry["dur_ns"]
     assert all(row["divided_ns"] <= row["step_ns"] for row in rows)
+
+
+def test_programs_get_every_row(run, capsys):
+    assert main(["report", str(run), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (lines,) = [answer for answer in document["answers"] if answer["analysis"] == "lines"]
+    names = [column["name"] for column in lines["columns"]]
+    assert names[:7] == ["variant", "file", "line", "lines", "function", "library", "module"]
+    assert names[7:] == ["phase", "view", "bucket", "row", "step_ns", "divided_ns"]
+    rows = [dict(zip(names, row, strict=True)) for row in lines["rows"]]
+    (variant,) = document["variants"]
+    for view in ("wall", "host"):
+        for bucket, ns in variant["mean"][view].items():
+            own = [row["step_ns"] for row in rows if (row["view"], row["bucket"]) == (view, bucket)]
+            assert sum(own) == pytest.approx(ns)
+    assert {(row["variant"], row["file"], tuple(row["lines"])) for row in rows} == {
+        ("eager", FILE, (f"{FILE}:{line}",)) for line in (1, 2, 3, 4)
+    }
+
+
+def test_the_whole_file_is_in_a_page(run, capsys):
+    assert main(["report", str(run), "--format", "html"]) == 0
+    page = capsys.readouterr().out
+    assert f"All of {FILE}" in page
+    assert page.count("y = slow(x)") == 2  # in the dearest function, and in the file
+
+
+def test_a_package_of_yours_is_named(tmp_path, capsys):
+    trace = write(
+        tmp_path / "trace.json", step(0, 0, 100), call("ours/model.py(7): run", 0, 80), op("aten::mm", 20, 60)
+    )
+    told = shown(capsys, trace)
+    assert "what lies in ours counts as a library's" in told
+    told = shown(capsys, trace, "--mine", "ours")
+    assert [line.split()[:3] for line in told.splitlines() if "model.py" in line] == [["model.py:7", "80.0", "µs"]]
 
 
 @pytest.mark.parametrize("base", ['"no number"', "-5", "1e400", "null"])

@@ -93,7 +93,7 @@ async def test_keys_switch_tabs(pair: list[Path]) -> None:
             await pilot.pause()
             assert app.room is not None
             assert app.room.id == ROOM.format(room)
-        await pilot.press("2")
+        await pilot.press("3")
         await pilot.pause()
         assert app.focused is app.room.query(Rows).first()
 

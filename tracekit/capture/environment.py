@@ -65,13 +65,28 @@ def accelerator() -> str | None:
     return str(torch.accelerator.current_accelerator().type)
 
 
+def other_accelerator() -> str | None:
+    """One that PyTorch would train on here, and that cannot be measured."""
+    kind = accelerator()
+    return None if kind == "cuda" else kind
+
+
+def holds_tensors(kind: str) -> bool:
+    """Does any tensor of this process lie on that kind of accelerator? Where nobody can say, one may."""
+    import torch
+
+    module = getattr(torch, kind, None)
+    asked = getattr(module, "memory_allocated", None) or getattr(module, "current_allocated_memory", None)
+    return asked is None or asked() > 0
+
+
 def why_no_gpu() -> str | None:
     """Why there is none to measure, in words; None where there is one."""
     import torch
 
     if torch.cuda.is_available():
         return None
-    if other := accelerator():
+    if other := other_accelerator():
         return f"what PyTorch finds here, {other}, cannot be measured"
     if not (torch.version.cuda or torch.version.hip):
         return f"PyTorch {torch.__version__} is built without CUDA and ROCm"

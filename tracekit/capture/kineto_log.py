@@ -1,10 +1,13 @@
 """What the profiler's library said on the terminal, and would be lost in a log."""
 
+import os
 import re
 from collections import Counter
 
+_LEVEL = "KINETO_LOG_LEVEL"  # PyTorch silences the library, all but errors, unless this is set
+_WARNINGS = "2"
+_CHATTER = re.compile(r"^(?:VERBOSE|INFO|STAGE|USDT):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] .*\n?", re.M)
 _LINE = re.compile(r"^(WARNING|ERROR):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] (.+)$", re.M)
-_OUT_OF_RANGE = re.compile(r"Out-of-range = (\d+)")
 # Said at every start, or of no consequence for what a trace holds.
 _HARMLESS = re.compile(
     r"Requested GPU activity buffer|Roctracer|^Log file|does not have any .*annotation", re.IGNORECASE
@@ -12,14 +15,23 @@ _HARMLESS = re.compile(
 _MOST = 5
 
 
+def loud() -> dict[str, str]:
+    """The environment in which it says what it has to say; whoever has chosen a level keeps it."""
+    return {_LEVEL: os.environ.get(_LEVEL) or _WARNINGS}
+
+
+def without_chatter(log: str) -> str:
+    """The log for people: what it says at every start and stop is of use to nobody."""
+    return _CHATTER.sub("", log)
+
+
 def warnings(log: str) -> list[str]:
-    """Each warning once, with how often it came; and how many records lay outside of the recorded time."""
+    """Each warning once, with how often it came.
+
+    Not how many records it dropped as "out of range": all those of the warm-up are among them.
+    """
     said = Counter(text.strip() for _, text in _LINE.findall(log) if not _HARMLESS.search(text))
-    lines = [text if times == 1 else f"{text} ({times} times)" for text, times in said.items()]
-    lost = sum(map(int, _OUT_OF_RANGE.findall(log)))
-    if lost:
-        lines.append(f"{lost} GPU records lay outside of the recorded time and were dropped")
-    return lines[:_MOST]
+    return [text if times == 1 else f"{text} ({times} times)" for text, times in said.items()][:_MOST]
 
 
 def lacks_permission(log: str) -> bool:

@@ -79,6 +79,12 @@ def count(events: Iterable[_Event]) -> GpuSide:
     return GpuSide(len(launched), len(launched - seen))
 
 
+def said_of(path: Path) -> list[str]:
+    """What there is to say of the trace at that path: nothing where it is whole."""
+    side = gpu_side(path)
+    return [side.sentence()] if side is not None and side.incomplete else []
+
+
 def completed(answer: Answer, folder: Path, take: Callable[[Window], Answer]) -> Answer:
     """That pass's answer, with each trace that lost kernels taken again alone, and what there is to say of it.
 

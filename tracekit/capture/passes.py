@@ -120,8 +120,6 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     load, began = load_average(), time.time_ns()
     answer = process.perform(job, scratch, log, options.timeout, options.tell)
     answer = _with_warnings(answer, log)
-    if log.stat().st_size == 0:
-        log.unlink()
     if answer.measured is not None:
         answer = replace(answer, measured=_as_pass(job, answer.measured, began, load))
     if answer.no_steps:
@@ -132,8 +130,13 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
 
 
 def _with_warnings(answer: Answer, log: Path) -> Answer:
-    """What the profiler's library said, too: nobody reads its log."""
-    said = [f"the profiler warned: {text}" for text in kineto_log.warnings(log.read_text(errors="replace"))]
+    """What the profiler's library warned of, too: nobody reads its log. That stays where it says anything else."""
+    text = log.read_text(errors="replace")
+    if kept := kineto_log.without_chatter(text):
+        log.write_text(kept)
+    else:
+        log.unlink()
+    said = [f"the profiler warned: {each}" for each in kineto_log.warnings(text)]
     effective = replace(answer.effective, notes=[*dict.fromkeys([*answer.effective.notes, *said])])
     return replace(answer, effective=effective) if said else answer
 

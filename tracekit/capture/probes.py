@@ -130,7 +130,8 @@ def _environment(folder: str) -> dict[str, str]:
     package = str(Path(__file__).parents[2])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     # An empty cache: code that was compiled on another day would hide a missing compiler.
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TORCHINDUCTOR_CACHE_DIR": folder}
+    own = {"PYTHONPATH": os.pathsep.join(paths), "TORCHINDUCTOR_CACHE_DIR": folder}
+    return {**os.environ, **kineto_log.loud(), **own}
 
 
 def _trace(activities: list[object], device: str) -> list[dict[str, object]]:

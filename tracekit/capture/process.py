@@ -17,7 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from tracekit import interruption
-from tracekit.capture import progress
+from tracekit.capture import kineto_log, progress
 from tracekit.capture.job import SO_FAR, Answer, Job, has_something
 from tracekit.capture.undo import Undone, undo
 
@@ -60,7 +60,7 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
         try:
             with ExitStack() as stack:
                 with interruption.held_back():
-                    process = _start(folder, output)
+                    process = _start(job, folder, output)
                     stack.callback(_kill_all, process, folder)
                 _wait(process, timeout, reader)
         except subprocess.TimeoutExpired:
@@ -118,10 +118,10 @@ def _some(paths: list[str]) -> str:
     return f"{', '.join(named[:_NAMED])}{more}"
 
 
-def _start(folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
+def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
-        env=_environment(folder),
+        env=_environment(job, folder),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,
@@ -135,10 +135,11 @@ def _die_with_us() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(job: Job, folder: Path) -> dict[str, str]:
     """Ours, with compiler caches that nobody has filled."""
     return {
         **os.environ,
+        **(kineto_log.loud() if job.stage == "profile" else {}),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
         # Where a program puts texts into a set, their order is part of its randomness, and every pass has the same.
@@ -180,7 +181,8 @@ def _death(code: int) -> str:
 
 
 def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-_LOG_TAIL:])
+    said = kineto_log.without_chatter(log.read_text(errors="replace"))
+    return "\n".join(said.splitlines()[-_LOG_TAIL:])
 
 
 def _sweep_litter() -> None:

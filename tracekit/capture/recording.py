@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracekit import run as runs
 from tracekit import step_marks
-from tracekit.capture import environment, messages
+from tracekit.capture import environment, lost_kernels, messages
 from tracekit.capture.child import timing
 from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
 from tracekit.capture.child.script import is_captured
@@ -62,6 +62,8 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
             shutil.rmtree(place.parent)
         else:
             made = _variant(variant, recording.found, place, outcome, error)
+            for note in made.effective.notes[1:]:
+                messages.on_stderr(f"warning: {note}")
             aside = runs.write(replace(run, planned=[*run.planned, variant], variants=[*run.variants, made]), out)
             for line in [*([messages.moved_aside(aside)] if aside else []), *messages.written(out)]:
                 messages.on_stderr(line)
@@ -141,11 +143,21 @@ def _variant(name: str, found: Answer, place: Path, outcome: Outcome, error: str
         outcome=outcome,
         error=error,
         requested=Requested(compile=compiled),
-        effective=Effective(mode=None if compiled else "eager", notes=[_NOTE]),
+        effective=Effective(mode=None if compiled else "eager", notes=[_NOTE, *_warnings(found, place)]),
         traces=relative(found.traces, place),
         profiled=found.profiled,
         ledger=found.ledger,
     )
+
+
+def _warnings(found: Answer, place: Path) -> Iterator[str]:
+    """What is not in the trace, and happened."""
+    import torch
+
+    if torch.cuda.is_available() and found.traces.steady:
+        yield from lost_kernels.said_of(place / found.traces.steady)
+    elif (other := environment.other_accelerator()) and environment.holds_tensors(other):
+        yield f"what it did on {other} is not in its trace, and was not waited for: that cannot be measured"
 
 
 def _device() -> str:

@@ -41,25 +41,27 @@ class Lines:
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
+        parser.add_argument("--full", action="store_true", help="forward and backward apart, and bucket by bucket")
         parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw them."""
         from tracekit.cli.progress import Progress
+        from tracekit.faces import Options
         from tracekit.faces.text import draw_blocks
         from tracekit.profile import open_traces
-        from tracekit.report.line_costs import SideBySide, of_variant
+        from tracekit.report.line_costs import SideBySide
+        from tracekit.report.owner_costs import OfVariant
 
         with Progress() as progress:
-            subject = open_traces([options.input], progress)
-            variants = [of_variant(profile, options.view, options.mine) for profile in subject.profiles]
-        found = SideBySide.of(variants)
-        if not found.variants:
-            reasons = [each.ownership.reason or f"it has no {options.view} time" for each in variants]
-            raise NothingOfYoursError(options.input, reasons[0])
+            subject = open_traces([options.input], progress, options.mine)
+            variants = [OfVariant(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
+        if not any(each.total_ns for each in variants):
+            raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
+        found = SideBySide(variants, {each.name: variants[0].name for each in variants})
         shown = [*found.blocks()] if options.where is None else _of_file(found, options.where)
-        write_out(draw_blocks(shown, sys.stdout, options.rows))
+        write_out(draw_blocks(shown, Options(options.rows, options.full, sys.stdout)))
         return 0
 
 

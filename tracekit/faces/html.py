@@ -121,6 +121,14 @@ def _(block: Notes, page: Page) -> Iterator[str]:
 
 @drawn.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
+    if block.detail:
+        yield from _folded(f"All of {block.file}", _source(block))
+    else:
+        yield from _source(block)
+
+
+def _source(block: Excerpt) -> Iterator[str]:
+    """Lines of source, with what each costs in the margin."""
     names = [*block.costs]
     yield '<div class="scroll"><table class="source">'
     yield _head([(name, True, "") for name in names] + [("", True, ""), (block.file, False, "")])

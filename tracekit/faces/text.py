@@ -40,12 +40,13 @@ def draw(report: Report, options: Options) -> str:
     return drawn.get()
 
 
-def draw_blocks(blocks: Iterable[Block], stream: TextIO | None = None, rows: int | None = None) -> str:
+def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
     """Some blocks alone, as the report draws them."""
-    console = _console(stream)
+    options = options or Options()
+    console = _console(options.stream)
     with console.capture() as captured:
         for block in blocks:
-            for part in drawn(block, Page(console.width, full=True, rows=rows)):
+            for part in drawn(block, Page(console.width, options.full, options.rows)):
                 console.print(part)
     return captured.get()
 
@@ -128,7 +129,7 @@ def _(block: Series, page: Page) -> Iterator[RenderableType]:
 
 @drawn.register
 def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
-    table = RichTable(box=SIMPLE_HEAD, title=Text(sanitize(block.file)), title_justify="left")
+    table = RichTable(box=SIMPLE_HEAD, title=Text(sanitize(block.file)), title_justify="left", show_edge=False)
     for name in block.costs:
         table.add_column(Text(sanitize(name, 28)), justify="right", no_wrap=True)
     table.add_column("", justify="right", style="dim")

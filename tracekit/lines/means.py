@@ -1,49 +1,93 @@
-"""What each owner costs in a counted step: the rows of the table `lines`."""
+"""What each owner of a variant costs in a counted step: plain data, which the cache can keep."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import PurePath
+from typing import NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
-import pyarrow as pa
 
 from tracekit.engine.buckets import KEYS
 from tracekit.intervals import Bools
 from tracekit.lines.owners import PHASES, Group
 from tracekit.lines.ownership import Ownership
-from tracekit.trace.schema import LABEL, column
+from tracekit.lines_file import LinesFile
 
-LINES = pa.schema(
-    [
-        column("file", LABEL, "your file; null for groups and for what has no line of yours", role="place"),
-        column("line", pa.int64(), "line in it; null where only the function is known, and for groups", role="place"),
-        column("lines", pa.list_(pa.string()), "the lines as FILE:LINE: one, or those that were fused", role="place"),
-        column("function", LABEL, "your function", role="place"),
-        column("library", LABEL, "the library that works for the line", role="name"),
-        column("module", LABEL, "the modules around it, outermost first", role="name"),
-        column("phase", LABEL, "data, forward, backward, optimizer, eval or other", role="name"),
-        column("view", LABEL, "wall or host", role="name"),
-        column("bucket", LABEL, "where the time counts", role="name"),
-        column("row", LABEL, "the lines it is set side by side with other variants as", role="name"),
-        column("step_ns", pa.float64(), "mean per counted step; the rows add up to the bucket", "ns"),
-        column("divided_ns", pa.float64(), "of this, estimated: several lines share a stretch without a mark", "ns"),
-    ]
-)
+Key = TypeVar("Key")
 
 
-@dataclass(frozen=True)
-class Mean:
+class Owner(NamedTuple):
+    """Whose a stretch of time is."""
+
+    lines: Group = ()  # one, several that were fused, or none
+    library: str = ""
+    module: tuple[str, ...] = ()  # outermost first
+    phase: str = PHASES[0]
+
+
+class Mean(NamedTuple):
     """What one owner costs in one bucket of a counted step."""
 
+    owner: int
     view: str
     bucket: str
-    owner: int
     step_ns: float
-    divided_ns: float
+    divided_ns: float  # of this, estimated
 
 
-def means(ownership: Ownership, counted: dict[str, Bools]) -> list[Mean]:
-    """Over the counted steps of each view; a view in which no step counts has none."""
+class Function(NamedTuple):
+    """Where a function of the user's stands."""
+
+    file: str
+    name: str
+    first: int
+    last: int
+
+
+class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
+    """The means of all owners of a variant; where `reason` says why nothing is known, there are none."""
+
+    reason: str | None = None
+    owners: list[Owner] = []
+    means: list[Mean] = []
+    sources: dict[str, str] = {}  # the user's files, as they were
+    functions: list[Function] = []
+    unproven: list[str] = []  # packages that may be the user's: nothing in the trace says
+
+    def by(
+        self, view: str, key: Callable[[Owner], Key], chosen: Callable[[Mean], bool] | None = None
+    ) -> dict[Key, float]:
+        """What a counted step of a view takes, ns, by something of the owners."""
+        total: dict[Key, float] = {}
+        for mean in self.means:
+            if mean.view == view and (chosen is None or chosen(mean)):
+                own = key(self.owners[mean.owner])
+                total[own] = total.get(own, 0.0) + mean.step_ns
+        return total
+
+    def divided_ns(self, view: str) -> float:
+        """What of a step is estimated."""
+        return sum(mean.divided_ns for mean in self.means if mean.view == view)
+
+
+def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
+    """Over the counted steps of each view; a view in which no step counts has no means."""
+    if ownership.recording is None:
+        return OwnerMeans(reason=ownership.reason)
+    means = list(_means(ownership, counted))
+    owners, lines = ownership.owners, ownership.recording.lines
+    return OwnerMeans(
+        owners=[
+            Owner(owners.groups[group], owners.libraries[library], owners.modules[module], PHASES[phase])
+            for group, library, module, phase in owners.rows
+        ],
+        means=means,
+        sources=lines.sources if lines is not None else {},
+        functions=_functions(lines) if lines is not None else [],
+        unproven=sorted(ownership.recording.frames.unproven),
+    )
+
+
+def _means(ownership: Ownership, counted: dict[str, Bools]) -> list[Mean]:
     rows = []
     for view, costs in ownership.costs.items():
         chosen = counted[view]
@@ -57,61 +101,9 @@ def means(ownership: Ownership, counted: dict[str, Bools]) -> list[Mean]:
         steps = int(chosen.sum())
         for key, total, estimated in zip(keys.tolist(), ns.tolist(), shared.tolist(), strict=True):
             owner, bucket = divmod(key, len(KEYS))
-            rows.append(Mean(view, KEYS[bucket], owner, total / steps, estimated / steps))
+            rows.append(Mean(owner, view, KEYS[bucket], total / steps, estimated / steps))
     return rows
 
 
-def by_group(ownership: Ownership, rows: list[Mean], view: str) -> dict[Group, float]:
-    """What each line and group costs in a view."""
-    costs: dict[Group, float] = {}
-    for mean in rows:
-        if mean.view == view:
-            group = ownership.owners.group_of(mean.owner)
-            costs[group] = costs.get(group, 0.0) + mean.step_ns
-    return costs
-
-
-def table(ownership: Ownership, rows: list[Mean], row_of: Callable[[Group], Group]) -> pa.Table:
-    """As exports write it, most expensive first."""
-    owners, columns = ownership.owners, {field.name: [] for field in LINES}  # type: ignore[var-annotated]
-    for mean in sorted(rows, key=lambda each: (each.view != "wall", -each.step_ns, each.owner)):
-        group, library, module, phase = owners.rows[mean.owner]
-        lines = owners.groups[group]
-        single = lines[0] if len(lines) == 1 else None
-        values = {
-            "file": single.file if single else None,
-            "line": single.line if single and not single.whole else None,
-            "lines": [line.text for line in lines],
-            "function": ", ".join(dict.fromkeys(line.function for line in lines)) or None,
-            "library": owners.libraries[library] or None,
-            "module": " · ".join(owners.modules[module]) or None,
-            "phase": PHASES[phase],
-            "view": mean.view,
-            "bucket": mean.bucket,
-            "row": ", ".join(line.text for line in row_of(lines)) or None,
-            "step_ns": mean.step_ns,
-            "divided_ns": mean.divided_ns,
-        }
-        for name, value in values.items():
-            columns[name].append(value)
-    arrays = [_array(columns[field.name], field.type) for field in LINES]
-    return pa.Table.from_arrays(arrays, schema=LINES)
-
-
-def _array(values: list[object], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, pa.string()).dictionary_encode() if kind == LABEL else pa.array(values, kind)
-
-
-def short(lines: Group) -> str:
-    """`model.py:12`, `model.py:12, 14`: the lines of a row as people read them."""
-    files: dict[str, list[int]] = {}
-    for line in sorted(lines):
-        files.setdefault(line.file, []).append(line.line)
-    names = _distinct([*files])
-    return ", ".join(f"{names[file]}:{', '.join(map(str, numbers))}" for file, numbers in files.items())
-
-
-def _distinct(files: list[str]) -> dict[str, str]:
-    names = {file: PurePath(file).name for file in files}
-    twice = {name for name in names.values() if [*names.values()].count(name) > 1}
-    return {file: file if name in twice else name for file, name in names.items()}
+def _functions(lines: LinesFile) -> list[Function]:
+    return [Function(code.file, code.function, code.line, max(code.lines)) for code in lines.code]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,26 @@ class Line(NamedTuple):
 
 
 Group = tuple[Line, ...]  # no line at all, one, or several that were fused
+
+
+def short(lines: Group) -> str:
+    """`model.py:12`, `model.py:12, 14`: lines as people read them."""
+    files: dict[str, list[int]] = {}
+    for line in sorted(lines):
+        files.setdefault(line.file, []).append(line.line)
+    names = _distinct([*files])
+    return ", ".join(f"{names[file]}:{', '.join(map(str, numbers))}" for file, numbers in files.items())
+
+
+def _distinct(files: list[str]) -> dict[str, str]:
+    names = {file: PurePath(file).name for file in files}
+    twice = {name for name in names.values() if [*names.values()].count(name) > 1}
+    return {file: file if name in twice else name for file, name in names.items()}
+
+
+def functions_of(lines: Group) -> str | None:
+    """The functions of lines, each once."""
+    return ", ".join(dict.fromkeys(line.function for line in lines)) or None
 
 
 @dataclass

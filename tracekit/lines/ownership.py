@@ -25,23 +25,38 @@ _NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lie
 
 @dataclass(frozen=True)
 class Ownership:
-    """Whose the time of a trace is. Where `reason` says why nothing is known, everything is nobody's."""
+    """Whose the time of a trace is. Where there is no recording, `reason` says why, and everything is nobody's."""
 
     cost: Attribution
-    recording: Recording | None
-    reason: str | None = None
+    detail: Path | None = None  # the recording with stacks of the same variant; None: the trace's own stacks
+    mine: tuple[str, ...] = ()  # packages, folders and files that are the user's, where no lines file tells
 
     @staticmethod
     def of(cost: Attribution, detail: Path | None, mine: Collection[str] = ()) -> "Ownership":
         """With the detailed recording of the same variant, or the trace's own stacks."""
-        if cost.trace.has_stacks:
-            return Ownership(cost, _recording(cost.trace, mine))
-        if detail is None:
-            return Ownership(cost, None, _NO_STACKS)
+        return Ownership(cost, None if cost.trace.has_stacks else detail, tuple(mine))
+
+    @cached_property
+    def _read(self) -> "Recording | str":
+        """The recording with stacks, or why there is none; read when it is asked for."""
+        if self.cost.trace.has_stacks:
+            return _recording(self.cost.trace, self.mine)
+        if self.detail is None:
+            return _NO_STACKS
         try:
-            return Ownership(cost, _recording(Trace.load(detail), mine))
+            return _recording(Trace.load(self.detail), self.mine)
         except TracekitError as error:
-            return Ownership(cost, None, str(error))
+            return str(error)
+
+    @property
+    def recording(self) -> Recording | None:
+        """The recording with stacks."""
+        return self._read if isinstance(self._read, Recording) else None
+
+    @property
+    def reason(self) -> str | None:
+        """Why nothing is known."""
+        return self._read if isinstance(self._read, str) else None
 
     @cached_property
     def owners(self) -> Owners:
@@ -114,4 +129,4 @@ class Ownership:
 
 def _recording(trace: Trace, mine: Collection[str]) -> Recording:
     lines = lines_file.read(trace.path)
-    return Recording(trace, lines, Frames(lines, mine))
+    return Recording(trace, lines, Frames(lines, mine, trace.names))

@@ -10,6 +10,8 @@ from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.views import StepView
 from tracekit.intervals import Bools
+from tracekit.lines.cached import known_means
+from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
 from tracekit.profile.capture import Capture, Window, Workload
 from tracekit.trace import Trace
@@ -35,6 +37,7 @@ class Profile:
     variant: runs.Variant | None = None
     run: runs.Run | None = None
     run_name: str = ""  # of the run or, for a bare trace, nothing: variants of one name are set against each other
+    mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
         """The capture of that window; of several ranks the first, unless one is named."""
@@ -64,7 +67,13 @@ class Profile:
     @cached_property
     def ownership(self) -> Ownership:
         """Whose each moment of the main capture is: a line of the user's, a library, a module, a phase."""
-        return Ownership.of(self.cost, self.detail_path)
+        script = Path(self.run.script).name if self.run is not None else ""
+        return Ownership.of(self.cost, self.detail_path, [*self.mine, *([script] if script else [])])
+
+    @cached_property
+    def owner_means(self) -> OwnerMeans:
+        """What each owner costs in a counted step of each view."""
+        return known_means(self.ownership, self.answered)
 
     @property
     def trace(self) -> Trace:

@@ -1,7 +1,7 @@
 """What was opened: runs and traces side by side, every variant with a name of its own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,13 +52,13 @@ class Subject:
     @property
     def problems(self) -> list[tuple[str, str]]:
         """Variants that could not be read, or whose capture did not go well: name and sentence."""
-        said = []
+        sentences = []
         for member in self.members:
             if member.variant is not None and member.variant.error:
-                said.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
+                sentences.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
             if isinstance(member, Missing) and (member.variant is None or member.reason != member.variant.error):
-                said.append((member.name, member.reason))
-        return said
+                sentences.append((member.name, member.reason))
+        return sentences
 
     @property
     def profiles(self) -> list[Profile]:
@@ -82,16 +82,19 @@ class Subject:
         return opened[0] if len(opened) == 1 and all(member.run is opened[0] for member in self.members) else None
 
 
-def open_traces(paths: list[Path], watch: Watch | None = None) -> Subject:
+def open_traces(paths: list[Path], watch: Watch | None = None, mine: Collection[str] = ()) -> Subject:
     """Open them as `open_subject` does, for who has nothing to show without a trace. Raises TracekitError."""
-    subject = open_subject(paths, watch)
+    subject = open_subject(paths, watch, mine)
     if not subject.profiles:
         raise NoTraceInRunError(paths[0], _why_none(subject.members), measured=True)
     return subject
 
 
-def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
-    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError."""
+def open_subject(paths: list[Path], watch: Watch | None = None, mine: Collection[str] = ()) -> Subject:
+    """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
+
+    `mine` names packages whose code is the user's, where nothing recorded says so.
+    """
     members: list[Member] = []
     failure: TracekitError | None = None
     each = _each(paths)
@@ -110,7 +113,11 @@ def open_subject(paths: list[Path], watch: Watch | None = None) -> Subject:
             members.append(Missing(stem(path), "error", str(error)))
     if failure is not None and not any(isinstance(member, Profile) for member in members):
         raise failure
-    return Subject(_named(members))
+    return Subject([_with(member, tuple(mine)) for member in _named(members)])
+
+
+def _with(member: Member, mine: tuple[str, ...]) -> Member:
+    return replace(member, mine=mine) if isinstance(member, Profile) and mine else member
 
 
 def _each(paths: list[Path]) -> list[Path]:

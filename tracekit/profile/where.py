@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.intervals import Ints
-from tracekit.lines.means import short
-from tracekit.lines.owners import Group
+from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.user_code import plain_function
 from tracekit.profile.profile import Profile
 from tracekit.trace.columns import codes
@@ -66,7 +65,7 @@ _Place = tuple[str | None, str | None, int | None, str | None]
 def _of_lines(lines: Group) -> _Place:
     if not lines:
         return None, None, None, None
-    functions = ", ".join(dict.fromkeys(line.function for line in lines))
+    functions = functions_of(lines)
     if len(lines) > 1:
         return f"{short(lines)} {functions}", None, None, functions
     (line,) = lines

@@ -78,13 +78,17 @@ class Notes:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number."""
+    """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number.
+
+    People see a `detail` only where all is shown.
+    """
 
     kind: ClassVar[str] = "excerpt"
     file: str
     first: int
     lines: tuple[str, ...]
     costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    detail: bool = False
 
 
 Block = Sentences | Table | Breakdown | Series | Notes | Excerpt

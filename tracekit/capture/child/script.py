@@ -1,6 +1,5 @@
 """Any training script, run as it is: its own steps resume the pass, which stops it once it has seen enough."""
 
-import os
 import sys
 from collections.abc import Callable
 
@@ -39,8 +38,8 @@ def run(
         with idle_profilers():
             steps.enter()
             _run_program(job)
-    except EnoughError:
-        pass
+    except EnoughError as end:
+        failed = end.failed
     except SystemExit as end:
         if error := _left_by(end, steps, job):
             failed = Answer(outcome="error", error=error)
@@ -49,18 +48,6 @@ def run(
     finally:
         steps.leave()
     return _answer(steps, failed)
-
-
-def steered(job: Job) -> Job:
-    """The script chooses its device: leave it only the one wanted. Among those left that one is the first."""
-    if job.device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    kind, _, number = job.device.partition(":")
-    if kind != "cuda" or not number:
-        return job
-    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()]
-    os.environ["CUDA_VISIBLE_DEVICES"] = visible[int(number)] if int(number) < len(visible) else number
-    return replace(job, device="cuda")
 
 
 def _run_program(job: Job) -> None:

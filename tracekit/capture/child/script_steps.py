@@ -12,21 +12,27 @@ from tracekit import step_marks
 from tracekit.capture.child import timing
 from tracekit.capture.child.backward_passes import BackwardPasses
 from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
+from tracekit.capture.child.failure import failure
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.measure import FIRST_STEPS, peaks
 from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import Twin
+from tracekit.capture.child.steering import used_all_the_same
 from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.progress import Writer
+from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
 
 
 class EnoughError(BaseException):
     """Stops the script; no `except Exception` of its own may catch it."""
+
+    def __init__(self, failed: Answer | None = None) -> None:
+        self.failed = failed
 
 
 class ScriptSteps:
@@ -143,6 +149,8 @@ class ScriptSteps:
 
     def _begin(self, boundary: Boundary, caller: Any) -> None:
         """Begin the pass, or begin it anew: what was thought to be steps was not."""
+        if other := used_all_the_same():
+            raise EnoughError(failure(ForeignDeviceError(self.job.recipe, other)))
         if self._steps is not None:
             self._steps.close()
         self.boundary, self.caller, self._ends_seen = boundary, caller, 0

@@ -38,6 +38,7 @@ _STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_
 _COLD_WITHOUT_GPU = "its cold trace leaves the GPU out: autotuning launches hundreds of kernels for every choice"
 COLD = Window("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
+_ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
 DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
 
 
@@ -50,8 +51,8 @@ def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
 
 
 def record_all(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
-    """One trace, of all the steps there are."""
-    taken = _Taking(job, recorder)
+    """One trace, of all the steps there are: none of them can be given up to warm the profiler up."""
+    taken = _Taking(job, recorder, warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(Window("steady", _ENDLESS, 0, {}))
     return taken.answer(recorder)
@@ -72,9 +73,10 @@ def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, 
 class _Taking:
     """The training under way: which step it is at, and when each began."""
 
-    def __init__(self, job: Job, recorder: CompileRecorder) -> None:
+    def __init__(self, job: Job, recorder: CompileRecorder, *, warms_up_alone: bool = False) -> None:
         self.job = job
         self.recorder = recorder
+        self.warms_up_alone = warms_up_alone
         self.during = "cold"
         self.marks: list[StepMark] = []
         self.names: dict[str, str] = {}
@@ -132,7 +134,10 @@ class _Taking:
         facts = _facts(self.job, window)
         timing.synchronize(self.job.device)
         with real_profilers():
-            profiler.start()
+            if self.warms_up_alone and _sees_gpu(window, self.job):
+                _start_warm(profiler, self.job.device)
+            else:
+                profiler.start()
         stamps: list[int] = []
         try:
             for at in range(profiler.step_num, last + 1):
@@ -195,6 +200,20 @@ def _profiler(window: Window, first: int, last: int, job: Job, write: Callable[[
         on_trace_ready=write,
         **window.options,
     )
+
+
+def _start_warm(profiler: Any, device: str) -> None:
+    """Begin to record with kernels behind it that nobody misses."""
+    import torch
+
+    profiler.step_num -= 1
+    profiler.current_action = profiler.schedule(profiler.step_num)
+    profiler.start()
+    nothing = torch.zeros(1, device=device)
+    for _ in range(_ABSORBING):
+        nothing.zero_()
+    timing.synchronize(device)
+    profiler.step()
 
 
 def _sees_gpu(window: Window, job: Job) -> bool:

@@ -19,6 +19,7 @@ from tracekit.capture.child.loss_check import check, draw_as_eager, drift, round
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.script_losses import Losses
+from tracekit.capture.child.steering import steered
 from tracekit.capture.child.traces import profile
 from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
@@ -46,7 +47,7 @@ def perform(job: Job) -> Answer:
     """Do the pass; whatever the recipe raises becomes the answer."""
     notes: list[str] = []
     if job.script and job.stage != "inspect":
-        job = script.steered(job)
+        job = steered(job)
     if job.stage in ("profile", "check"):  # they share what is compiled
         provenance.ask()
     try:

@@ -1,5 +1,6 @@
 """The machine-readable report, `tracekit.report/1`. Keys may be added, and are never renamed."""
 
+from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
 
@@ -43,9 +44,14 @@ def as_document(report: Report) -> dict[str, Any]:
             for member in report.subject.members
         ],
         "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
-        "answers": [_answer(profile, answer) for profile, answer in report.answers],
+        "answers": [
+            *(_answer(profile, answer) for profile, answer in report.answers),
+            *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
+        ],
         "findings": [
-            {"variant": name, **finding.document()} for name, causes in report.findings.items() for finding in causes
+            {"variant": name, **finding.document()}
+            for name, diagnosis in report.diagnoses.items()
+            for finding in diagnosis.findings
         ],
         "sections": [_section(section) for section in report.sections],
     }
@@ -72,6 +78,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "mean_over": _numbers(profile, profile.counted),
         "host_mean_over": _numbers(profile, profile.answered["host"]),
         "notes": _notes(report, profile),
+        "verdict": report.diagnoses[profile.name].verdict.document(),
         "measured": _measured(profile, report.base_of(profile)),
         "cold": _cold(profile),
         "ranks": [],
@@ -94,6 +101,7 @@ def _missing(report: Report, member: Missing) -> dict[str, Any]:
         "mean_over": [],
         "host_mean_over": [],
         "notes": _notes(report, member),
+        "verdict": None,
         "measured": _measured(member, report.base_of(member)) if member.is_measured else None,
         "cold": None,
         "ranks": [],
@@ -205,6 +213,13 @@ def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
 def _answer(profile: Profile, answer: Answer) -> dict[str, Any]:
     said = {"analysis": answer.analysis, "variant": profile.name, "title": answer.title, "sentence": answer.sentence}
     return said | _table(answer.table)
+
+
+def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
+    """What a section of all variants brings along for programs: its tables name the variant in each row."""
+    for name, rows in section.contents.tables.items():
+        said = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
+        yield {"analysis": name, "variant": None, "title": section.title, "sentence": said} | _table(rows)
 
 
 def _table(rows: pa.Table) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""What the profiler's library warns of reaches the run and its report; its chatter reaches nobody."""
+
+from tracekit.capture import kineto_log, probes
+from tracekit.capture.harness import Options, capture
+from tracekit.cli import main
+from tracekit.run import Run
+
+# Words that it would say of a GPU, said where it would say them; its own are those of a CPU.
+LOUD = """
+import os, sys, torch
+def setup(ctx):
+    weight = torch.zeros(3, requires_grad=True)
+    if os.environ.get("KINETO_LOG_LEVEL") == "2":
+        print("WARNING:2026-11-22 00:27:31 7:7 CuptiActivityApi.cpp:9] Lost all of it")
+    PRINT
+    def step():
+        weight.square().sum().backward()
+    return step
+"""
+SAID = "the profiler warned: Lost all of it"
+
+
+def captured(tmp_path, write_recipe, printed="pass") -> Run:
+    text, out = LOUD.replace("PRINT", printed), tmp_path / "run.json"
+    return capture(
+        Options(write_recipe(text), ["eager"], device="cpu", steps=2, warmup=2, passes=1, out=out, tell=lambda _: None)
+    )
+
+
+def test_a_warning_of_the_profiled_pass_is_kept_and_reported(tmp_path, write_recipe, capsys):
+    (variant,) = captured(tmp_path, write_recipe).variants
+    assert variant.effective.notes == [SAID]
+    assert [each.name for each in tmp_path.glob("run-*/eager/*.log")] == ["profile.log"]
+    assert main(["report", str(tmp_path / "run.json"), "--no-cache", "--format", "json"]) == 0
+    assert SAID in capsys.readouterr().out
+
+
+def test_of_what_it_says_at_every_start_nothing_is_left(tmp_path, write_recipe, monkeypatch):
+    captured(tmp_path, write_recipe, "print('a word of the recipe')")
+    log = next(tmp_path.glob("run-*/eager/profile.log")).read_text()
+    assert "a word of the recipe\n" in log
+    assert "STAGE:" not in log
+
+
+def test_a_level_that_was_chosen_stays(monkeypatch):
+    monkeypatch.setenv("KINETO_LOG_LEVEL", "5")
+    assert kineto_log.loud() == {"KINETO_LOG_LEVEL": "5"}
+    monkeypatch.delenv("KINETO_LOG_LEVEL")
+    assert kineto_log.loud() == {"KINETO_LOG_LEVEL": "2"}
+
+
+LOG = """
+WARNING:2026-07-31 13:43:58 7535:7535 init.cpp:155] function cbapi->getCuptiStatus() failed with error {error}
+WARNING:2026-07-31 13:43:58 75:75 init.cpp:156] CUPTI initialization failed - CUDA profiler activities will be missing
+INFO:2026-07-31 13:43:58 75:75 init.cpp:158] If you see CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, refer to https://developer
+WARNING:2024-12-05 09:59:04 470227:470227 CuptiActivityApi.cpp:174] Requested GPU activity buffer
+INFO:2024-12-05 09:59:04 47:47 CuptiActivityProfiler.cpp:340] Record counts: Out-of-range = 7, Other = 0
+"""
+
+
+def test_each_warning_is_said_once_and_no_count_of_what_a_warm_up_dropped():
+    log = LOG.format(error="CUPTI_ERROR_NOT_INITIALIZED (15)")
+    assert kineto_log.warnings(log + log) == [
+        "function cbapi->getCuptiStatus() failed with error CUPTI_ERROR_NOT_INITIALIZED (15) (2 times)",
+        "CUPTI initialization failed - CUDA profiler activities will be missing (2 times)",
+    ]
+    assert kineto_log.warnings("[W 12:00] not Kineto's") == []
+
+
+def test_a_driver_that_refuses_is_told_from_one_that_fails():
+    refused = LOG.format(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)")
+    assert probes.explained("no row", refused) == "no row (the driver refused: ERR_NVGPUCTRPERM)"
+    failed = LOG.format(error="CUPTI_ERROR_INVALID_DEVICE (2)")
+    assert "CUPTI_ERROR_INVALID_DEVICE" in probes.explained("no row", failed)
+    assert probes.explained("no row", "") == "no row"

@@ -1,0 +1,78 @@
+"""Modules, phases and libraries of a step: what each takes adds up to it, in every variant."""
+
+import pytest
+from small import event, op, step, write
+
+from tests.lines.recorded import call
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.report.sections.modules import in_tree
+
+
+@pytest.fixture
+def sections(tmp_path):
+    """Of 100 µs: 10 for data, 40 in a layer (10 in one inside it), 5 in the library below it, 20 backward."""
+    trace = write(
+        tmp_path / "trace.json",
+        step(0, 0, 100),
+        call("mine.py(1): work", 0, 100),
+        event("user_annotation", "enumerate(DataLoader)#_Single.__next__", 0, 10),
+        call("nn.Module: Net_0", 20, 60),
+        op("aten::add", 21, 25) | {"args": {"Sequence number": 1}},
+        call("nn.Module: Linear_0", 30, 40),
+        call("torch_geometric/utils/loop.py(3): loops", 50, 55),
+        call("torch/autograd/graph.py(1): _engine_run_backward", 70, 90),
+        call("<built-in method run_backward of torch._C._EngineBase object at 0x7f>", 70, 90),
+    )
+    return {section.id: section for section in report(open_subject([trace])).sections}
+
+
+def rows(section):
+    (table,) = [block.rows for block in section.blocks if block.kind == "table"]
+    return table.to_pylist()
+
+
+def test_phases(sections):
+    found = {row["phase"]: row["trace_ns"] for row in rows(sections["phases"])}
+    assert found == {"data": 10_000, "forward": 40_000, "backward": 20_000, "other": 30_000}
+
+
+def test_modules_are_a_tree(sections):
+    found = [(row["module"], row["trace_ns"], row["trace itself_ns"]) for row in rows(sections["modules"])]
+    assert found == [
+        ("outside of modules", 60_000, 60_000),
+        ("Net_0", 40_000, 30_000),
+        ("Net_0 · Linear_0", 10_000, 10_000),
+    ]
+
+
+def test_libraries(sections):
+    found = {row["library"]: row["trace_ns"] for row in rows(sections["libraries"])}
+    assert found["torch_geometric"] == 5_000
+    assert sum(found.values()) == 100_000
+
+
+def test_the_dearest_comes_first_below_what_calls_it():
+    costs = {("a",): 5.0, ("a", "b"): 1.0, ("a", "c"): 3.0, ("d",): 9.0, ("d", "e"): 2.0, (): 6.0}
+    assert in_tree([costs]) == [("d",), ("d", "e"), (), ("a",), ("a", "c"), ("a", "b")]
+
+
+def test_differences_add_up(tmp_path):
+    paths = []
+    for name, length in (("one", 100), ("other", 160)):
+        paths.append(
+            write(
+                tmp_path / f"{name}.json",
+                step(0, 0, length),
+                call("mine.py(1): work", 0, length),
+                call("nn.Module: Net_0", 20, length - 10),
+                op("aten::add", 30, 40),
+            )
+        )
+    found = {section.id: section for section in report(open_subject(paths)).sections}
+    for name in ("lines", "phases"):
+        table = next(block.rows for block in found[name].blocks if block.kind == "table")
+        assert sum(table["Δ other_ns"].to_pylist()) == 60_000
+        assert sum(table["one_ns"].to_pylist()) == 100_000
+        parts = [name for name in table.column_names if name in ("one python_ns", "one cpu_compute_ns")]
+        assert sum(sum(table[name].to_pylist()) for name in parts) == 100_000

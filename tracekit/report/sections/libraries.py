@@ -1,0 +1,33 @@
+"""Which libraries does the time of a step go to, the user's own code and torch apart?"""
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.owned import baselines, owned
+from tracekit.report.owner_costs import Costs, shares_said, steps_of
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.trace.schema import column
+
+_LIBRARY = column("library", pa.string(), "the library that a line of yours calls", role="name")
+NONE = "none: your own code, and torch called from it"
+_NAMED = 3
+
+
+@of_run("libraries", "Libraries", rank=38)
+def libraries(report: Report) -> Contents | None:
+    """A row per library, and one for what is none's; they add up to the step."""
+    variants = [each for each in owned(report) if each.total_ns]
+    if not variants:
+        return None
+    worth = max(each.share(lambda owner: bool(owner.library)) for each in variants)
+    if not worth:
+        nothing = Sentences(("No library but torch works in a step.",))
+        return Contents((nothing,), worth=0.0, status="absent")
+    costs = Costs(variants, lambda owner: owner.library, baselines(report))
+    order = costs.dearest_first()
+    dearest = {name: name for name in [*filter(None, order)][:_NAMED]}
+    said = f"Of a step: {shares_said(costs, steps_of(variants), dearest)}."
+    named = [(_LIBRARY, [name or NONE for name in order])]
+    return Contents((Sentences((said,)), Table("libraries", costs.table(named, order), detail=True)), worth=worth)

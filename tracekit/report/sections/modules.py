@@ -1,0 +1,72 @@
+"""Which layers of the model does the time of a step go to?"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tracekit.lines.means import Mean, Owner, OwnerMeans
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.owned import baselines, owned
+from tracekit.report.owner_costs import Costs, OfVariant, shares_said, steps_of
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.trace.schema import column
+
+Chain = tuple[str, ...]
+NONE = "outside of modules"
+_MODULE = column("module", pa.string(), "the module, and before it those around it", role="name")
+_NAMED = 3
+
+
+@of_run("modules", "Layers", rank=37)
+def modules(report: Report) -> Contents | None:
+    """A tree: below each module those that it calls, which its own time includes."""
+    variants = [each for each in owned(report) if each.total_ns]
+    if not variants:
+        return None
+    worth = max(each.share(lambda owner: bool(owner.module)) for each in variants)
+    if not worth:
+        return Contents((Sentences(("No module is called in a step.",)),), worth=0.0, status="absent")
+    inclusive = Costs([_with_inner(each) for each in variants], lambda owner: owner.module, baselines(report))
+    own = Costs(variants, lambda owner: owner.module)
+    order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
+    table = inclusive.table([(_MODULE, [" · ".join(chain) or NONE for chain in order])], order)
+    for each in variants:
+        of = each.by(own.key)
+        table = table.append_column(_own(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
+    dearest = {chain: chain[-1] for chain in [*filter(None, inclusive.dearest_first())][:_NAMED]}
+    said = f"Of a step, with what they call: {shares_said(inclusive, steps_of(variants), dearest)}."
+    return Contents((Sentences((said,)), Table("modules", table, detail=True)), worth=worth)
+
+
+def _own(variant: str) -> pa.Field:
+    said = "what it takes itself, without the modules inside: this adds up to the step"
+    return column(f"{variant} itself_ns", pa.float64(), said, "ns", role="detail")
+
+
+def _with_inner(variant: OfVariant) -> OfVariant:
+    """Each mean once for the module it lies in and for all around that."""
+    owners: list[Owner] = []
+    means: list[Mean] = []
+    for mean in variant.means.means:
+        owner = variant.means.owners[mean.owner]
+        for length in _depths(owner.module):
+            means.append(mean._replace(owner=len(owners)))
+            owners.append(owner._replace(module=owner.module[:length]))
+    return replace(variant, means=OwnerMeans(owners=owners, means=means))
+
+
+def in_tree(variants: Iterable[Mapping[Chain, float]]) -> list[Chain]:
+    """Every module after the one that calls it; of those that one calls, the dearest first."""
+    most: dict[Chain, float] = {}
+    for each in variants:
+        for chain, ns in each.items():
+            most[chain] = max(most.get(chain, 0.0), ns)
+    return sorted(most, key=lambda chain: [(-most[chain[:length]], chain[:length]) for length in _depths(chain)])
+
+
+def _depths(chain: Chain) -> range:
+    """How long the chains of a module and of those around it are; what lies outside of modules stands by itself."""
+    return range(min(1, len(chain)), len(chain) + 1)

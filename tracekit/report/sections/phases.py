@@ -1,0 +1,27 @@
+"""What part of a step goes to data, forward, backward, the optimizer and evaluation?"""
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.owned import baselines, owned
+from tracekit.report.owner_costs import Costs, shares_said, steps_of
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.trace.schema import column
+
+_NAMED = 2
+_PHASE = column("phase", pa.string(), "data, forward, backward, optimizer, eval or other", role="name")
+
+
+@of_run("phases", "Phases of a step", rank=36)
+def phases(report: Report) -> Contents | None:
+    """A row per phase; they add up to the step."""
+    variants = [each for each in owned(report) if each.total_ns]
+    if not variants:
+        return None
+    costs = Costs(variants, lambda owner: owner.phase, baselines(report))
+    order = costs.dearest_first()
+    said = f"Of a step: {shares_said(costs, steps_of(variants), {phase: phase for phase in order[:_NAMED]})}."
+    table = Table("phases", costs.table([(_PHASE, order)], order), detail=True)
+    return Contents((Sentences((said,)), table))

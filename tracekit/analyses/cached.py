@@ -7,10 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from tracekit.analyses import Analysis, Answer
+from tracekit.lines_file import lines_path
 from tracekit.profile import Profile
 from tracekit.trace.storing.cache import version
 
-CODE = ("analyses", "engine", "trace", "compare", "intervals", "kernel_names", "sanitize", "profile", "run", "units")
+CODE = (
+    *("analyses", "engine", "trace", "compare", "intervals", "kernel_names", "sanitize", "profile", "run", "units"),
+    *("lines", "lines_file"),
+)
 
 
 def recall(profile: Profile, asked: Analysis) -> Answer | None:
@@ -60,7 +64,9 @@ def _name(profile: Profile, asked: Analysis) -> str:
 def name_of(profile: Profile, kind: str, *code: str) -> str:
     """What the cache calls something that this code works out of a variant, of all that it looks at."""
     cold = profile.cold.trace.path if profile.cold is not None else None
-    beside = (profile.name, profile.variant, _state(cold), _state(profile.detail_path))
+    detail = profile.detail_path
+    lines = lines_path(detail) if detail is not None else None
+    beside = (profile.name, profile.variant, profile.mine, _state(cold), _state(detail), _state(lines))
     told = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{kind}-{version(*code)}-{told}.arrow"
 

@@ -226,7 +226,7 @@ def test_worth_orders_the_sections_between_the_first_and_the_last(tmp_path):
     ]
     found = report(open_subject([write(tmp_path / "waits.json", *waiting)]))
     ids = [chapter.id for chapter in outline(found).chapters]
-    assert ids[:3] == ["headline", "wall", "host"]
+    assert ids[:4] == ["headline", "findings", "wall", "host"]
     assert ids.index("syncs") < ids.index("kernels") < ids.index("notes")
     tables = {chapter.id: len(chapter.entries[0].blocks) for chapter in outline(found).chapters}
     assert tables["syncs"] == 2

@@ -35,19 +35,19 @@ def answer(profile: Profile) -> Answer:
     by_place: dict[tuple[str | None, int | None, str], list[Break]] = {}
     for entry in breaks:
         by_place.setdefault((entry.file, entry.line, entry.reason), []).append(entry)
-    yours = [_own_line(group[0].stack) for group in by_place.values()]
+    places = [_users_line(group[0].stack) for group in by_place.values()]
     rows = table(
         BREAKS,
         {
-            "yours": ["{}:{} {}".format(*own) if own else None for own in yours],
+            "yours": ["{}:{} {}".format(*place) if place else None for place in places],
             "where": [f"{file}:{line}" if file else None for file, line, _ in by_place],
             "reason": [reason for _, _, reason in by_place],
             "count": [len(group) for group in by_place.values()],
             "ids": [", ".join(dict.fromkeys(entry.compile for entry in group)) for group in by_place.values()],
             "stack": [group[0].stack for group in by_place.values()],
-            "file": [own[0] if own else None for own in yours],
-            "line": [own[1] if own else None for own in yours],
-            "function": [own[2] if own else None for own in yours],
+            "file": [place[0] if place else None for place in places],
+            "line": [place[1] if place else None for place in places],
+            "function": [place[2] if place else None for place in places],
         },
     )
     sentence = _sentence(profile, len(breaks), len(by_place))
@@ -55,9 +55,9 @@ def answer(profile: Profile) -> Answer:
     return Answer("graph_breaks", "Graph breaks", sentence, rows, worth=worth, status=of_ledger(profile))
 
 
-def _own_line(stack: str) -> tuple[str, int, str] | None:
-    own = [found for found in _LINE.findall(stack) if is_users(f"{found[0]}({found[1]}): {found[2]}")]
-    return (own[-1][0], int(own[-1][1]), plain_function(own[-1][2])) if own else None
+def _users_line(stack: str) -> tuple[str, int, str] | None:
+    lines = [frame for frame in _LINE.findall(stack) if is_users(f"{frame[0]}({frame[1]}): {frame[2]}")]
+    return (lines[-1][0], int(lines[-1][1]), plain_function(lines[-1][2])) if lines else None
 
 
 def _sentence(profile: Profile, breaks: int, places: int) -> str:

@@ -43,7 +43,7 @@ def _shared(words: list[list[str]]) -> int:
 
 def _common(names: list[str]) -> int:
     """How many letters all begin with, some of each left over."""
-    differ = (place for place, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
+    differ = (index for index, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
     return min(next(differ, len(names[0])), max(min(map(len, names)) - _LEFT, 0))
 
 

@@ -34,7 +34,7 @@ def answer(profile: Profile) -> Answer:
     rows = table(
         BREAKS,
         {
-            "yours": [_own_line(group[0].stack) for group in by_place.values()],
+            "yours": [_users_line(group[0].stack) for group in by_place.values()],
             "where": [f"{file}:{line}" if file else None for file, line, _ in by_place],
             "reason": [reason for _, _, reason in by_place],
             "count": [len(group) for group in by_place.values()],
@@ -47,9 +47,9 @@ def answer(profile: Profile) -> Answer:
     return Answer("graph_breaks", "Graph breaks", sentence, rows, worth=worth, status=of_ledger(profile))
 
 
-def _own_line(stack: str) -> str | None:
-    own = [found for found in _LINE.findall(stack) if is_users(f"{found[0]}({found[1]}): {found[2]}")]
-    return "{}:{} {}".format(*own[-1]) if own else None
+def _users_line(stack: str) -> str | None:
+    lines = [frame for frame in _LINE.findall(stack) if is_users(f"{frame[0]}({frame[1]}): {frame[2]}")]
+    return "{}:{} {}".format(*lines[-1]) if lines else None
 
 
 def _sentence(profile: Profile, breaks: int, places: int) -> str:

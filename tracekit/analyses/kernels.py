@@ -147,12 +147,12 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     names = f"{count(len(summary))} name{'s' if len(summary) > 1 else ''}"
     most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
     return (
-        f"{number} of {names}; {_idle_said(_idle(trace))}. Most GPU time goes to "
+        f"{number} of {names}; {_idle_sentence(_idle(trace))}. Most GPU time goes to "
         f"{short_kernel(first['name'])}: {most}, {percent(first['share'])} of all GPU time."
     )
 
 
-def _idle_said(idle: dict[str, tuple[int, int]]) -> str:
+def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
     """How idle the devices are between their first and their last activity, each by itself."""
     if len(idle) == 1:
         ((span, none),) = idle.values()
@@ -173,8 +173,8 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
     for part in trace.parts():
         gpu = part.roles.gpu
         for device in {devices[track] for track in np.unique(part.track[gpu]).tolist()}:
-            own = gpu & np.isin(part.track, [k for k, name in enumerate(devices) if name == device])
-            starts, ends = part.ts_ns[own], part.end_ns[own]
+            of_device = gpu & np.isin(part.track, [k for k, name in enumerate(devices) if name == device])
+            starts, ends = part.ts_ns[of_device], part.end_ns[of_device]
             begun.setdefault(device, int(starts[0]))
             reached = np.maximum.accumulate(np.concatenate(([max(reach.get(device, 0), begun[device])], ends)))
             busy[device] = busy.get(device, 0) + int(np.maximum(ends - np.maximum(starts, reached[:-1]), 0).sum())

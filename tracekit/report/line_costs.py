@@ -87,7 +87,7 @@ class SideBySide:
         fused = [(each.name, group, ns) for each in self.variants for group, ns in each.by(_lines).items()]
         inside = [entry for entry in fused if len(entry[1]) > 1 and any(line.file == file for line in entry[1])]
         if inside:
-            yield Table("fused", _fused(inside), exported=False)
+            yield Table("fused", _fused(inside), detail=True, exported=False)
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""
@@ -124,16 +124,16 @@ def _fused(entries: list[tuple[str, Group, float]]) -> pa.Table:
 
 def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
     """How much of a step is known, and how well; and of which variants nothing is."""
-    told = [each for each in variants if each.total_ns]
-    if told:
-        own = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in told}
-        said = f"{_each(own, steps_of(told))} is for a line of yours"
-        if any(line.whole for each in told for owner in each.means.owners for line in owner.lines):
-            said = f"{said} (a function: no calling lines were recorded)"
-        divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in told}
-        if any(each.means.divided_ns(each.view) for each in told):
-            said = f"{said}; estimated, where several lines share a stretch: {_each(divided)}"
-        yield f"{said}."
+    answered = [each for each in variants if each.total_ns]
+    if answered:
+        shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
+        sentence = f"{_each(shares, steps_of(answered))} is for a line of yours"
+        if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
+            sentence = f"{sentence} (a function: no calling lines were recorded)"
+        divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
+        if any(each.means.divided_ns(each.view) for each in answered):
+            sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
+        yield f"{sentence}."
     for each in variants:
         if not each.total_ns:
             yield f"{each.name}: {each.means.reason or f'its {each.view} time cannot be answered'}."

@@ -24,6 +24,16 @@ from tracekit.trace.truncation import first_loss
 
 
 @dataclass(frozen=True)
+class Summary:
+    """What a report needs of a trace beside its attribution; kept with that, so that no event has to be read again."""
+
+    steps: StepTable
+    device: str
+    has_stacks: bool
+    health: list[Health]
+
+
+@dataclass(frozen=True)
 class Trace:
     """One profiler trace, read. Times are int64 ns on the trace's clock; `schema.py` describes the tables."""
 
@@ -38,6 +48,7 @@ class Trace:
     damage: str | None = None  # what is wrong with the archive it is packed in
     header_lost: bool = False  # the keys before the events were too long to keep
     entry: Entry | None = None  # where the cache keeps it and what is worked out from it
+    summary: Summary | None = None  # as it was worked out from this very trace before
 
     @staticmethod
     def load(
@@ -140,28 +151,28 @@ class Trace:
     @cached_property
     def steps(self) -> StepTable:
         """When each step was issued, began and was done."""
-        return find_steps(self)
+        return find_steps(self) if self.summary is None else self.summary.steps
 
     @cached_property
     def health(self) -> list[Health]:
         """What limits the answers this trace can give."""
-        return examine(self)
+        return examine(self) if self.summary is None else self.summary.health
 
     @cached_property
     def device(self) -> str:
         """`gpu` where the trace holds GPU activity, else `cpu`."""
+        if self.summary is not None:
+            return self.summary.device
         return "gpu" if self.census.any(lambda roles: roles.gpu) else "cpu"
 
     @cached_property
     def has_stacks(self) -> bool:
         """Whether the trace holds Python frames."""
+        if self.summary is not None:
+            return self.summary.has_stacks
         return self.census.any(lambda roles: roles.kind == PYTHON)
 
     @cached_property
     def lost_from_ns(self) -> int | None:
         """From when on something may be missing, in a file that was cut; None in a whole one."""
         return first_loss(self)
-
-    def know(self, **properties: object) -> None:
-        """Take for granted what was worked out from this very trace before."""
-        vars(self).update(properties)

@@ -7,6 +7,7 @@ from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
+MEMORY = "gpu_bound_memory_bound"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
 
 
@@ -31,9 +32,9 @@ def busy(path, *work, call="cudaLaunchKernel"):
     ("work", "verdict", "operator", "dearest"),
     [
         ([("aten::mm", GEMM, 600, "kernel"), ("aten::add", ADD, 300, "kernel")], "gpu_bound_gemm", "aten::mm", GEMM),
-        ([("aten::mm", GEMM, 300, "kernel"), ("aten::add", ADD, 600, "kernel")], "gpu_bound_memory_bound", "aten::add", ADD),
+        ([("aten::mm", GEMM, 300, "kernel"), ("aten::add", ADD, 600, "kernel")], MEMORY, "aten::add", ADD),
         ([("my::own", "mine", 900, "kernel")], "gpu_bound_other", "my::own", "mine"),
-        ([("aten::copy_", "Memcpy DtoD", 900, "gpu_memcpy")], "gpu_bound_memory_bound", "aten::copy_", "Memcpy DtoD"),
+        ([("aten::copy_", "Memcpy DtoD", 900, "gpu_memcpy")], MEMORY, "aten::copy_", "Memcpy DtoD"),
     ],
 )  # fmt: skip
 def test_the_kind_that_takes_most(tmp_path, work, verdict, operator, dearest):

@@ -128,7 +128,7 @@ def _(block: Series, page: Page) -> Iterator[RenderableType]:
 
 @drawn.register
 def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
-    table = RichTable(box=SIMPLE_HEAD, title=Text(sanitize(block.file)), title_justify="left")
+    table = RichTable(box=SIMPLE_HEAD, title=Text(sanitize(block.file)), title_justify="left", show_edge=False)
     for name in block.costs:
         table.add_column(Text(sanitize(name, 28)), justify="right", no_wrap=True)
     table.add_column("", justify="right", style="dim")

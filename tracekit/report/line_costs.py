@@ -87,7 +87,7 @@ class SideBySide:
         fused = [(each.name, group, ns) for each in self.variants for group, ns in each.by(_lines).items()]
         inside = [entry for entry in fused if len(entry[1]) > 1 and any(line.file == file for line in entry[1])]
         if inside:
-            yield Table("fused", _fused(inside), exported=False)
+            yield Table("fused", _fused(inside), detail=True, exported=False)
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""

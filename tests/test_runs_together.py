@@ -19,7 +19,7 @@ from tracekit.profile.device import device_name
 from tracekit.report import report
 from tracekit.report.outline import outline
 from tracekit.run import Measured, Memory, Requested, Run, Traces, Variant
-from tracekit.tui.view import open_view
+from tracekit.tui.view_model import open_view_model
 
 
 def captured(folder, recipe="gcn", names=("eager", "compiled"), data=None, extra=(), **environment):
@@ -187,7 +187,7 @@ def test_the_table_of_variants_holds_what_was_measured_in_every_face(tmp_path, c
         said = capsys.readouterr().out
         assert ("7.00 µs" in said) != (form == "json"), form
         assert re.search("out of memory", said), form
-    grids = [chapter for chapter in open_view([path]).chapters if chapter.name == "variants"]
+    grids = [chapter for chapter in open_view_model([path]).chapters if chapter.name == "variants"]
     assert "7.00 µs" in str(grids)
 
 

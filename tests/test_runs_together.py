@@ -19,7 +19,7 @@ from tracekit.profile.device import device_name
 from tracekit.report import report
 from tracekit.report.outline import outline
 from tracekit.run import Measured, Memory, Requested, Run, Traces, Variant
-from tracekit.tui.view import open_view
+from tracekit.tui.view_model import open_view_model
 
 
 def captured(folder, recipe="gcn", names=("eager", "compiled"), data=None, extra=(), **environment):
@@ -187,7 +187,7 @@ def test_the_table_of_variants_holds_what_was_measured_in_every_face(tmp_path, c
         said = capsys.readouterr().out
         assert ("7.00 µs" in said) != (form == "json"), form
         assert re.search("out of memory", said), form
-    grids = [chapter for chapter in open_view([path]).chapters if chapter.name == "variants"]
+    grids = [chapter for chapter in open_view_model([path]).chapters if chapter.name == "variants"]
     assert "7.00 µs" in str(grids)
 
 
@@ -226,7 +226,7 @@ def test_worth_orders_the_sections_between_the_first_and_the_last(tmp_path):
     ]
     found = report(open_subject([write(tmp_path / "waits.json", *waiting)]))
     ids = [chapter.id for chapter in outline(found).chapters]
-    assert ids[:3] == ["headline", "wall", "host"]
+    assert ids[:4] == ["headline", "findings", "wall", "host"]
     assert ids.index("syncs") < ids.index("kernels") < ids.index("notes")
     tables = {chapter.id: len(chapter.entries[0].blocks) for chapter in outline(found).chapters}
     assert tables["syncs"] == 2

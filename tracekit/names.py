@@ -24,6 +24,13 @@ def short(names: list[str], width: int) -> list[str]:
     return [sanitize(name, width) for name in shown]
 
 
+def aligned(names: list[str], width: int) -> list[str]:
+    """The names in at most `width` cells, padded to the longest, so that what follows them stands in line."""
+    shown = short(names, width)
+    longest = max(map(len, shown), default=0)
+    return [name.ljust(longest) for name in shown]
+
+
 def _without_common_words(names: list[str]) -> list[str]:
     """What is left of each without the words that all begin and end with; at least one word."""
     words = [_WORDS.split(name) for name in names]

@@ -6,7 +6,7 @@ from tracekit.cli.streams import tell, write_out
 from tracekit.sanitize import sanitize
 
 
-class Cache:
+class CacheVerb:
     """List the traces that are kept for the next time, or forget them."""
 
     name = "cache"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import ranked, worth_telling
-from tracekit.findings.verdict import Verdict, as_finding, verdict
+from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, verdict
 from tracekit.profile import Profile
 
 
@@ -22,10 +22,22 @@ class Diagnosis:
 
 
 def diagnosis(profile: Profile, found: list[Finding]) -> Diagnosis:
-    """Of what the rules found, in any order."""
+    """Of what the rules found, in any order.
+
+    What bounds the step is the first finding. Where the GPU does, and no rule says how to change that, or where only
+    rules beyond the verdicts' list found something, that the step is so bound comes first.
+    """
     listed = ranked(profile, found)
     first = next(filter(worth_telling, listed), None)
-    bounded = verdict(profile, first)
-    if first is not None and bounded.id != first.id:
-        listed = [as_finding(profile, bounded, listed), *listed]
-    return Diagnosis(bounded, listed)
+    if first is None:
+        return Diagnosis(verdict(profile), listed)
+    if first.id not in VERDICTS or (first.share is not None and not any(map(_of_the_gpu, listed))):
+        usual = verdict(profile)
+        if first.id not in VERDICTS or (_of_the_gpu(usual) and (usual.share or 0.0) > (first.share or 0.0)):
+            first = as_finding(profile, usual, listed)
+            listed = [first, *listed]
+    return Diagnosis(Verdict(first.id, first.title, first.share, first.where), listed)
+
+
+def _of_the_gpu(said: Finding | Verdict) -> bool:
+    return said.id.startswith("gpu_bound") or said.id == "cuda_graph_ok_gpu_bound"

@@ -82,7 +82,7 @@ def test_the_second_report_is_the_first_and_reads_no_events(
 ) -> None:
     first = document(big)
     entry = cache.entries()[0]
-    assert entry.told["path"] == str(big)
+    assert entry.facts["path"] == str(big)
 
     def never(*_: object) -> None:
         raise AssertionError
@@ -164,7 +164,7 @@ def test_the_oldest_go_first(home: Path, big: Path, tmp_path: Path, monkeypatch:
     os.utime(old.folder / "entry.json", (1, 1))
     monkeypatch.setenv(cache.LIMIT, str(int(old.size * 1.5)))
     Trace.load(made(tmp_path / "new.json.gz", 21))
-    assert [entry.told["path"] for entry in cache.entries()] == [str(tmp_path / "new.json.gz")]
+    assert [entry.facts["path"] for entry in cache.entries()] == [str(tmp_path / "new.json.gz")]
 
 
 def test_a_place_that_cannot_be_written_is_no_failure(

@@ -28,7 +28,7 @@ from tracekit.report.registry import unregister as forget_producer
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
 from tracekit.tui import chapters
-from tracekit.tui.view import open_view
+from tracekit.tui.view_model import open_view_model
 
 TEXTS = ("text", "markdown", "html", "json")
 COLOURS = pa.schema(
@@ -52,7 +52,7 @@ def in_every_face(paths, tmp_path, capsys) -> Iterator[tuple[str, str]]:
     assert main(["report", *given, "--format", "parquet", "-o", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     yield "parquet", " ".join(str(pq.read_table(path).to_pylist()) for path in (tmp_path / "out").glob("*.parquet"))
-    view = open_view(paths)
+    view = open_view_model(paths)
     yield "tui", " ".join([*view.overview.sentences, *(str(chapter) for chapter in view.chapters)])
 
 

@@ -14,7 +14,7 @@ from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.headline import headline
 from tracekit.run import Effective, Traces
-from tracekit.tui.view import open_view
+from tracekit.tui.view_model import open_view_model
 
 WHY = "profile: killed, as when memory runs out"
 STEP = "1 step of Adam, 4 micro-batches (backward passes)"
@@ -85,7 +85,7 @@ def test_beside_one_with_a_trace_it_has_its_column(died, lost, sentence):
     assert rows["step, unprofiled"]["compiled"].startswith("101 µs")
     assert rows["step, profiled"][lost] is None
     assert [profile.name for profile in found.profiles] == [name for name in ("eager", "compiled") if name != lost]
-    assert open_view([died(lost)]).report.baseline.name != lost
+    assert open_view_model([died(lost)]).report.baseline.name != lost
 
 
 def test_what_shows_traces_alone_says_where_the_rest_is(died, capsys):

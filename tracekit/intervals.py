@@ -97,14 +97,14 @@ class StepFunction:
         """The value at each point."""
         return self.of(below(self.edges, points))
 
-    def of(self, places: Rows) -> Ints:
+    def of(self, counts: Rows) -> Ints:
         """The value where so many edges are `below`: what steps on the same edges share."""
         if len(self.values) == 0:
-            return np.full(len(places), self.outside, np.int64)
+            return np.full(len(counts), self.outside, np.int64)
         kind = self.values.dtype
         end = np.array([self.outside], kind)
         padded: Ints = np.concatenate((end, self.values, end))
-        return padded[places]
+        return padded[counts]
 
 
 def below(edges: Ints, points: Ints) -> Rows:
@@ -119,11 +119,11 @@ def below(edges: Ints, points: Ints) -> Rows:
         return np.searchsorted(edges, points, side="right").astype(np.int32)
     if not len(edges):
         return np.zeros(len(points), np.int32)
-    places = np.searchsorted(points, edges, side="left")
+    positions = np.searchsorted(points, edges, side="left")
     counts = np.empty(len(edges) + 1, np.int64)
-    counts[0], counts[-1] = places[0], len(points) - places[-1]
-    np.subtract(places[1:], places[:-1], out=counts[1:-1])
-    del places  # these columns are long
+    counts[0], counts[-1] = positions[0], len(points) - positions[-1]
+    np.subtract(positions[1:], positions[:-1], out=counts[1:-1])
+    del positions  # these columns are long
     return np.repeat(np.arange(len(edges) + 1, dtype=np.int32), counts)
 
 
@@ -165,9 +165,9 @@ def ranked(points: Ints) -> tuple[Ints, Ints]:
     order = np.argsort(points, kind="stable")
     ascending = points[order]
     new = np.concatenate(([True], ascending[1:] != ascending[:-1]))
-    places = np.empty(len(points), np.int64)
-    places[order] = np.cumsum(new) - 1
-    return ascending[new], places
+    ranks = np.empty(len(points), np.int64)
+    ranks[order] = np.cumsum(new) - 1
+    return ascending[new], ranks
 
 
 def cuts(*points: Ints, low: int, high: int) -> Ints:
@@ -184,8 +184,8 @@ def topmost(starts: Ints, ends: Ints) -> StepFunction:
     `starts` ascends; of those that cover a point the one listed last wins, nested or crossing alike. The value is
     its index, -1 where none covers.
     """
-    edges, places = ranked(np.concatenate((starts, ends)))
-    return StepFunction(edges, paint(places[: len(starts)], places[len(starts) :], max(len(edges) - 1, 0)))
+    edges, ranks = ranked(np.concatenate((starts, ends)))
+    return StepFunction(edges, paint(ranks[: len(starts)], ranks[len(starts) :], max(len(edges) - 1, 0)))
 
 
 def paint(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.profile import Member, Profile
-from tracekit.run import Run, Variant, loss_tolerance
+from tracekit.run import Run, Variant, divergence, loss_tolerance
 from tracekit.units import count, duration, percent, rate, ratio, size
 from tracekit.unprofiled import Contrast, compared, contrast, own_interval
 
@@ -179,13 +179,7 @@ def loss_difference(member: Member, baseline: Member) -> float | None:
     """The largest relative difference between the losses of the seeded check steps; None where they were not taken."""
     if member is baseline or member.variant is None or baseline.variant is None:
         return None
-    pairs = list(zip(member.variant.losses, baseline.variant.losses, strict=False))
-    if not pairs:
-        return None
-    if any((ours is None) != (theirs is None) for ours, theirs in pairs):
-        return float("inf")
-    ours, theirs = (np.array([pair[side] or 0.0 for pair in pairs]) for side in (0, 1))
-    return float((np.abs(ours - theirs) / np.maximum(np.abs(theirs), 1e-12)).max())
+    return divergence(baseline.variant.losses, member.variant.losses)
 
 
 def tolerance_of(member: Member, baseline: Member) -> float:

@@ -10,15 +10,15 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from tracekit.cli.audit import Audit
-from tracekit.cli.cache import Cache
-from tracekit.cli.capture import Capture
-from tracekit.cli.doctor import Doctor
-from tracekit.cli.export import Export
-from tracekit.cli.lines import Lines
-from tracekit.cli.report import Report
+from tracekit.cli.audit import AuditVerb
+from tracekit.cli.cache import CacheVerb
+from tracekit.cli.capture import CaptureVerb
+from tracekit.cli.doctor import DoctorVerb
+from tracekit.cli.export import ExportVerb
+from tracekit.cli.lines import LinesVerb
+from tracekit.cli.report import ReportVerb
 from tracekit.cli.streams import open_streams, tell, write_out
-from tracekit.cli.tui import Tui
+from tracekit.cli.tui import TuiVerb
 from tracekit.cli.without_pandas import admit_pandas, refuse_pandas
 from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
@@ -26,7 +26,7 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (Capture, Audit, Report, Lines, Tui, Export, Cache, Doctor)
+VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, ExportVerb, CacheVerb, DoctorVerb)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 
@@ -71,9 +71,9 @@ def _run(arguments: list[str]) -> int:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for verb in VERBS:
-        own = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
-        verb.arguments(own)
-        own.set_defaults(run=verb.run, needs_pandas=getattr(verb, "needs_pandas", False))
+        subparser = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
+        verb.arguments(subparser)
+        subparser.set_defaults(run=verb.run, needs_pandas=getattr(verb, "needs_pandas", False))
     given, script_arguments = _split(arguments)
     options, unknown = parser.parse_known_args(given)
     if unknown:
@@ -90,7 +90,7 @@ def _run(arguments: list[str]) -> int:
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:
     """The arguments of a verb that runs scripts, and those after `--`, which are the script's."""
-    runs_scripts = given[:1] in ([Capture.name], [Audit.name])
+    runs_scripts = given[:1] in ([CaptureVerb.name], [AuditVerb.name])
     at = given.index("--") if runs_scripts and "--" in given else len(given)
     return given[:at], given[at + 1 :]
 

@@ -17,8 +17,6 @@ from tracekit.intervals import Bools, Ints, Union
 from tracekit.trace import Trace
 from tracekit.trace.roles import OTHER_DEVICE
 
-VERSION = 1  # of the rules; a change of any result changes it
-
 
 @dataclass(frozen=True)
 class Attribution:
@@ -35,15 +33,18 @@ class Attribution:
     host_known: Bools
     wall_known: Bools
     steady: Bools
+    summed_stalls: pa.Table | None = None  # from the sweep that made this; one that comes from the cache has none
 
     @cached_property
     def stalls(self) -> pa.Table:
         """What each sync cost the GPU; see `totals.STALLS`."""
+        if self.summed_stalls is not None:
+            return self.summed_stalls
         stalls = Stalls(self.trace.steps.begin, self.trace.steps.done)
         for stretch in self.stretches():
             if stretch.wall is not None:
                 stalls.add(stretch.wall)
-        return stalls.found()
+        return stalls.table()
 
     @property
     def wall_ns(self) -> Ints:
@@ -105,7 +106,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
                 wall.add(stretch.wall.states)
                 stalls.add(stretch.wall)
     whole = _before_loss(trace)
-    cost = Attribution(
+    return Attribution(
         trace=trace,
         cannot_answer=cannot,
         host=host.totals(),
@@ -113,9 +114,8 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
         host_known=np.full(len(steps), not no_host) & whole,
         wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace) & whole,
         steady=~_compiling(trace),
+        summed_stalls=stalls.table(),
     )
-    vars(cost).update(stalls=stalls.found())  # they are at hand
-    return cost
 
 
 def _before_loss(trace: Trace) -> Bools:
@@ -131,12 +131,12 @@ def _before_loss(trace: Trace) -> Bools:
 
 def _unanswered(trace: Trace) -> Ints:
     """The steps in which a launch call starts that no activity is linked to."""
-    found = np.zeros(len(trace.steps), bool)
+    unanswered = np.zeros(len(trace.steps), bool)
     for part in trace.parts():
         calls = part.rows(part.roles.launch & part.process)
         owner = trace.steps.of(trace.ts_ns[calls[trace.links.submitted(calls)[1] == 0]])
-        found[owner[owner >= 0]] = True
-    return np.flatnonzero(found)
+        unanswered[owner[owner >= 0]] = True
+    return np.flatnonzero(unanswered)
 
 
 def _why_no_host(trace: Trace) -> str | None:
@@ -196,7 +196,7 @@ def _compiling(trace: Trace) -> Bools:
         return np.zeros(len(steps), bool)
     driving = np.zeros(len(trace.tracks), bool)
     driving[list(trace.threads.driving)] = True
-    found = [part.rows(part.roles.compile_span & driving[part.track]) for part in trace.parts()]
-    spans = trace.rows(np.concatenate(found))
+    compiling = [part.rows(part.roles.compile_span & driving[part.track]) for part in trace.parts()]
+    spans = trace.rows(np.concatenate(compiling))
     union = Union.of(spans.ts_ns, spans.end_ns)
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)

@@ -75,8 +75,8 @@ def written(block: Block, page: Page) -> Iterator[str]:
 @written.register
 def _(block: Sentences, page: Page) -> Iterator[str]:
     for line in block.lines:
-        said = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
-        yield f"**{escape(page.of)}**: {said}  " if page.of else f"{said}  "
+        text = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
+        yield f"**{escape(page.of)}**: {text}  " if page.of else f"{text}  "
 
 
 @written.register

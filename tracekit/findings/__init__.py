@@ -60,10 +60,11 @@ def diagnose(profile: Profile) -> Diagnosis:
     """Ask every rule of a variant, and rank what they find; from the cache, where that has it."""
     for module in pkgutil.iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")
-    ours = all(look.__module__.startswith("tracekit.") for look in _registered.values())  # whose code the cache knows
-    known = recall(profile) if ours else None
+    modules = [look.__module__ for look in _registered.values()]
+    ours = all(module.startswith("tracekit.") for module in modules)  # whose changes the cache notices
+    known = recall(profile, modules) if ours else None
     if known is None:
         known = diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])
         if ours:
-            remember(profile, known)
+            remember(profile, modules, known)
     return known

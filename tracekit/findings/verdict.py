@@ -1,12 +1,11 @@
 """What bounds the step, in one sentence: of the first finding or, where nothing is wrong, of where most time goes."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from tracekit.analyses.kernel_time import class_times
-from tracekit.findings.finding import Finding
+from tracekit.findings.finding import Finding, Where
+from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.profile import Profile
-from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.units import duration, percent
 
 # Every verdict, and what takes the time where that is no fault.
@@ -14,8 +13,8 @@ VERDICTS = {
     "empty": "Nothing that lasts was recorded",
     "gpu_side_missing": "The GPU's side was not recorded",
     "host_side_missing": "The host's side was not recorded",
-    "gpu_bound_gemm": "The GPU sets the pace, most of all matrix products and convolutions",
-    "gpu_bound_memory_bound": "The GPU sets the pace, most of all kernels that move memory",
+    "gpu_bound_gemm": "The GPU sets the pace, most of all by matrix products and convolutions",
+    "gpu_bound_memory_bound": "The GPU sets the pace, most of all by moving memory",
     "gpu_bound_other": "The GPU sets the pace",
     "cuda_graph_ok_gpu_bound": "The GPU sets the pace, and CUDA graphs keep it supplied",
     "launch_bound": "Submitting work to the GPU takes most of the time",
@@ -33,8 +32,7 @@ VERDICTS = {
     "idle_unexplained": "The GPU idles most, and nothing recorded says why",
 }
 _BUCKETS = {
-    "gpu": ("gpu_compute", "gpu_gap"),
-    "h2d_pageable_copy": ("gpu_copy",),
+    "gpu": ("gpu_compute", "gpu_copy", "gpu_gap"),
     "exposed_comm": ("gpu_comm",),
     "host": ("kernel_launch", "dispatch", "python", "guards", "alloc"),
     "sync_stall": ("sync_stall", "sync"),
@@ -49,11 +47,6 @@ SLOW_HOST = {
     "dispatch_bound": ("dispatch", "alloc"),
     "python_bound": ("python", "guards"),
 }
-_CLASSES = {
-    "gpu_bound_gemm": ("matmul", "convolution"),
-    "gpu_bound_other": ("attention", "recurrent", "fft", "linear algebra", "communication", "other"),
-}
-_GRAPHED = 0.5  # of the launch calls' work
 
 
 @dataclass(frozen=True)
@@ -63,10 +56,11 @@ class Verdict:
     id: str
     sentence: str
     share: float | None
+    where: Where = field(default_factory=Where)
 
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
-        return asdict(self)
+        return {"id": self.id, "sentence": self.sentence, "share": self.share}
 
 
 def verdict(profile: Profile) -> Verdict:
@@ -77,9 +71,14 @@ def verdict(profile: Profile) -> Verdict:
         return Verdict("empty", f"{VERDICTS['empty']}.", None)
     times = {name: _time(parts, buckets) for name, buckets in _BUCKETS.items()}
     most = max(times, key=lambda name: times[name])
-    name = _on_the_gpu(profile) if most == "gpu" else slowest(parts) if most == "host" else most
     share = times[most] / total
-    return Verdict(name, f"{VERDICTS[name]}: {percent(share)} of {duration(total)} a step.", share)
+    taken = f"{percent(share)} of {duration(total)} a step"
+    if most == "gpu":
+        work = gpu_bound(profile)
+        told = f"{VERDICTS[work.id]}: {taken}{'; ' if work.told else ''}{work.told}."
+        return Verdict(work.id, told, share, work.where)
+    name = slowest(parts) if most == "host" else most
+    return Verdict(name, f"{VERDICTS[name]}: {taken}.", share)
 
 
 def slowest(parts: dict[str, float]) -> str:
@@ -94,7 +93,7 @@ def as_finding(profile: Profile, said: Verdict, found: list[Finding]) -> Finding
     left = max(step - sum(each.cost_ns or 0.0 for each in found), 0.0)
     cost = min((said.share or 0.0) * step, left)
     advice = "Less of it, or cheaper work, would make the step shorter; nothing else weighs as much."
-    return Finding(said.id, said.sentence, cost, advice, share=cost / step if step else None)
+    return Finding(said.id, said.sentence, cost, advice, share=cost / step if step else None, where=said.where)
 
 
 def _parts(profile: Profile) -> dict[str, float]:
@@ -104,19 +103,3 @@ def _parts(profile: Profile) -> dict[str, float]:
 
 def _time(parts: dict[str, float], buckets: tuple[str, ...]) -> float:
     return sum(parts.get(key, 0.0) for key in buckets)
-
-
-def _on_the_gpu(profile: Profile) -> str:
-    trace = profile.trace
-    graphs = trace.census.count(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True))
-    if graphs:
-        replayed = sum(
-            int(trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True).sum()) for _, calls in trace.links.some()
-        )
-        if replayed > _GRAPHED * len(trace.links.activities):
-            return "cuda_graph_ok_gpu_bound"
-    kinds: dict[str, float] = {}
-    for label, time in class_times(profile).items():
-        kind = next((name for name, labels in _CLASSES.items() if label in labels), "gpu_bound_memory_bound")
-        kinds[kind] = kinds.get(kind, 0.0) + time
-    return max(kinds, key=lambda name: kinds[name]) if kinds else "gpu_bound_other"

@@ -35,8 +35,8 @@ class Report:
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
         """Every analysis of every variant: analysis by analysis, so that variants stand side by side."""
-        given = [summaries(profile) for profile in self.profiles]
-        return [pair for each in zip(*given, strict=True) for pair in zip(self.profiles, each, strict=True)]
+        answers = [summaries(profile) for profile in self.profiles]
+        return [pair for each in zip(*answers, strict=True) for pair in zip(self.profiles, each, strict=True)]
 
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, Note, Span
+from tracekit.compile_spans import KINDS
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
 _ID = re.compile(r"(\d+)/(\d+)$")
@@ -71,18 +72,15 @@ def _compile(span: Span, recorder: CompileRecorder, marks: Sequence[StepMark]) -
         step=mark.step if mark else None,
         during=mark.during if mark else "",
         failed=_failure(span, recorder, metrics) if span.name == "dynamo" else None,
-        guard_ns=_guard_ns(metrics) if span.name in ("dynamo", "entire_frame_compile") else None,
+        guard_ns=_guard_ns(metrics) if KINDS[span.name] == "frame" else None,
     )
 
 
 def _kind(name: str, attempt: int | None) -> Literal["first", "recompile", "backward", "cudagraph", "autotune"]:
-    if name == "entire_backward_compile":
-        return "backward"
-    if name.startswith(("CUDAGraph", "cudagraph")):
-        return "cudagraph"
-    if name.startswith("CachingAutotuner"):
-        return "autotune"
-    return "recompile" if attempt else "first"
+    kind = KINDS[name]
+    if kind == "frame":
+        return "recompile" if attempt else "first"
+    return kind
 
 
 def _guard(reason: str) -> str:

@@ -43,5 +43,5 @@ def conditions(report: Report) -> Contents | None:
 
 def _line(name: str, labelled: list[tuple[str, str]]) -> str:
     short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in labelled}
-    said = "; ".join(f"{key} {value}" for key, value in short.items() if key in _NAMED)
-    return f"{name}: {said}" if name else said
+    named = "; ".join(f"{key} {value}" for key, value in short.items() if key in _NAMED)
+    return f"{name}: {named}" if name else named

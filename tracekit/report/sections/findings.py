@@ -13,16 +13,16 @@ from tracekit.units import duration, percent
 def findings(report: Report, profile: Profile) -> Contents:
     """The verdict and the findings of a variant, dearest first; those that cost next to nothing where all is asked."""
     diagnosis = report.diagnoses[profile.name]
-    said = tuple(map(_said, diagnosis.findings)) or (diagnosis.verdict.sentence,)
+    sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
     every = table(diagnosis.found)
-    blocks: tuple[Block, ...] = (Sentences(said),)
+    blocks: tuple[Block, ...] = (Sentences(sentences),)
     if len(diagnosis.found) > len(diagnosis.findings):
         blocks += (Table("findings", every, detail=True, exported=False),)
     worth = max((finding.share or 0.0 for finding in diagnosis.findings), default=0.0)
     return Contents(blocks, worth=worth, tables={"findings": every})
 
 
-def _said(finding: Finding) -> str:
+def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     cost = f" – {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
     share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""

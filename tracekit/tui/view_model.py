@@ -1,6 +1,6 @@
 """Everything the screens show, worked out before anything is drawn; no Textual here.
 
-`open_view` does the slow work, once; another baseline asks only for the differences anew.
+`open_view_model` does the slow work, once; another baseline asks only for the differences anew.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from tracekit.report.sections.step_series import lines
 from tracekit.sanitize import sanitize
 from tracekit.trace.reading.convert import Watch
 from tracekit.tui.breakdown import Breakdown, breakdown
-from tracekit.tui.chapters import CLOCKS, Chapter, chapters
+from tracekit.tui.chapters import VIEWS, Chapter, chapters
 from tracekit.tui.pulse import Pulse
 
 
 @dataclass(frozen=True)
-class Fact:
+class Remark:
     """One line of what to know, or of what the figures rest on: a label, empty for none, and its text."""
 
     label: str
@@ -34,19 +34,19 @@ class Overview:
 
     baseline: str
     sentences: list[str]
-    breakdowns: dict[str, Breakdown]  # by clock
-    pulses: dict[str, list[Pulse]]  # by clock
-    notes: list[Fact]
-    facts: list[Fact]
+    breakdowns: dict[str, Breakdown]  # by view
+    pulses: dict[str, list[Pulse]]  # by view
+    notes: list[Remark]
+    remarks: list[Remark]
 
     @property
-    def clock(self) -> str:
+    def view(self) -> str:
         """The one to begin with: wall time, unless only host time can be answered."""
-        return next((clock for clock in CLOCKS if self.breakdowns[clock].lines), CLOCKS[0])
+        return next((view for view in VIEWS if self.breakdowns[view].lines), VIEWS[0])
 
 
 @dataclass(frozen=True)
-class View:
+class ViewModel:
     """What was opened: the overview, and the report's other chapters."""
 
     report: Report
@@ -72,33 +72,33 @@ class View:
         """The variant after the present baseline, round and round."""
         return self.variants[(self.variants.index(self.report.baseline.name) + 1) % len(self.variants)]
 
-    def against(self, baseline: str) -> "View":
+    def against(self, baseline: str) -> "ViewModel":
         """The same variants against another of them."""
-        return view(self.report.against(baseline))
+        return view_model(self.report.against(baseline))
 
 
-def open_view(paths: list[Path], baseline: str | None = None, watch: Watch | None = None) -> View:
+def open_view_model(paths: list[Path], baseline: str | None = None, watch: Watch | None = None) -> ViewModel:
     """Read, attribute and ask everything. Raises TracekitError."""
-    return view(make(open_traces(paths, watch), baseline))
+    return view_model(make(open_traces(paths, watch), baseline))
 
 
-def view(report: Report) -> View:
-    """The view of a report."""
-    return View(report, overview(report), chapters(report))
+def view_model(report: Report) -> ViewModel:
+    """The view model of a report."""
+    return ViewModel(report, overview(report), chapters(report))
 
 
 def overview(report: Report) -> Overview:
     """The overview of a report: the blocks that it has a place for."""
     outlined = outline(report, fold=True)
     entries = [entry for chapter in outlined.chapters for entry in chapter.entries]
-    said = [block for entry in entries for block in entry.blocks if isinstance(block, Sentences)]
-    noted = [note for entry in entries for block in entry.blocks if isinstance(block, Notes) for note in block.notes]
-    quiet = [line for block in said if block.tone == "quiet" for line in block.lines]
+    sentences = [block for entry in entries for block in entry.blocks if isinstance(block, Sentences)]
+    notes = [note for entry in entries for block in entry.blocks if isinstance(block, Notes) for note in block.notes]
+    quiet = [line for block in sentences if block.tone == "quiet" for line in block.lines]
     return Overview(
         baseline=sanitize(report.baseline.name),
-        sentences=[sanitize(line) for block in said if block.tone == "lead" for line in block.lines],
-        breakdowns={clock: breakdown(report, clock) for clock in CLOCKS},
-        pulses={clock: [Pulse(line) for line in lines(report, clock)] for clock in CLOCKS},
-        notes=[Fact(sanitize(note.kind), sanitize(note_text(note))) for note in noted],
-        facts=[Fact("", sanitize(line)) for line in (*quiet, *outlined.closing)],
+        sentences=[sanitize(line) for block in sentences if block.tone == "lead" for line in block.lines],
+        breakdowns={view: breakdown(report, view) for view in VIEWS},
+        pulses={view: [Pulse(line) for line in lines(report, view)] for view in VIEWS},
+        notes=[Remark(sanitize(note.kind), sanitize(note_text(note))) for note in notes],
+        remarks=[Remark("", sanitize(line)) for line in (*quiet, *outlined.closing)],
     )

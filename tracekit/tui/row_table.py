@@ -14,7 +14,7 @@ class Page(VerticalScroll):
     """What scrolls as a whole."""
 
 
-class Rows(DataTable[Text]):
+class RowTable(DataTable[Text]):
     """Arrows move through it; beyond its ends they go on to the next table, or scroll the page."""
 
     def __init__(self, classes: str = "") -> None:
@@ -77,7 +77,7 @@ class Rows(DataTable[Text]):
 
     def _leave(self, way: int) -> None:
         """Focus the table after or before this one; without one, the key is the page's."""
-        tables = [*self._page.query(Rows)]
+        tables = [*self._page.query(RowTable)]
         index = tables.index(self) + way
         if 0 <= index < len(tables):
             tables[index].focus()

@@ -18,12 +18,12 @@ from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
 from tracekit.errors import NoRecipeError
+from tracekit.report.warnings import warnings
 from tracekit.run import Requested
-from tracekit.run_facts import warnings
 from tracekit.trace import Trace
 
 EAGER = Requested(compile=False)
-ROOT = Path(runs.__file__).parents[1]
+ROOT = Path(runs.__file__).parents[2]
 HEAD = """
 import sys, torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -6,6 +6,7 @@ import json
 import pyarrow as pa
 
 from tracekit.analyses import Analysis, Answer
+from tracekit.lines_file import lines_path
 from tracekit.profile import Profile
 from tracekit.trace.storing.cache import file_state
 from tracekit.trace.storing.code_version import code_version
@@ -58,6 +59,8 @@ def _name(profile: Profile, question: Analysis) -> str:
 def name_of(profile: Profile, kind: str, *modules: str) -> str:
     """What the cache calls something that these modules work out of a variant: it is of all that they look at."""
     cold = profile.cold.trace.path if profile.cold is not None else None
-    beside = (profile.name, profile.variant, *(path and file_state(path) for path in (cold, profile.detail_path)))
+    detail = profile.detail_path
+    files = (cold, detail, detail and lines_path(detail))
+    beside = (profile.name, profile.variant, profile.mine, *(path and file_state(path) for path in files))
     digest = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{kind}-{code_version(*modules)}-{digest}.arrow"

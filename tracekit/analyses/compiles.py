@@ -10,6 +10,7 @@ import pyarrow as pa
 from tracekit import compile_spans
 from tracekit.analyses import Answer, Status, analysis
 from tracekit.intervals import Ints
+from tracekit.lines.user_code import plain_function
 from tracekit.profile import Profile
 from tracekit.run import Compile
 from tracekit.trace import Trace
@@ -41,10 +42,14 @@ SPANS = pa.schema(
         column("span", LABEL, "name of the outermost compile span", role="detail"),
         column("thread", LABEL, "thread it ran on", role="detail"),
         column("event", pa.int64(), "row of the events table of that trace; null where it is in none", role="plumbing"),
+        column("file", LABEL, "the file of the function that was compiled", role="source"),
+        column("line", pa.int64(), "line in it", role="source"),
+        column("function", LABEL, "the function that was compiled", role="source"),
     ]
 )
 _DATA = re.compile(r"(.*)_data: .*?compile_id=(\S+)", re.DOTALL)
 _REGION = re.compile(r"Torch-Compiled Region: (\S+)")
+_CODE = re.compile(r"(.+):(\d{1,9}) (.+)", re.DOTALL)  # "file.py:12 forward"
 _SPECIAL: dict[str, Kind] = {
     **{name: kind for name, kind in compile_spans.KINDS.items() if kind != "frame"},
     "backward._backward_impl (dynamo_timed)": "backward",
@@ -120,7 +125,9 @@ def _matching(ledger: list[Compile], compile_id: str | None, kind: Kind, start: 
 def _ledger_columns(entry: Compile | None) -> dict[str, object]:
     if entry is None:
         return {}
-    return {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
+    told = {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
+    place = _CODE.fullmatch(entry.code or "")
+    return told | ({"file": place[1], "line": int(place[2]), "function": plain_function(place[3])} if place else {})
 
 
 def _unseen(entry: Compile) -> dict[str, object]:

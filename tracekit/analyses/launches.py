@@ -9,8 +9,10 @@ from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, call_columns, call_schema, keys_of, names_of
 from tracekit.analyses.event_rows import EventRows
 from tracekit.analyses.grouping import Grouping, Samples
+from tracekit.analyses.places import Places, place_columns
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.profile.where import PLACE
 from tracekit.trace import Trace
 from tracekit.trace.health import why_calls_unknown
 from tracekit.trace.roles import GRAPH_LAUNCH
@@ -27,6 +29,7 @@ SUMMARY = pa.schema(
         column("activities", pa.float64(), "kernels and copies one call submits"),
         column("latency_ns", pa.float64(), "median from the call's start to the start on the GPU", "ns"),
         column("count", pa.int64(), "calls in the whole trace"),
+        *PLACE,
     ]
 )
 ROWS = call_schema(
@@ -35,6 +38,7 @@ ROWS = call_schema(
     column("activities", pa.int64(), "GPU activities it submitted, as far as the trace shows"),
     column("activity", pa.int64(), "row of the first of them; null for none", role="plumbing"),
     column("latency_ns", pa.int64(), "from its start to the start of that activity", "ns"),
+    *PLACE,
 )
 
 
@@ -70,20 +74,24 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
                 "activities": activities,
                 "activity": pa.array(first, mask=first < 0),
                 "latency_ns": pa.array(trace.ts_ns[first] - trace.ts_ns[calls], mask=first < 0),
+                **place_columns(profile, calls),
             },
         )
 
 
 def _summary(profile: Profile) -> pa.Table:
     trace = profile.trace
-    groups, latencies = Grouping(profile, ["dur_ns", "activities"]), Samples()
+    groups, latencies, places = Grouping(profile, ["dur_ns", "activities"]), Samples(), Places(profile)
     bare_names = BareNames(trace)
     for calls, step in _calls(trace):
         first, activities = trace.links.submitted(calls)
         group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
+        places.add(calls, group, trace.dur_ns[calls])
         known = first >= 0
         latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
-    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(len(groups.keys)))
+    number = len(groups.keys)
+    told = places.columns(number)
+    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **told)
     return table(
         SUMMARY,
         {
@@ -95,6 +103,7 @@ def _summary(profile: Profile) -> pa.Table:
             "activities": grouped["activities"] / grouped["count"],
             "latency_ns": grouped["latency_ns"],
             "count": grouped["count"],
+            **{name: grouped[name] for name in PLACE.names},
         },
     )
 

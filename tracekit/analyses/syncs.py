@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, call_columns, call_schema, keys_of, names_of
-from tracekit.analyses.event_rows import SOME, EventRows, text
+from tracekit.analyses.event_rows import SOME, EventRows
 from tracekit.analyses.grouping import Grouping
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.profile.where import PLACE, distinct_places, where_of
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing, user_frames
+from tracekit.trace.enclosing import enclosing
 from tracekit.trace.health import why_calls_unknown
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
@@ -23,7 +24,7 @@ SUMMARY = pa.schema(
     [
         column("call", LABEL, "runtime call; without a GPU the operator that would wait for one", role="name"),
         column("operator", LABEL, "operator that made it", role="name"),
-        column("where", LABEL, "your line, where the trace has Python stacks", role="place"),
+        *PLACE,
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
@@ -31,7 +32,7 @@ SUMMARY = pa.schema(
     ]
 )
 ROWS = call_schema(
-    column("where", LABEL, "the innermost Python frame of your own code; null without stacks", role="place"),
+    *PLACE,
     column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
     column("refill_ns", pa.int64(), "GPU idle while the host refilled the queue that it had drained", "ns"),
     column("stall_ns", pa.int64(), "both; null where the wall time cannot be answered", "ns"),
@@ -70,7 +71,7 @@ class _Syncs:
         self._profile, self._trace = profile, profile.trace
         self._without_gpu = _no_gpu(self._trace)
         self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
-        self._frames = user_frames(self._trace, self._calls)
+        self._places = where_of(profile, self._calls)
         self._stalls = _stalls(profile, self._calls)
         self._unknown = "wall" in profile.cost.cannot_answer or self._trace.device != "gpu"
 
@@ -87,7 +88,7 @@ class _Syncs:
             ROWS,
             {
                 **call_columns(trace, calls, self._makers(calls)),
-                "where": text(trace, self._frames[which]),
+                **{name: self._places[name].combine_chunks()[which] for name in PLACE.names},
                 "tail_ns": pa.array(tail, mask=unknown),
                 "refill_ns": pa.array(refill, mask=unknown),
                 "stall_ns": pa.array(tail + refill, mask=unknown),
@@ -102,30 +103,29 @@ class _Syncs:
         """One row per call, operator and line."""
         trace, profile = self._trace, self._profile
         names, groups = BareNames(trace), Grouping(profile, ["counted_ns", "dur_ns"])
-        codes, line = np.unique(
-            np.where(self._frames >= 0, trace.name_codes[self._frames], -1) if len(self._frames) else self._frames,
-            return_inverse=True,
-        )
-        lines = [trace.names[code] if code >= 0 else None for code in codes.tolist()]
+        line, places = distinct_places(self._places)
         for start in range(0, len(self._calls), SOME):
             which = slice(start, start + SOME)
             calls = self._calls[which]
             keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
             step = trace.steps.of(trace.ts_ns[calls])
-            groups.add(keys * len(codes) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
+            groups.add(keys * len(places) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
         called = names_of(trace, names)
         grouped = groups.sorted(
             {
-                "call": lambda key: called["call"](key // len(codes)),
-                "operator": lambda key: called["operator"](key // len(codes)),
-                "where": lambda key: lines[key % len(codes)],
+                "call": lambda key: called["call"](key // len(places)),
+                "operator": lambda key: called["operator"](key // len(places)),
+                "where": lambda key: places[key % len(places)]["where"],
             }
         )
+        told = {place["where"]: place for place in places}
         stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
         return table(
             SUMMARY,
             {
-                **{name: grouped[name] for name in ("call", "operator", "where")},
+                "call": grouped["call"],
+                "operator": grouped["operator"],
+                **{name: [told[where][name] for where in grouped["where"]] for name in PLACE.names},
                 "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
                 "stall_ns": [None] * len(stall) if self._unknown else stall,

@@ -10,10 +10,10 @@ from tracekit import installed
 from tracekit import run as runs
 from tracekit.capture import environment, messages, process
 from tracekit.capture.child.program import marked
-from tracekit.capture.child.script import is_script
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.options import Options
 from tracekit.capture.params import parse_all
+from tracekit.capture.script_or_recipe import is_script, statements
 from tracekit.capture.variants import Plan, plan
 from tracekit.errors import (
     BadParameterError,
@@ -78,6 +78,7 @@ def check_options(options: Options, verb: str = "capture") -> None:
             raise NoSuchRecipeError(options.recipe, verb)
         if Path(options.recipe).suffix != ".py":
             raise NotPythonError(options.recipe)
+        statements(options.recipe)
     _check_boundary(options.step_at)
     if not environment.has_torch():
         raise NoTorchError
@@ -102,6 +103,7 @@ def _check_boundary(step_at: str) -> None:
     if file:
         if not line.isdecimal() or not Path(file).is_file():
             raise NoSuchLineError(file, line)
+        statements(file)
         marked(Path(file).read_bytes(), file, int(line))
 
 

@@ -142,6 +142,8 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         **(kineto_log.loud() if job.stage == "profile" else {}),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
+        # Where a program puts texts into a set, their order is part of its randomness, and every pass has the same.
+        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
         # Elsewhere the path of a socket in it would grow too long.
         **({"TMPDIR": str(folder)} if sys.platform == "linux" else {}),
     }

@@ -105,7 +105,7 @@ class _Recording:
         except StopIteration as end:
             self.found = end.value
 
-    def _optimizer_stepped(self) -> None:
+    def _optimizer_stepped(self, _: object) -> None:
         if not self._marks:
             self._stepped()
 

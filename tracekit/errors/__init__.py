@@ -7,6 +7,7 @@ from tracekit.errors.base import TracekitError
 from tracekit.errors.capturing import (
     AuditFailedError,
     BadParameterError,
+    BrokenSyntaxError,
     ForeignDeviceError,
     NoCompilerError,
     NoRecipeError,
@@ -51,6 +52,7 @@ __all__ = [
     "BadParameterError",
     "BadRunError",
     "BombError",
+    "BrokenSyntaxError",
     "DirectoryGivenError",
     "EmptyTraceError",
     "ForeignDeviceError",

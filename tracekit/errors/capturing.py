@@ -26,6 +26,15 @@ class NotPythonError(TracekitError):
         super().__init__(f"{named(path)}: is not a Python file. A recipe or a training script is a .py file.")
 
 
+class BrokenSyntaxError(TracekitError):
+    """A file to capture that this Python cannot compile."""
+
+    def __init__(self, path: object, line: int, why: str) -> None:
+        super().__init__(
+            f"{named(path)}:{line}: is not valid Python ({why}). Mend that line; python {named(path)} shows it, too."
+        )
+
+
 class NoRecipeError(TracekitError):
     """What only a recipe can be given, given to a script."""
 

@@ -7,10 +7,13 @@ _DRIFTS = 3  # one drawn drift is no bound
 
 
 def divergence(losses: list[float | None], others: list[float | None]) -> float | None:
-    """The largest difference of two curves, relative to the first; None where they cannot be compared."""
-    if not losses or len(losses) != len(others):
+    """The largest difference of two curves, relative to the first; None where they cannot be compared.
+
+    Of curves that are not equally long the common beginning: a pass of a slow script may be shorter.
+    """
+    if not losses or not others:
         return None
-    pairs = [*zip(losses, others, strict=True)]
+    pairs = [*zip(losses, others, strict=False)]
     if any((one is None) != (other is None) for one, other in pairs):
         return math.inf
     finite = [(one, other) for one, other in pairs if one is not None and other is not None]

@@ -89,37 +89,51 @@ def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Operators:
-    """Of every runtime call of the process the operator that made it."""
+class AroundCalls:
+    """Of every runtime call of the process what lies around it: the operator that made it, or the user's frame."""
 
     calls: Rows  # in ascending order
-    makers: Rows  # −1 for none
+    around: Rows  # −1 for none
 
     def of(self, rows: Ints | Rows) -> Ints:
-        """The operator of each of some calls; −1 for none."""
-        return looked_up(self.calls, self.makers, rows)
+        """What lies around each of some calls; −1 for none, and for what is no call."""
+        return looked_up(self.calls, self.around, rows)
 
 
-def find_operators(trace: "Trace") -> Operators:
-    """Go through the trace once, and note around each call the innermost operator."""
+def find_operators(trace: "Trace") -> AroundCalls:
+    """Around each call the innermost operator."""
+    return _around_calls(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
+
+
+def find_frames(trace: "Trace") -> AroundCalls:
+    """Around each call the innermost Python frame of the user's own code."""
+    return _around_calls(trace, _users(trace))
+
+
+def _around_calls(trace: "Trace", wanted: Wanted) -> AroundCalls:
+    """Go through the trace once."""
     most = trace.census.count(lambda roles: roles.runtime)
-    calls, makers = scratch(most, np.int32), scratch(most, np.int32)
+    calls, around = scratch(most, np.int32), scratch(most, np.int32)
     filled = 0
-    for block in Blocks(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting):
+    for block in Blocks(trace, wanted):
         part = trace.rows(slice(block.first, block.next))
         called = part.rows(part.roles.runtime & part.process)
         end = filled + len(called)
-        calls[filled:end], makers[filled:end] = called, _around(trace, called, block.rows)
+        calls[filled:end], around[filled:end] = called, _around(trace, called, block.rows)
         filled = end
-    return Operators(calls[:filled], makers[:filled])
+    return AroundCalls(calls[:filled], around[:filled])
 
 
 def user_frames(trace: "Trace", rows: Ints) -> Ints:
     """The innermost Python frame of the user's own code around each event; −1 without stacks."""
     if not trace.has_stacks:
         return np.full(len(rows), -1, np.int64)
+    return enclosing(trace, rows, _users(trace))
+
+
+def _users(trace: "Trace") -> Wanted:
     users = np.fromiter((is_users(name) for name in trace.names), bool, len(trace.names))
-    return enclosing(trace, rows, lambda part: (part.roles.kind == PYTHON) & users[part.name_codes])
+    return lambda part: (part.roles.kind == PYTHON) & users[part.name_codes] & part.lasting
 
 
 def is_users(frame: str) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tracekit.intervals import Ints, Rows
 from tracekit.trace.census import Census, take_census
 from tracekit.trace.columns import codes, held, labels, small, values
-from tracekit.trace.enclosing import Operators, find_operators
+from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
 from tracekit.trace.health import Health, examine
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import Watch
@@ -144,9 +144,14 @@ class Trace:
         return link(self)
 
     @cached_property
-    def operators(self) -> Operators:
+    def operators(self) -> AroundCalls:
         """Which operator made which runtime call."""
         return find_operators(self)
+
+    @cached_property
+    def frames(self) -> AroundCalls:
+        """Which Python frame of the user's lies around which runtime call."""
+        return find_frames(self)
 
     @cached_property
     def steps(self) -> StepTable:

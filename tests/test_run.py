@@ -268,7 +268,7 @@ def test_killed_at_any_moment_the_run_is_whole_and_earlier_ones_are_there(tmp_pa
         ([1.0, 2.0], [1.0, 2.5], 0.25),
         ([1.0, None], [1.0, None], 0.0),
         ([1.0, 1.0], [1.0, None], float("inf")),
-        ([1.0], [1.0, 2.0], None),
+        ([1.0], [1.0, 2.0], 0.0),
         ([], [], None),
     ],
 )

@@ -18,13 +18,8 @@ from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
 from tracekit.errors import NoRecipeError
-<<<<<<< HEAD
 from tracekit.report.warnings import warnings
-from tracekit.run import Requested
-=======
 from tracekit.run import Requested, divergence
-from tracekit.run_facts import warnings
->>>>>>> main
 from tracekit.trace import Trace
 
 EAGER = Requested(compile=False)

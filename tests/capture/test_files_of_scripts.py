@@ -162,7 +162,7 @@ def test_a_capture_that_was_killed_is_undone_by_the_next(place):
     given = ["../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]
     capture = subprocess.Popen(
         [sys.executable, "-m", "tracekit", "capture", *given],
-        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[2])},
     )
     while not Path("latest").is_symlink():
         assert capture.poll() is None

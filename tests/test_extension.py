@@ -179,7 +179,7 @@ def test_a_face(paths, tmp_path, capsys):
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_face_has_a_renderer_for_every_kind_of_block(name):
     faces.find(name)
-    module = sys.modules["tracekit.faces.shared.document" if name == "json" else f"tracekit.faces.{name}"]
+    module = sys.modules["tracekit.faces.shared.block_data" if name == "json" else f"tracekit.faces.{name}"]
     renderer = module.as_data if name == "json" else module.written if name == "markdown" else module.drawn
     assert set(blocks.KINDS) <= set(renderer.registry)
     assert set(blocks.KINDS) <= set(chapters.piece.registry)

@@ -12,8 +12,8 @@ from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.headline import headline
+from tracekit.report.sections.run_facts import facts
 from tracekit.run import Measured, Pass, Profiled, Requested, Run, Traces, Variant
-from tracekit.run_facts import facts
 
 MS = 1_000_000
 

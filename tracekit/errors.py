@@ -105,6 +105,20 @@ class UnknownVariantError(TracekitError):
         super().__init__(f"{name}: no such variant. There are: {', '.join(known)}")
 
 
+class UnknownMetricError(TracekitError):
+    """A metric that nobody measures."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"{name}: no such metric. There are: {', '.join(known)}")
+
+
+class BudgetError(TracekitError):
+    """A budget that cannot be used."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{_named(path)}: is not a budget: {why}.")
+
+
 class OutputError(TracekitError):
     """An output path that cannot be written."""
 

@@ -18,12 +18,12 @@ from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
 from tracekit.errors import NoRecipeError
+from tracekit.report.warnings import warnings
 from tracekit.run import Requested, divergence
-from tracekit.run_facts import warnings
 from tracekit.trace import Trace
 
 EAGER = Requested(compile=False)
-ROOT = Path(runs.__file__).parents[1]
+ROOT = Path(runs.__file__).parents[2]
 HEAD = """
 import sys, torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -364,7 +364,7 @@ def test_one_that_is_no_valid_python_is_told_its_line(tmp_path, monkeypatch, cap
     assert main(["capture", "train.py", *given]) == 1
     assert main(["audit", "train.py", *given]) == 1
     said = capsys.readouterr().err
-    assert said.count("train.py:2: is no valid Python (expected ':'). Mend that line; python train.py shows it") == 2
+    assert said.count("train.py:2: is not valid Python (expected ':'). Mend that line; python train.py shows it") == 2
     assert "recipe" not in said
 
 

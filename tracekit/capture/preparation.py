@@ -3,10 +3,10 @@
 import math
 import shlex
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tracekit import installed
 from tracekit import run as runs
 from tracekit.capture import environment, messages, process
 from tracekit.capture.child.program import marked
@@ -56,7 +56,7 @@ def prepare(options: Options) -> Prepared:
     _check_compiler(plans, device)
     run = Run(
         created=runs.now(),
-        tracekit=own_version(),
+        tracekit=installed.version() or "0",
         recipe=str(options.recipe).rpartition(".")[2] if options.module else Path(options.recipe).stem,
         script=str(options.recipe),
         params=_script_params(options) if script else params,
@@ -169,11 +169,3 @@ def _check_compiler(plans: list[Plan], device: str) -> None:
         missing := environment.missing_compiler(device)
     ):
         raise NoCompilerError(missing)
-
-
-def own_version() -> str:
-    """tracekit's."""
-    try:
-        return metadata.version("tracekit")
-    except metadata.PackageNotFoundError:  # run from a clone
-        return "0"

@@ -50,7 +50,9 @@ class _Version(argparse.Action):
     """Says the version, looked up only then: what reads a package's metadata takes a while to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        write_out(f"tracekit {_version()}\n")
+        from tracekit.installed import version
+
+        write_out(f"tracekit {version() or 'unknown'}\n")
         parser.exit()
 
 
@@ -119,12 +121,3 @@ def _guarded(work: Callable[[], int]) -> int:
 def _failed(error: TracekitError) -> int:
     tell(f"tracekit: {sanitize(str(error))}")
     return 1
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tracekit")
-    except PackageNotFoundError:
-        return "unknown"

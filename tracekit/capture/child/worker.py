@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from tracekit.atomic import put
 from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, rounded_differently
@@ -38,9 +39,7 @@ def main(folder: str) -> None:
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
     _die_with(job.parent)
     answer = perform(job)
-    part = Path(folder, "answer.part")
-    part.write_bytes(msgspec.json.encode(answer, enc_hook=repr))
-    part.replace(Path(folder, "answer.json"))
+    put(Path(folder, "answer.json"), msgspec.json.encode(answer, enc_hook=repr))
 
 
 def perform(job: Job) -> Answer:

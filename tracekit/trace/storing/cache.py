@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.atomic import put
 from tracekit.trace.storing.code_version import code_version
 
 FORMAT = 1  # of the entries; the code that makes what is in them counts by itself
@@ -98,12 +99,8 @@ class Entry:
 
     def remember(self, name: str, content: bytes) -> None:
         """Keep something worked out from the trace, if the disk lets us."""
-        unfinished = self.folder / f"{name}.{os.getpid()}"
         with suppress(OSError):
-            unfinished.write_bytes(content + _checksum(content).to_bytes(4, "little"))
-            unfinished.replace(self.folder / name)
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+            put(self.folder / name, content + _checksum(content).to_bytes(4, "little"))
 
     def drop(self) -> None:
         """Remove the entry."""

@@ -102,7 +102,8 @@ class ScriptSteps:
     def why_none(self) -> str:
         """Why no step ended."""
         children = _children()
-        started = f"; it started {children} processes, and what they train is not seen" if children else ""
+        several = "es" * (children > 1)
+        started = f"; it started {children} process{several}, whose training is not seen" if children else ""
         if ":" in self.job.step_at:
             return f"{self.job.step_at} was not reached twice{started}"
         return f"no optimizer stepped, and no module was called again and again{started}"

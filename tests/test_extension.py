@@ -28,7 +28,7 @@ from tracekit.report.registry import unregister as forget_producer
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
 from tracekit.tui import chapters
-from tracekit.tui.view import open_view
+from tracekit.tui.view_model import open_view_model
 
 TEXTS = ("text", "markdown", "html", "json")
 COLOURS = pa.schema(
@@ -52,7 +52,7 @@ def in_every_face(paths, tmp_path, capsys) -> Iterator[tuple[str, str]]:
     assert main(["report", *given, "--format", "parquet", "-o", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     yield "parquet", " ".join(str(pq.read_table(path).to_pylist()) for path in (tmp_path / "out").glob("*.parquet"))
-    view = open_view(paths)
+    view = open_view_model(paths)
     yield "tui", " ".join([*view.overview.sentences, *(str(chapter) for chapter in view.chapters)])
 
 
@@ -120,13 +120,16 @@ def test_a_finding(paths, tmp_path, capsys):
             assert "The ape is idle" in said, name
             assert "Feed it." in said, name
             if name == "json":
-                first = json.loads(said)["findings"][0]
-                assert first["variant"] == "eager"
-                assert first["where"]["line"] == 7
+                document = json.loads(said)
+                first, *others = document["findings"]
+                assert first["id"] == document["variants"][0]["verdict"]["id"] == "python_bound"
+                found = next(each for each in others if each["id"] == "idle_ape")  # of no verdict: it ranks below
+                assert found["variant"] == "eager"
+                assert found["where"]["line"] == 7
                 assert {
                     *("id", "title", "cost_ns", "bound", "share", "where", "evidence", "advice", "link"),
                     *("confidence", "overlaps"),
-                } <= set(first)
+                } <= set(found)
         order = [section.id for section in report(open_subject(paths)).sections]
         assert order[:1] == ["headline"]
         assert order.index("findings") < order.index("wall")
@@ -176,7 +179,7 @@ def test_a_face(paths, tmp_path, capsys):
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_face_has_a_renderer_for_every_kind_of_block(name):
     faces.find(name)
-    module = sys.modules["tracekit.faces.shared.document" if name == "json" else f"tracekit.faces.{name}"]
+    module = sys.modules["tracekit.faces.shared.block_data" if name == "json" else f"tracekit.faces.{name}"]
     renderer = module.as_data if name == "json" else module.written if name == "markdown" else module.drawn
     assert set(blocks.KINDS) <= set(renderer.registry)
     assert set(blocks.KINDS) <= set(chapters.piece.registry)
@@ -190,20 +193,22 @@ def test_a_screen_shows_them_too(paths):
     assert "Not told by what was recorded: graph breaks, fallbacks." in console.export_text()
 
 
-def test_the_readmes_examples_run(paths, tmp_path, capsys):
-    page = (Path(__file__).parents[1] / "README.md").read_text()
-    examples = re.findall(r"To add a .*?```python\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 3
+def test_the_guides_examples_run(paths, tmp_path, capsys):
+    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    examples = re.findall(r"## To add .*?```python\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 4
     for example in examples:
-        exec(compile(example, "README.md", "exec"), {})
+        exec(compile(example, "CONTRIBUTING.md", "exec"), {"__name__": "example"})
     try:
         for name, said in in_every_face(paths, tmp_path, capsys):
             assert name == "parquet" or "Idle" in said, name
             assert "idle_ns" in said or "idle" in said, name
             assert name == "parquet" or "grew most" in said, name
+            assert "Kernels take their time" in said, name
         assert main(["report", *map(str, paths), "--format", "names"]) == 0
         assert "Worst bucket" in capsys.readouterr().out.splitlines()
     finally:
         forget_analysis("idle")
         forget_producer("worst")
+        forget_rule("busy_gpu")
         forget_face("names")

@@ -59,6 +59,15 @@ class Union:
         keep = ends > starts
         return Union(starts[keep], ends[keep])
 
+    def minus(self, other: "Union") -> "Union":
+        """What of the union does not lie in the other."""
+        edges = distinct(np.concatenate((self.edges, other.edges)))
+        if not len(edges):
+            return self
+        starts, ends = edges[:-1], edges[1:]
+        left = self.covers(starts) & ~other.covers(starts)
+        return Union.of(starts[left], ends[left])
+
     def total(self) -> int:
         """The length of the union."""
         return int((self.ends - self.starts).sum())
@@ -88,14 +97,14 @@ class StepFunction:
         """The value at each point."""
         return self.of(below(self.edges, points))
 
-    def of(self, places: Rows) -> Ints:
+    def of(self, counts: Rows) -> Ints:
         """The value where so many edges are `below`: what steps on the same edges share."""
         if len(self.values) == 0:
-            return np.full(len(places), self.outside, np.int64)
+            return np.full(len(counts), self.outside, np.int64)
         kind = self.values.dtype
         end = np.array([self.outside], kind)
         padded: Ints = np.concatenate((end, self.values, end))
-        return padded[places]
+        return padded[counts]
 
 
 def below(edges: Ints, points: Ints) -> Rows:
@@ -110,11 +119,11 @@ def below(edges: Ints, points: Ints) -> Rows:
         return np.searchsorted(edges, points, side="right").astype(np.int32)
     if not len(edges):
         return np.zeros(len(points), np.int32)
-    places = np.searchsorted(points, edges, side="left")
+    positions = np.searchsorted(points, edges, side="left")
     counts = np.empty(len(edges) + 1, np.int64)
-    counts[0], counts[-1] = places[0], len(points) - places[-1]
-    np.subtract(places[1:], places[:-1], out=counts[1:-1])
-    del places  # these columns are long
+    counts[0], counts[-1] = positions[0], len(points) - positions[-1]
+    np.subtract(positions[1:], positions[:-1], out=counts[1:-1])
+    del positions  # these columns are long
     return np.repeat(np.arange(len(edges) + 1, dtype=np.int32), counts)
 
 
@@ -134,6 +143,21 @@ def _each_once(ascending: Ints) -> Ints:
     return ascending[new]
 
 
+def split(starts: Ints, ends: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
+    """The pieces of each interval between those points: start, end, and which interval it is of."""
+    bounds = distinct(at)
+    first, last = np.searchsorted(bounds, starts, side="right"), np.searchsorted(bounds, ends, side="left")
+    counts = np.maximum(last - first, 0) + 1
+    of = np.repeat(np.arange(len(starts)), counts)
+    place = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    if not len(bounds):
+        return starts, ends, of
+    bound = first[of] + place  # at which each piece ends, unless it is the last of its interval
+    high = np.where(place == counts[of] - 1, ends[of], bounds[np.minimum(bound, len(bounds) - 1)])
+    low = np.where(place == 0, starts[of], bounds[np.maximum(bound - 1, 0)])
+    return low, high, of
+
+
 def ranked(points: Ints) -> tuple[Ints, Ints]:
     """The points sorted, each once, and for every point its place among them."""
     if not len(points):
@@ -141,9 +165,9 @@ def ranked(points: Ints) -> tuple[Ints, Ints]:
     order = np.argsort(points, kind="stable")
     ascending = points[order]
     new = np.concatenate(([True], ascending[1:] != ascending[:-1]))
-    places = np.empty(len(points), np.int64)
-    places[order] = np.cumsum(new) - 1
-    return ascending[new], places
+    ranks = np.empty(len(points), np.int64)
+    ranks[order] = np.cumsum(new) - 1
+    return ascending[new], ranks
 
 
 def cuts(*points: Ints, low: int, high: int) -> Ints:
@@ -160,8 +184,8 @@ def topmost(starts: Ints, ends: Ints) -> StepFunction:
     `starts` ascends; of those that cover a point the one listed last wins, nested or crossing alike. The value is
     its index, -1 where none covers.
     """
-    edges, places = ranked(np.concatenate((starts, ends)))
-    return StepFunction(edges, paint(places[: len(starts)], places[len(starts) :], max(len(edges) - 1, 0)))
+    edges, ranks = ranked(np.concatenate((starts, ends)))
+    return StepFunction(edges, paint(ranks[: len(starts)], ranks[len(starts) :], max(len(edges) - 1, 0)))
 
 
 def paint(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:

@@ -24,6 +24,13 @@ def short(names: list[str], width: int) -> list[str]:
     return [sanitize(name, width) for name in shown]
 
 
+def aligned(names: list[str], width: int) -> list[str]:
+    """The names in at most `width` cells, padded to the longest, so that what follows them stands in line."""
+    shown = short(names, width)
+    longest = max(map(len, shown), default=0)
+    return [name.ljust(longest) for name in shown]
+
+
 def _without_common_words(names: list[str]) -> list[str]:
     """What is left of each without the words that all begin and end with; at least one word."""
     words = [_WORDS.split(name) for name in names]
@@ -43,7 +50,7 @@ def _shared(words: list[list[str]]) -> int:
 
 def _common(names: list[str]) -> int:
     """How many letters all begin with, some of each left over."""
-    differ = (place for place, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
+    differ = (index for index, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
     return min(next(differ, len(names[0])), max(min(map(len, names)) - _LEFT, 0))
 
 

@@ -69,14 +69,16 @@ def contrast(ours: Measured, theirs: Measured) -> Contrast:
     return Contrast(math.exp(log), _by_steps(ours, theirs), "steps", 1)
 
 
-def compared(found: Contrast, other: str = "") -> str:
+def compared(ours: Contrast, other: str = "") -> str:
     """`1.32 × faster than eager (1.25–1.40)`, `1.02 × slower (0.97–1.07), within noise`."""
-    slower = found.ratio > 1
-    factor = found.ratio if slower else 1 / found.ratio
-    alike = "as fast as" if other else "as fast"
-    said = alike if factor < _ALIKE else f"{ratio(factor)} {'slower' if slower else 'faster'}{' than' if other else ''}"
-    interval = f" ({_ends(found.interval, slower)})" if found.interval else ""
-    return f"{said}{f' {other}' if other else ''}{interval}{', within noise' if found.noise else ''}"
+    slower = ours.ratio > 1
+    factor = ours.ratio if slower else 1 / ours.ratio
+    if factor < _ALIKE:
+        verdict = "as fast as" if other else "as fast"
+    else:
+        verdict = f"{ratio(factor)} {'slower' if slower else 'faster'}{' than' if other else ''}"
+    interval = f" ({_ends(ours.interval, slower)})" if ours.interval else ""
+    return f"{verdict}{f' {other}' if other else ''}{interval}{', within noise' if ours.noise else ''}"
 
 
 def _ends(interval: Interval, slower: bool) -> str:

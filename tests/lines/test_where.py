@@ -6,6 +6,7 @@ from small import kernel, launch, op, step, write
 from tests.lines.recorded import FILE, call, recorded, recorded_run
 from tracekit.profile import open_subject
 from tracekit.profile.where import distinct_places, where_of
+from tracekit.tables import tables
 
 
 def told(profile, *names):
@@ -59,3 +60,23 @@ def test_without_any_stacks_nothing_is_told(tmp_path):
     found = told(opened(trace), "aten::mm")
     assert found.column_names == ["where", "file", "line", "function", "module"]
     assert all(column.null_count == 1 for column in found.columns)
+
+
+def test_every_table_of_events_has_their_lines(tmp_path):
+    more = (launch(130, 132, 1), kernel("gemm", 150, 160, 1), launch(160, 172, 0, "cudaDeviceSynchronize"))
+    profile = opened(recorded_run(recorded(tmp_path / "trace.json"), *more))
+    found = tables([profile])
+    for name, line in (("launches", 3), ("kernels", 3), ("syncs", 4)):
+        for table in (found[name], found[f"{name}_summary"]):
+            assert (table["file"].to_pylist(), table["line"].to_pylist()) == ([FILE], [line]), name
+            assert table["where"].to_pylist() == [f"{FILE}:{line} work"]
+
+
+def test_a_group_of_events_has_its_dearest_line(tmp_path):
+    more = (launch(50, 51, 1), launch(130, 135, 2), launch(136, 141, 3), kernel("gemm", 150, 160, 1))
+    more += (kernel("gemm", 160, 164, 2), kernel("gemm", 164, 169, 3))
+    profile = opened(recorded_run(recorded(tmp_path / "trace.json"), *more))
+    found = tables([profile])
+    assert found["launches_summary"]["line"].to_pylist() == [3, 2]  # each operator has a row
+    assert found["kernels_summary"]["line"].to_pylist() == [2]  # 10 µs of line 2, 9 of line 3
+    assert found["kernels"]["line"].to_pylist() == [2, 3, 3]

@@ -19,7 +19,7 @@ from tracekit.trace.schema import column
 from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.help import HelpScreen
 from tracekit.tui.keys import KEYS
-from tracekit.tui.rows import Rows
+from tracekit.tui.row_table import RowTable
 
 ROOM = "room-{}"
 
@@ -40,7 +40,7 @@ async def loaded(pilot: Pilot[Any]) -> TracekitApp:
     assert isinstance(app, TracekitApp)
     for _ in range(600):
         await pilot.pause(0.02)
-        if app.failure is not None or (app.room is not None and app.room.query(Rows).first().row_count):
+        if app.failure is not None or (app.room is not None and app.room.query(RowTable).first().row_count):
             break
     await pilot.pause()
     return app
@@ -57,7 +57,7 @@ async def opened(
 async def settled(pilot: Pilot[Any], app: TracekitApp, baseline: str) -> None:
     for _ in range(200):
         await pilot.pause(0.02)
-        if app.view is not None and app.view.overview.baseline == baseline:
+        if app.model is not None and app.model.overview.baseline == baseline:
             break
     await pilot.pause()
 
@@ -68,39 +68,39 @@ def said(app: TracekitApp, selector: str) -> str:
 
 async def test_it_opens_on_the_sentence_and_the_table(pair: list[Path]) -> None:
     async with opened(pair) as (app, _):
-        assert app.view is not None
-        assert said(app, ".sentences") == app.view.overview.sentences[0]
+        assert app.model is not None
+        assert said(app, ".sentences") == app.model.overview.sentences[0]
         assert said(app, "Bars").splitlines()[0].endswith("450.000 µs")
         assert " dispatch " in said(app, "Bars")
-        table = app.query_one(".buckets", Rows)
+        table = app.query_one(".buckets", RowTable)
         assert [cell.plain.strip() for cell in table.get_row_at(table.row_count - 1)][:2] == ["total", "450.000"]
         assert app.focused is table
 
 
 def tab_of(app: TracekitApp, name: str) -> str:
     """The key of a chapter's tab."""
-    assert app.view is not None
-    return str([chapter.name for chapter in app.view.chapters].index(name) + 2)
+    assert app.model is not None
+    return str([chapter.name for chapter in app.model.chapters].index(name) + 2)
 
 
 async def test_keys_switch_tabs(pair: list[Path]) -> None:
     async with opened(pair, size=(120, 30)) as (app, pilot):
-        assert app.view is not None
+        assert app.model is not None
         last = len(app.query(Tab))
-        assert last == 1 + len(app.view.chapters)
+        assert last == 1 + len(app.model.chapters)
         for key, room in (("3", 3), ("1", 1), ("right", 2), ("left", 1), ("[", last), ("]", 1), ("left", last)):
             await pilot.press(key)
             await pilot.pause()
             assert app.room is not None
             assert app.room.id == ROOM.format(room)
-        await pilot.press("2")
+        await pilot.press("3")
         await pilot.pause()
-        assert app.focused is app.room.query(Rows).first()
+        assert app.focused is app.room.query(RowTable).first()
 
 
 async def test_a_wide_table_scrolls_before_the_tab_turns(pair: list[Path]) -> None:
     async with opened(pair, size=(60, 24)) as (app, pilot):
-        table = app.query_one(".buckets", Rows)
+        table = app.query_one(".buckets", RowTable)
         assert table.max_scroll_x > 0
         for _ in range(20):
             await pilot.press("right")
@@ -118,7 +118,7 @@ async def test_arrows_walk_through_all_tables_of_a_room(pair: list[Path]) -> Non
         await pilot.press(tab_of(app, "steps"))
         await pilot.pause()
         assert app.room is not None
-        first, second = app.room.query(Rows)
+        first, second = app.room.query(RowTable)
         assert first.row_count == 6
         await pilot.press(*["down"] * 5)
         assert (first.cursor_row, app.focused) == (5, first)
@@ -144,7 +144,7 @@ async def test_long_leaps_in_a_long_table(tmp_path: Path) -> None:
         await pilot.press(tab_of(app, "steps"))
         await pilot.pause()
         assert app.room is not None
-        table = app.room.query(Rows).first()
+        table = app.room.query(RowTable).first()
         for key, row in (("end", 299), ("home", 0)):
             await pilot.press(key)
             assert table.cursor_row == row
@@ -152,14 +152,14 @@ async def test_long_leaps_in_a_long_table(tmp_path: Path) -> None:
 
 async def test_wall_and_host(pair: list[Path]) -> None:
     async with opened(pair) as (app, pilot):
-        assert "wall time of a step" in said(app, ".clock")
+        assert "wall time of a step" in said(app, ".view")
         await pilot.press("w")
         await pilot.pause()
-        assert "host does meanwhile" in said(app, ".clock")
+        assert "host does meanwhile" in said(app, ".view")
         assert said(app, "#state") == "host time, against eager"
         await pilot.press("w")
         await pilot.pause()
-        assert "wall time of a step" in said(app, ".clock")
+        assert "wall time of a step" in said(app, ".view")
 
 
 async def test_the_baseline_goes_round(pair: list[Path]) -> None:
@@ -173,8 +173,8 @@ async def test_the_baseline_goes_round(pair: list[Path]) -> None:
 
 async def test_the_baseline_may_be_named(pair: list[Path]) -> None:
     async with opened(pair, "compiled") as (app, _):
-        assert app.view is not None
-        assert app.view.overview.baseline == "compiled"
+        assert app.model is not None
+        assert app.model.overview.baseline == "compiled"
 
 
 async def test_one_variant_has_no_baseline_to_switch(pair: list[Path]) -> None:
@@ -226,7 +226,7 @@ async def test_leaving_does_not_wait_for_the_reading(pair: list[Path], monkeypat
     from threading import Event
 
     done = Event()
-    monkeypatch.setattr("tracekit.tui.app.open_view", lambda *given: done.wait(60))
+    monkeypatch.setattr("tracekit.tui.app.open_view_model", lambda *given: done.wait(60))
     app = build_app(pair)
     async with app.run_test() as pilot:
         app._watch(Seen(done=1 << 20, size=1 << 30, events=12_000, packed=True))
@@ -253,7 +253,7 @@ async def test_a_mistake_of_ours_is_not_hidden(pair: list[Path], monkeypatch: py
     def broken(*given: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("tracekit.tui.app.open_view", broken)
+    monkeypatch.setattr("tracekit.tui.app.open_view_model", broken)
     with pytest.raises(ZeroDivisionError):
         async with opened(pair):
             pass
@@ -262,14 +262,14 @@ async def test_a_mistake_of_ours_is_not_hidden(pair: list[Path], monkeypatch: py
 async def test_hostile_names_are_no_markup(tmp_path: Path) -> None:
     path = made_traces.eager(tmp_path / "[bold]x[@click=app.quit].json", kernel=made_traces.HOSTILE)
     async with opened([path], size=(160, 50)) as (app, pilot):
-        assert "[bold]x[@click=app.quit]" in app.query_one(".buckets", Rows).ordered_columns[1].label.plain
+        assert "[bold]x[@click=app.quit]" in app.query_one(".buckets", RowTable).ordered_columns[1].label.plain
         for key in "123456":
             await pilot.press(key)
             await pilot.pause()
         await pilot.press(tab_of(app, "kernels"))
         await pilot.pause()
         assert app.room is not None
-        name = app.room.query(Rows).first().get_row_at(0)[0]
+        name = app.room.query(RowTable).first().get_row_at(0)[0]
         assert "[red]" in name.plain
         assert "\\x1b" in name.plain
         assert name.spans == []
@@ -281,7 +281,7 @@ async def test_what_a_column_cuts_is_told_in_full(tmp_path: Path) -> None:
         await pilot.press(tab_of(app, "kernels"), "down")
         await pilot.pause()
         assert app.room is not None
-        assert app.room.query(Rows).first().get_row_at(1)[0].plain != f"{name}_1"
+        assert app.room.query(RowTable).first().get_row_at(1)[0].plain != f"{name}_1"
         assert str(app.room.query_one(".uncut", Static).visual) == f"name {name}_1"
 
 
@@ -299,7 +299,7 @@ async def test_a_new_analysis_is_a_new_tab(pair: list[Path]) -> None:
             await pilot.press(key)
             await pilot.pause()
             assert app.room is not None
-            assert app.room.query(Rows).first().get_row_at(0)[0].plain == "yes"
+            assert app.room.query(RowTable).first().get_row_at(0)[0].plain == "yes"
     finally:
         unregister("mine")
 
@@ -310,7 +310,7 @@ async def test_small_and_resized_screens(pair: list[Path]) -> None:
             await pilot.resize_terminal(*size)
             await pilot.press("2", "1")
             await pilot.pause()
-        assert app.query_one(".buckets", Rows).row_count == 6
+        assert app.query_one(".buckets", RowTable).row_count == 6
 
 
 def test_without_a_terminal_the_report_is_named(pair: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,10 +78,10 @@ def analyses() -> list[Analysis]:
 
 def answers(profile: Profile) -> list[Answer]:
     """Every analysis, asked of one variant."""
-    return [_asked(entry, profile) for entry in analyses()]
+    return [_answer(entry, profile) for entry in analyses()]
 
 
-def _asked(entry: Analysis, profile: Profile) -> Answer:
+def _answer(entry: Analysis, profile: Profile) -> Answer:
     answer = replace(entry.ask(profile), rank=entry.rank)
     if not profile.trace.cut_short:
         return answer
@@ -92,14 +92,14 @@ def summaries(profile: Profile) -> list[Answer]:
     """The same without the rows behind them; from the cache, where it has them."""
     from tracekit.analyses.cached import recall, remember
 
-    found = []
+    collected = []
     for entry in analyses():
         answer = recall(profile, entry)
         if answer is None:
-            answer = _asked(entry, profile)
+            answer = _answer(entry, profile)
             remember(profile, entry, answer)
-        found.append(answer)
-    return found
+        collected.append(answer)
+    return collected
 
 
 def share_of_step(profile: Profile, *buckets: str) -> float:

@@ -2,69 +2,65 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pyarrow as pa
 
 from tracekit.analyses import Analysis, Answer
+from tracekit.lines_file import lines_path
 from tracekit.profile import Profile
-from tracekit.trace.storing.cache import version
+from tracekit.trace.storing.cache import file_state
+from tracekit.trace.storing.code_version import code_version
 
-_CODE = ("analyses", "engine", "trace", "compare", "intervals", "kernel_names", "sanitize", "profile", "run", "units")
 
-
-def recall(profile: Profile, asked: Analysis) -> Answer | None:
+def recall(profile: Profile, question: Analysis) -> Answer | None:
     """What the analysis answered before, without its rows; None where it was not asked, or something changed."""
-    if profile.trace.entry is None or not _ours(asked):
+    if profile.trace.entry is None or not _ours(question):
         return None
-    held = profile.trace.entry.recall(_name(profile, asked))
-    if held is None:
+    content = profile.trace.entry.recall(_name(profile, question))
+    if content is None:
         return None
     try:
-        table = pa.ipc.open_stream(held).read_all()
-        told = table.schema.metadata
-        title, sentence = told[b"title"].decode(), told[b"sentence"].decode()
-        worth, status = json.loads(told[b"worth"]), told[b"status"].decode()
+        table = pa.ipc.open_stream(content).read_all()
+        metadata = table.schema.metadata
+        title, sentence = metadata[b"title"].decode(), metadata[b"sentence"].decode()
+        worth, status = json.loads(metadata[b"worth"]), metadata[b"status"].decode()
     except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError):
         return None
     rows = table.replace_schema_metadata(None)
-    return Answer(asked.name, title, sentence, rows, worth=worth, status=status, rank=asked.rank)
+    return Answer(question.name, title, sentence, rows, worth=worth, status=status, rank=question.rank)
 
 
-def remember(profile: Profile, asked: Analysis, answer: Answer) -> None:
+def remember(profile: Profile, question: Analysis, answer: Answer) -> None:
     """Keep an answer."""
-    if profile.trace.entry is None or not _ours(asked):
+    if profile.trace.entry is None or not _ours(question):
         return
-    told = {
+    metadata = {
         "title": answer.title,
         "sentence": answer.sentence,
         "worth": json.dumps(answer.worth),
         "status": answer.status,
     }
-    table = answer.table.replace_schema_metadata(told)
+    table = answer.table.replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.unify_dictionaries())
-    profile.trace.entry.remember(_name(profile, asked), bytes(sink.getvalue()))
+    profile.trace.entry.remember(_name(profile, question), bytes(sink.getvalue()))
 
 
-def _ours(asked: Analysis) -> bool:
-    """Whether `version` knows its code."""
-    return asked.ask.__module__.startswith("tracekit.")
+def _ours(question: Analysis) -> bool:
+    """Whether its code is tracekit's, so that a change of it shows in the name of the answer."""
+    return question.ask.__module__.startswith("tracekit.")
 
 
-def _name(profile: Profile, asked: Analysis) -> str:
+def _name(profile: Profile, question: Analysis) -> str:
+    return name_of(profile, f"answer-{question.name}", __name__, question.ask.__module__)
+
+
+def name_of(profile: Profile, kind: str, *modules: str) -> str:
+    """What the cache calls something that these modules work out of a variant: it is of all that they look at."""
     cold = profile.cold.trace.path if profile.cold is not None else None
-    beside = (profile.name, profile.variant, _state(cold), _state(profile.detail_path))
-    told = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"answer-{asked.name}-{version(*_CODE)}-{told}.arrow"
-
-
-def _state(path: Path | None) -> tuple[str, int, int] | None:
-    if path is None:
-        return None
-    try:
-        found = path.stat()
-    except OSError:
-        return str(path), 0, 0
-    return str(path), found.st_size, found.st_mtime_ns
+    detail = profile.detail_path
+    files = (cold, detail, detail and lines_path(detail))
+    beside = (profile.name, profile.variant, profile.mine, *(path and file_state(path) for path in files))
+    digest = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{kind}-{code_version(*modules)}-{digest}.arrow"

@@ -1,11 +1,45 @@
-"""Runtime calls by name and by the operator that made them, as numbers: what their groups are made of."""
+"""Runtime calls: by name and by the operator that made them, and as rows, one for each call."""
+
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from tracekit.analyses.event_rows import numbered, text
 from tracekit.analyses.grouping import Names
 from tracekit.intervals import Ints
 from tracekit.trace import Trace
+from tracekit.trace.enclosing import labels
 from tracekit.trace.roles import bare
+from tracekit.trace.schema import LABEL, column
+
+
+def call_schema(origin: pa.Field, *more: pa.Field) -> pa.Schema:
+    """What every table of calls says of each; `origin` and `more` are what one of the tables says beside it."""
+    return pa.schema(
+        [
+            column("event", pa.int64(), "row of the events table", role="plumbing"),
+            column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+            column("call", LABEL, "runtime call, without version suffix", role="name"),
+            column("operator", LABEL, "operator that made it", role="name"),
+            origin,
+            column("start_ns", pa.int64(), "start", "ns"),
+            column("dur_ns", pa.int64(), "host time inside the call", "ns"),
+            *more,
+        ]
+    )
+
+
+def call_columns(trace: Trace, calls: Ints, makers: Ints) -> dict[str, Any]:
+    """The columns of that schema, given the rows of the calls and of the operators that made them (−1: none)."""
+    return {
+        "event": calls,
+        "step": numbered(trace, trace.steps.of(trace.ts_ns[calls])),
+        "call": [bare(name or "") for name in labels(trace, calls)],
+        "operator": text(trace, makers),
+        "start_ns": trace.ts_ns[calls],
+        "dur_ns": trace.dur_ns[calls],
+    }
 
 
 class BareNames:

@@ -1,14 +1,16 @@
 """What was compiled, recompiled or recorded while the steps ran, and what did it cost?"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
+from tracekit import compile_spans
 from tracekit.analyses import Answer, Status, analysis
 from tracekit.intervals import Ints
+from tracekit.lines.user_code import plain_function
 from tracekit.profile import Profile
 from tracekit.run import Compile
 from tracekit.trace import Trace
@@ -40,18 +42,17 @@ SPANS = pa.schema(
         column("span", LABEL, "name of the outermost compile span", role="detail"),
         column("thread", LABEL, "thread it ran on", role="detail"),
         column("event", pa.int64(), "row of the events table of that trace; null where it is in none", role="plumbing"),
+        column("file", LABEL, "the file of the function that was compiled", role="source"),
+        column("line", pa.int64(), "line in it", role="source"),
+        column("function", LABEL, "the function that was compiled", role="source"),
     ]
 )
 _DATA = re.compile(r"(.*)_data: .*?compile_id=(\S+)", re.DOTALL)
 _REGION = re.compile(r"Torch-Compiled Region: (\S+)")
+_CODE = re.compile(r"(.+):(\d{1,9}) (.+)", re.DOTALL)  # "file.py:12 forward"
 _SPECIAL: dict[str, Kind] = {
-    "entire_backward_compile": "backward",
+    **{name: kind for name, kind in compile_spans.KINDS.items() if kind != "frame"},
     "backward._backward_impl (dynamo_timed)": "backward",
-    "CachingAutotuner.benchmark_all_configs": "autotune",
-    "CachingAutotuner.coordinate_descent_tuning": "autotune",
-    "CUDAGraphNode.record": "cudagraph",
-    "CUDAGraphTreeManager.record_function": "cudagraph",
-    "cudagraphify.get_container": "cudagraph",
 }
 
 
@@ -61,60 +62,72 @@ def answer(profile: Profile) -> Answer:
     traces = [("steady", profile.trace)]
     if profile.cold is not None:
         traces.insert(0, ("cold", profile.cold.trace))
-    ledger = list(profile.variant.ledger.compiles) if profile.variant is not None else []
-    rows = [row for which, trace in traces for row in _spans(which, trace, ledger)]
+    ledger: Sequence[Compile] = profile.variant.ledger.compiles if profile.variant is not None else ()
+    rows: list[dict[str, object]] = []
+    for which, trace in traces:
+        spans, ledger = _spans(which, trace, ledger)
+        rows += spans
     rows += [_unseen(entry) for entry in ledger]
-    found = pa.Table.from_pylist(rows, schema=SPANS)
-    status: Status = "answered" if len(found) else "unanswered" if profile.trace.threads.main is None else "absent"
-    worth = _share_of_capture(profile, found)
-    return Answer("compiles", "Compilations", _sentence(profile, found), found, worth=worth, status=status)
+    summary = pa.Table.from_pylist(rows, schema=SPANS)
+    status: Status = "answered" if len(summary) else "unanswered" if profile.trace.threads.main is None else "absent"
+    worth = _share_of_capture(profile, summary)
+    return Answer("compiles", "Compilations", _sentence(profile, summary), summary, worth=worth, status=status)
 
 
-def _share_of_capture(profile: Profile, found: pa.Table) -> float:
+def _share_of_capture(profile: Profile, spans: pa.Table) -> float:
     """Compiling is no part of a steady step: what counts is how much of the time captured went into it."""
-    compiling = int(np.sum(found["dur_ns"].to_numpy()))
+    compiling = int(np.sum(spans["dur_ns"].to_numpy()))
     return compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
 
 
-def _spans(which: str, trace: Trace, ledger: list[Compile]) -> Iterator[dict[str, object]]:
-    """The rows of one trace; what the ledger knows of a span is taken out of it."""
+def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[dict[str, object]], Sequence[Compile]]:
+    """The rows of one trace, with what the ledger says of them; and the entries of the ledger that are not in it."""
+    rows: list[dict[str, object]] = []
+    rest = list(ledger)
     spans = outermost(trace)
     ids = compile_ids(trace, spans)
     steps = trace.steps.of(trace.ts_ns[spans]).tolist()
     given = trace.meta.get("baseTimeNanoseconds")
     base = given if isinstance(given, int) else 0
     tids = trace.tracks["tid"].to_pylist()
-    for row, own, name, step in zip(spans.tolist(), ids, labels(trace, spans), steps, strict=True):
+    for row, compile_id, name, step in zip(spans.tolist(), ids, labels(trace, spans), steps, strict=True):
         start, end = int(trace.ts_ns[row]), int(trace.ts_ns[row] + trace.dur_ns[row])
-        kind = kind_of(name or "", own)
-        entry = _taken(ledger, own, kind, base + start, base + end)
-        yield {
-            "trace": which,
-            "step": trace.steps.number[step] if step >= 0 else None,
-            "id": own,
-            "kind": kind if kind != "unknown" or entry is None else entry.kind,
-            "dur_ns": end - start,
-            **_told(entry),
-            "start_ns": start,
-            "span": name,
-            "thread": tids[int(trace.track[row])],
-            "event": row,
-        }
+        kind = kind_of(name or "", compile_id)
+        entry = _matching(rest, compile_id, kind, base + start, base + end)
+        if entry is not None:
+            rest.remove(entry)
+        rows.append(
+            {
+                "trace": which,
+                "step": trace.steps.number[step] if step >= 0 else None,
+                "id": compile_id,
+                "kind": kind if kind != "unknown" or entry is None else entry.kind,
+                "dur_ns": end - start,
+                **_ledger_columns(entry),
+                "start_ns": start,
+                "span": name,
+                "thread": tids[int(trace.track[row])],
+                "event": row,
+            }
+        )
+    return rows, rest
 
 
-def _taken(ledger: list[Compile], own: str | None, kind: Kind, start: int, end: int) -> Compile | None:
+def _matching(ledger: list[Compile], compile_id: str | None, kind: Kind, start: int, end: int) -> Compile | None:
     """The ledger's entry of a span: the same id, backward or not, at the same time on the same clock."""
-    for place, entry in enumerate(ledger):
-        same = entry.id == own and (entry.kind == "backward") == (kind == "backward")
+    for entry in ledger:
+        same = entry.id == compile_id and (entry.kind == "backward") == (kind == "backward")
         if same and entry.start_ns < end and start < entry.end_ns:
-            return ledger.pop(place)
+            return entry
     return None
 
 
-def _told(entry: Compile | None) -> dict[str, object]:
+def _ledger_columns(entry: Compile | None) -> dict[str, object]:
     if entry is None:
         return {}
-    return {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
+    told = {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
+    place = _CODE.fullmatch(entry.code or "")
+    return told | ({"file": place[1], "line": int(place[2]), "function": plain_function(place[3])} if place else {})
 
 
 def _unseen(entry: Compile) -> dict[str, object]:
@@ -123,7 +136,7 @@ def _unseen(entry: Compile) -> dict[str, object]:
         "id": entry.id,
         "kind": entry.kind,
         "dur_ns": entry.end_ns - entry.start_ns,
-        **_told(entry),
+        **_ledger_columns(entry),
         "thread": str(entry.thread),
     }
 
@@ -133,14 +146,14 @@ def outermost(trace: Trace) -> Ints:
     if not trace.census.any(lambda roles: roles.compile_span):
         return np.zeros(0, np.int64)
     spans = _chosen(trace, lambda part: part.roles.compile_span & part.process)
-    kept: list[int] = []
+    outer: list[int] = []
     for track in np.unique(trace.track[spans]):
-        own = spans[trace.track[spans] == track]
-        own = nested(trace, own)
-        reach = np.maximum.accumulate(trace.rows(own).end_ns)
-        free = np.concatenate(([True], trace.ts_ns[own][1:] >= reach[:-1])) if len(own) else np.zeros(0, bool)
-        kept += own[free].tolist()
-    rows = np.array(kept, np.int64)
+        on_track = spans[trace.track[spans] == track]
+        on_track = nested(trace, on_track)
+        reach = np.maximum.accumulate(trace.rows(on_track).end_ns)
+        free = np.concatenate(([True], trace.ts_ns[on_track][1:] >= reach[:-1])) if len(on_track) else np.zeros(0, bool)
+        outer += on_track[free].tolist()
+    rows = np.array(outer, np.int64)
     return rows[np.lexsort((rows, trace.ts_ns[rows]))]
 
 
@@ -148,21 +161,23 @@ def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
     """The id of each outermost span: its first marker's (2.11 and later), else that of the region it led to."""
     if not len(spans):
         return []
-    found: dict[int, str] = {}
-    for row, around, (about, own) in _named(trace, _DATA, spans):
+    ids: dict[int, str] = {}
+    for _, around, (about, compile_id) in _named(trace, _DATA, spans):
         name = trace.names[trace.name_codes[around]] if around >= 0 else ""
-        if about == name and own != "None":
-            found.setdefault(around, own)
-        del row
-    regions = [(int(trace.track[row]), int(trace.ts_ns[row]), own) for row, _, (own,) in _named(trace, _REGION, spans)]
+        if about == name and compile_id != "None":
+            ids.setdefault(around, compile_id)
+    regions = [
+        (int(trace.track[row]), int(trace.ts_ns[row]), compile_id)
+        for row, _, (compile_id,) in _named(trace, _REGION, spans)
+    ]
     for span in spans.tolist():
-        if span in found or trace.names[trace.name_codes[span]] in _SPECIAL:
+        if span in ids or trace.names[trace.name_codes[span]] in _SPECIAL:
             continue
         track, end = int(trace.track[span]), int(trace.ts_ns[span] + trace.dur_ns[span])
-        following = next((own for where, start, own in regions if where == track and start >= end), None)
+        following = next((its_id for where, start, its_id in regions if where == track and start >= end), None)
         if following is not None:
-            found[span] = following
-    return [found.get(span) for span in spans.tolist()]
+            ids[span] = following
+    return [ids.get(span) for span in spans.tolist()]
 
 
 def _chosen(trace: Trace, wanted: Wanted) -> Ints:
@@ -183,30 +198,30 @@ def _named(trace: Trace, pattern: re.Pattern[str], spans: Ints) -> list[tuple[in
     return result
 
 
-def kind_of(name: str, own: str | None) -> Kind:
+def kind_of(name: str, compile_id: str | None) -> Kind:
     """First compile, recompile (a later attempt at the same frame), or something that is neither."""
     if name in _SPECIAL:
         return _SPECIAL[name]
-    attempt = own.rsplit("/", 1)[-1] if own else None
+    attempt = compile_id.rsplit("/", 1)[-1] if compile_id else None
     if attempt is None or not attempt.isdigit():
         return "unknown"
     return "first" if attempt == "0" else "recompile"
 
 
-def _sentence(profile: Profile, found: pa.Table) -> str:
+def _sentence(profile: Profile, spans: pa.Table) -> str:
     if profile.trace.threads.main is None:
         return "Cannot be answered: the trace holds no host events."
-    if not len(found):
+    if not len(spans):
         return "Nothing is compiled in this trace." if profile.variant is None else "Nothing is compiled in this run."
-    kinds = found["kind"].to_pylist()
+    kinds = spans["kind"].to_pylist()
     counted = ", ".join(f"{count(kinds.count(kind))} {kind}" for kind in dict.fromkeys(kinds))
-    total = sum(found["dur_ns"].to_pylist())
-    steps = [step for step in dict.fromkeys(found["step"].to_pylist()) if step is not None]
+    total = sum(spans["dur_ns"].to_pylist())
+    steps = [step for step in dict.fromkeys(spans["step"].to_pylist()) if step is not None]
     where = f" in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}" if steps else ""
     more = " and others" if len(steps) > 8 else ""
-    text = f"{count(len(found))} compilations ({counted}) take {duration(total)}{where}{more}."
+    text = f"{count(len(spans))} compilations ({counted}) take {duration(total)}{where}{more}."
     limits = profile.variant.ledger.limits if profile.variant is not None else []
     for limit in limits[:3]:
-        place = f"{limit.file}:{limit.line}" if limit.file else "a function"
-        text += f" The recompile limit was reached for {limit.name or place}: it runs eagerly from there on."
+        function = f"{limit.file}:{limit.line}" if limit.file else "a function"
+        text += f" The recompile limit was reached for {limit.name or function}: it runs eagerly from there on."
     return text

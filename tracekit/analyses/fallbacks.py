@@ -29,57 +29,57 @@ _Key = tuple[str, str | None, str | None, str | None]
 @analysis("fallbacks", rank=57)
 def answer(profile: Profile) -> Answer:
     """One row per place and reason; only a run's ledger knows them."""
-    found = _grouped(profile.variant.ledger) if profile.variant is not None else {}
-    columns = [list(values) for values in zip(*found, strict=True)] or [[], [], [], []]
+    groups = _grouped(profile.variant.ledger) if profile.variant is not None else {}
+    columns = [list(values) for values in zip(*groups, strict=True)] or [[], [], [], []]
     rows = table(
         FALLBACKS,
         {
             **dict(zip(("to", "where", "code", "reason"), columns, strict=True)),
-            "count": [len(ids) for ids in found.values()],
-            "ids": [", ".join(dict.fromkeys(filter(None, ids))) or None for ids in found.values()],
+            "count": [len(ids) for ids in groups.values()],
+            "ids": [", ".join(dict.fromkeys(filter(None, ids))) or None for ids in groups.values()],
         },
     )
-    worth = share_of_step(profile, "python", "dispatch", "kernel_launch") if found else 0.0
-    status = of_ledger(profile) if found or profile.variant is None else "absent"
-    return Answer("fallbacks", "Fallbacks", _sentence(profile, found), rows, worth=worth, status=status)
+    worth = share_of_step(profile, "python", "dispatch", "kernel_launch") if groups else 0.0
+    status = of_ledger(profile) if groups or profile.variant is None else "absent"
+    return Answer("fallbacks", "Fallbacks", _sentence(profile, groups), rows, worth=worth, status=status)
 
 
 def _grouped(ledger: Ledger) -> dict[_Key, list[str]]:
     """The ids of each group, in order of time."""
     entries = [
-        (limit.t_ns, ("eager", _place(limit.file, limit.line), limit.name, limit.reason), _text(limit.frame))
+        (limit.t_ns, ("eager", _position(limit.file, limit.line), limit.name, limit.reason), _text(limit.frame))
         for limit in ledger.limits
     ]
     entries += [
-        (skip.t_ns, ("no CUDA graph", _place(skip.file, skip.line), None, skip.reason), _text(skip.compile))
+        (skip.t_ns, ("no CUDA graph", _position(skip.file, skip.line), None, skip.reason), _text(skip.compile))
         for skip in ledger.skips
     ]
     groups: dict[_Key, list[str]] = {}
-    for _, key, own in sorted(entries, key=lambda entry: entry[0]):
-        groups.setdefault(key, []).append(own)
+    for _, key, compile_id in sorted(entries, key=lambda entry: entry[0]):
+        groups.setdefault(key, []).append(compile_id)
     return groups
 
 
-def _place(file: str | None, line: int | None) -> str | None:
+def _position(file: str | None, line: int | None) -> str | None:
     return f"{file}:{line}" if file else None
 
 
-def _text(own: int | str | None) -> str:
-    return "" if own is None else str(own)
+def _text(value: int | str | None) -> str:
+    return "" if value is None else str(value)
 
 
-def _sentence(profile: Profile, found: dict[_Key, list[str]]) -> str:
+def _sentence(profile: Profile, groups: dict[_Key, list[str]]) -> str:
     if profile.variant is None:
         return "Cannot be answered: a trace does not name what was given up. A capture does: tracekit capture."
     if not profile.variant.requested.compile:
         return "Nothing was compiled, so nothing fell back."
-    if not found:
+    if not groups:
         return "Nothing fell back: what was compiled runs as it was asked to."
-    eager = sum(len(ids) for (to, *_), ids in found.items() if to == "eager")
-    skipped = sum(len(ids) for ids in found.values()) - eager
-    said = []
+    eager = sum(len(ids) for (to, *_), ids in groups.items() if to == "eager")
+    skipped = sum(len(ids) for ids in groups.values()) - eager
+    clauses = []
     if eager:
-        said.append(f"{count(eager)} function{'s' * (eager > 1)} reached the recompile limit: eager since then")
+        clauses.append(f"{count(eager)} function{'s' * (eager > 1)} reached the recompile limit: eager since then")
     if skipped:
-        said.append(f"{count(skipped)} time{'s' * (skipped > 1)} no CUDA graph was recorded")
-    return f"{'; '.join(said)}."
+        clauses.append(f"{count(skipped)} time{'s' * (skipped > 1)} no CUDA graph was recorded")
+    return f"{'; '.join(clauses)}."

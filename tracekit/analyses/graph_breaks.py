@@ -5,6 +5,7 @@ import re
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
+from tracekit.lines.user_code import plain_function
 from tracekit.profile import Profile
 from tracekit.run import Break
 from tracekit.trace.enclosing import is_users
@@ -19,6 +20,9 @@ BREAKS = pa.schema(
         column("count", pa.int64(), "compilations that broke there"),
         column("ids", pa.string(), "their compile ids"),
         column("stack", pa.string(), "the stack of the first, innermost last", role="plumbing"),
+        column("file", pa.string(), "your file, of that line", role="source"),
+        column("line", pa.int64(), "line in it", role="source"),
+        column("function", pa.string(), "your function", role="source"),
     ]
 )
 _LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -31,15 +35,19 @@ def answer(profile: Profile) -> Answer:
     by_place: dict[tuple[str | None, int | None, str], list[Break]] = {}
     for entry in breaks:
         by_place.setdefault((entry.file, entry.line, entry.reason), []).append(entry)
+    places = [_users_line(group[0].stack) for group in by_place.values()]
     rows = table(
         BREAKS,
         {
-            "yours": [_own_line(group[0].stack) for group in by_place.values()],
+            "yours": ["{}:{} {}".format(*place) if place else None for place in places],
             "where": [f"{file}:{line}" if file else None for file, line, _ in by_place],
             "reason": [reason for _, _, reason in by_place],
             "count": [len(group) for group in by_place.values()],
             "ids": [", ".join(dict.fromkeys(entry.compile for entry in group)) for group in by_place.values()],
             "stack": [group[0].stack for group in by_place.values()],
+            "file": [place[0] if place else None for place in places],
+            "line": [place[1] if place else None for place in places],
+            "function": [place[2] if place else None for place in places],
         },
     )
     sentence = _sentence(profile, len(breaks), len(by_place))
@@ -47,9 +55,9 @@ def answer(profile: Profile) -> Answer:
     return Answer("graph_breaks", "Graph breaks", sentence, rows, worth=worth, status=of_ledger(profile))
 
 
-def _own_line(stack: str) -> str | None:
-    own = [found for found in _LINE.findall(stack) if is_users(f"{found[0]}({found[1]}): {found[2]}")]
-    return "{}:{} {}".format(*own[-1]) if own else None
+def _users_line(stack: str) -> tuple[str, int, str] | None:
+    lines = [frame for frame in _LINE.findall(stack) if is_users(f"{frame[0]}({frame[1]}): {frame[2]}")]
+    return (lines[-1][0], int(lines[-1][1]), plain_function(lines[-1][2])) if lines else None
 
 
 def _sentence(profile: Profile, breaks: int, places: int) -> str:

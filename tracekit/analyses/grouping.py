@@ -18,29 +18,29 @@ class Grouping:
         self._counted = np.append(profile.counted, False)
         self._steps = float(max(int(profile.counted.sum()), 1))
         self._sums = sums
-        self._places: dict[int, int] = {}
-        self._found = np.zeros((0, 2 + 2 * len(sums)), np.int64)  # how many, inside, and each sum and its part inside
+        self._numbers: dict[int, int] = {}
+        self._totals = np.zeros((0, 2 + 2 * len(sums)), np.int64)  # how many, inside, and each sum and its part inside
 
     def add(self, keys: Ints | Rows, step: Ints, *values: Ints) -> Ints:
         """Events by the number of their group and the place of their step, −1 for none; the group of each."""
         distinct, which = np.unique(keys, return_inverse=True)
-        group = np.array([self._places.setdefault(key, len(self._places)) for key in distinct.tolist()], np.int64)
-        missing = len(self._places) - len(self._found)
-        self._found = np.concatenate((self._found, np.zeros((missing, self._found.shape[1]), np.int64)))
-        place, inside = group[which], self._counted[step]
-        self._sum(0, place, inside, np.ones(len(keys), np.int64))
+        group = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in distinct.tolist()], np.int64)
+        missing = len(self._numbers) - len(self._totals)
+        self._totals = np.concatenate((self._totals, np.zeros((missing, self._totals.shape[1]), np.int64)))
+        number, inside = group[which], self._counted[step]
+        self._sum(0, number, inside, np.ones(len(keys), np.int64))
         for column, value in enumerate(values):
-            self._sum(2 + 2 * column, place, inside, value)
-        return place
+            self._sum(2 + 2 * column, number, inside, value)
+        return number
 
-    def _sum(self, column: int, place: Ints, inside: Bools, value: Ints) -> None:
-        np.add.at(self._found[:, column], place, value)
-        np.add.at(self._found[:, column + 1], place[inside], value[inside])
+    def _sum(self, column: int, number: Ints, inside: Bools, value: Ints) -> None:
+        np.add.at(self._totals[:, column], number, value)
+        np.add.at(self._totals[:, column + 1], number[inside], value[inside])
 
     @property
     def keys(self) -> Ints:
         """The number of each group."""
-        return np.array([*self._places], np.int64)
+        return np.array([*self._numbers], np.int64)
 
     def sorted(self, names: Names, **more: list[Any]) -> dict[str, Any]:
         """One entry for each group, in columns.
@@ -49,16 +49,18 @@ class Grouping:
         much, in a counted step.
         """
         keys = self.keys.tolist()
-        told = {name: [make(key) for key in keys] for name, make in names.items()}
-        numbers = {"count": self._found[:, 0], "per_step": self._found[:, 1] / self._steps}
-        for place, name in enumerate(self._sums):
-            numbers[name] = self._found[:, 2 + 2 * place]
-            numbers[f"{name}_per_step"] = self._found[:, 3 + 2 * place] / self._steps
+        texts_by_name = {name: [make(key) for key in keys] for name, make in names.items()}
+        numbers = {"count": self._totals[:, 0], "per_step": self._totals[:, 1] / self._steps}
+        for index, name in enumerate(self._sums):
+            numbers[name] = self._totals[:, 2 + 2 * index]
+            numbers[f"{name}_per_step"] = self._totals[:, 3 + 2 * index] / self._steps
         by = [f"{name}_per_step" for name in self._sums] + self._sums + ["count"]
         largest = zip(*((-numbers[name]).tolist() for name in by), strict=True)
-        names_last = zip(*([(text is None, text or "") for text in texts] for texts in told.values()), strict=True)
-        order = [place for _, _, place in sorted(zip(largest, names_last, range(len(keys)), strict=True))]
-        listed = {name: [column[place] for place in order] for name, column in (told | more).items()}
+        names_last = zip(
+            *([(text is None, text or "") for text in texts] for texts in texts_by_name.values()), strict=True
+        )
+        order = [index for _, _, index in sorted(zip(largest, names_last, range(len(keys)), strict=True))]
+        listed = {name: [column[index] for index in order] for name, column in (texts_by_name | more).items()}
         return listed | {name: column[order] for name, column in numbers.items()}
 
 

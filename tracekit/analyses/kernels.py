@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import EventRows, numbered, text
-from tracekit.analyses.grouping import Grouping
+from tracekit.analyses.grouping import Grouping, Names
 from tracekit.analyses.kernel_class import kernel_class
+from tracekit.analyses.places import Places, place_columns
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
+from tracekit.profile.where import PLACE
 from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET
 from tracekit.trace.schema import LABEL, column
@@ -28,6 +30,7 @@ SUMMARY = pa.schema(
         column("share", pa.float64(), "part of all kernel and copy time", "share"),
         column("count", pa.int64(), "how often in the whole trace"),
         column("total_ns", pa.int64(), "time in the whole trace", "ns"),
+        *PLACE,
     ]
 )
 ROWS = pa.schema(
@@ -45,6 +48,7 @@ ROWS = pa.schema(
         column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown", role="plumbing"),
         column("latency_ns", pa.int64(), "from that call's start to the start on the GPU", "ns"),
         column("operator", LABEL, "operator that made the call", role="name"),
+        *PLACE,
     ]
 )
 _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for kind in range(SET + 1)])
@@ -99,18 +103,19 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
                 "launch": pa.array(launch, mask=~linked),
                 "latency_ns": pa.array(trace.ts_ns[gpu] - trace.ts_ns[launch], mask=~linked),
                 "operator": text(trace, trace.operators.of(launch)),
+                **place_columns(profile, gpu),
             },
         )
 
 
 def _grouped(profile: Profile) -> dict[str, Any]:
     trace = profile.trace
-    groups = Grouping(profile, ["dur_ns", "tied"])
+    groups, places = Grouping(profile, ["dur_ns", "tied"]), Places(profile)
     for gpu, launch, step in _activities(trace):
-        groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
-    return groups.sorted(
-        {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
-    )
+        group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
+        places.add(gpu, group, trace.dur_ns[gpu])
+    named: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
+    return groups.sorted(named, **places.columns(len(groups.keys)))
 
 
 def _summary(profile: Profile) -> pa.Table:
@@ -128,6 +133,7 @@ def _summary(profile: Profile) -> pa.Table:
             "share": total / float(max(int(total.sum()), 1)),
             "count": grouped["count"],
             "total_ns": total,
+            **{name: grouped[name] for name in PLACE.names},
         },
     )
 
@@ -147,12 +153,12 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     names = f"{count(len(summary))} name{'s' if len(summary) > 1 else ''}"
     most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
     return (
-        f"{number} of {names}; {_idle_said(_idle(trace))}. Most GPU time goes to "
+        f"{number} of {names}; {_idle_sentence(_idle(trace))}. Most GPU time goes to "
         f"{short_kernel(first['name'])}: {most}, {percent(first['share'])} of all GPU time."
     )
 
 
-def _idle_said(idle: dict[str, tuple[int, int]]) -> str:
+def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
     """How idle the devices are between their first and their last activity, each by itself."""
     if len(idle) == 1:
         ((span, none),) = idle.values()
@@ -173,8 +179,8 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
     for part in trace.parts():
         gpu = part.roles.gpu
         for device in {devices[track] for track in np.unique(part.track[gpu]).tolist()}:
-            own = gpu & np.isin(part.track, [k for k, name in enumerate(devices) if name == device])
-            starts, ends = part.ts_ns[own], part.end_ns[own]
+            of_device = gpu & np.isin(part.track, [k for k, name in enumerate(devices) if name == device])
+            starts, ends = part.ts_ns[of_device], part.end_ns[of_device]
             begun.setdefault(device, int(starts[0]))
             reached = np.maximum.accumulate(np.concatenate(([max(reach.get(device, 0), begun[device])], ends)))
             busy[device] = busy.get(device, 0) + int(np.maximum(ends - np.maximum(starts, reached[:-1]), 0).sum())

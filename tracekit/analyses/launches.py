@@ -6,15 +6,16 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.calls import BareNames, keys_of, names_of
-from tracekit.analyses.event_rows import EventRows, numbered, text
+from tracekit.analyses.calls import BareNames, call_columns, call_schema, keys_of, names_of
+from tracekit.analyses.event_rows import EventRows
 from tracekit.analyses.grouping import Grouping, Samples
+from tracekit.analyses.places import Places, place_columns
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.profile.where import PLACE
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import labels
-from tracekit.trace.health import calls_untold
-from tracekit.trace.roles import GRAPH_LAUNCH, bare
+from tracekit.trace.health import why_calls_unknown
+from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
 
@@ -28,22 +29,16 @@ SUMMARY = pa.schema(
         column("activities", pa.float64(), "kernels and copies one call submits"),
         column("latency_ns", pa.float64(), "median from the call's start to the start on the GPU", "ns"),
         column("count", pa.int64(), "calls in the whole trace"),
+        *PLACE,
     ]
 )
-ROWS = pa.schema(
-    [
-        column("event", pa.int64(), "row of the events table", role="plumbing"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
-        column("call", LABEL, "runtime call, without version suffix", role="name"),
-        column("operator", LABEL, "operator that made it", role="name"),
-        column("thread", LABEL, "thread it was made on"),
-        column("start_ns", pa.int64(), "start", "ns"),
-        column("dur_ns", pa.int64(), "host time inside the call", "ns"),
-        column("graph", pa.bool_(), "whether it replays a CUDA graph"),
-        column("activities", pa.int64(), "GPU activities it submitted, as far as the trace shows"),
-        column("activity", pa.int64(), "row of the first of them; null for none", role="plumbing"),
-        column("latency_ns", pa.int64(), "from its start to the start of that activity", "ns"),
-    ]
+ROWS = call_schema(
+    column("thread", LABEL, "thread it was made on"),
+    column("graph", pa.bool_(), "whether it replays a CUDA graph"),
+    column("activities", pa.int64(), "GPU activities it submitted, as far as the trace shows"),
+    column("activity", pa.int64(), "row of the first of them; null for none", role="plumbing"),
+    column("latency_ns", pa.int64(), "from its start to the start of that activity", "ns"),
+    *PLACE,
 )
 
 
@@ -52,7 +47,7 @@ def answer(profile: Profile) -> Answer:
     """One row per call and operator; behind it one per call."""
     summary = _summary(profile)
     rows = EventRows(ROWS, lambda: _rows(profile))
-    status: Status = "answered" if len(summary) else "unanswered" if calls_untold(profile.trace) else "absent"
+    status: Status = "answered" if len(summary) else "unanswered" if why_calls_unknown(profile.trace) else "absent"
     worth = share_of_step(profile, "kernel_launch")
     return Answer("launches", "Launches", _sentence(profile, summary), summary, rows, worth=worth, status=status)
 
@@ -68,36 +63,35 @@ def _calls(trace: Trace) -> Iterator[tuple[Ints, Ints]]:
 def _rows(profile: Profile) -> Iterator[pa.Table]:
     """One row per event."""
     trace = profile.trace
-    for calls, step in _calls(trace):
+    for calls, _ in _calls(trace):
         first, activities = trace.links.submitted(calls)
         yield table(
             ROWS,
             {
-                "event": calls,
-                "step": numbered(trace, step),
-                "call": [bare(name or "") for name in labels(trace, calls)],
-                "operator": text(trace, trace.operators.of(calls)),
+                **call_columns(trace, calls, trace.operators.of(calls)),
                 "thread": trace.tracks["tid"].take(pa.array(trace.track[calls])),
-                "start_ns": trace.ts_ns[calls],
-                "dur_ns": trace.dur_ns[calls],
                 "graph": trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True),
                 "activities": activities,
                 "activity": pa.array(first, mask=first < 0),
                 "latency_ns": pa.array(trace.ts_ns[first] - trace.ts_ns[calls], mask=first < 0),
+                **place_columns(profile, calls),
             },
         )
 
 
 def _summary(profile: Profile) -> pa.Table:
     trace = profile.trace
-    groups, latencies = Grouping(profile, ["dur_ns", "activities"]), Samples()
+    groups, latencies, places = Grouping(profile, ["dur_ns", "activities"]), Samples(), Places(profile)
     bare_names = BareNames(trace)
     for calls, step in _calls(trace):
         first, activities = trace.links.submitted(calls)
         group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
+        places.add(calls, group, trace.dur_ns[calls])
         known = first >= 0
         latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
-    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(len(groups.keys)))
+    number = len(groups.keys)
+    told = places.columns(number)
+    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **told)
     return table(
         SUMMARY,
         {
@@ -109,33 +103,34 @@ def _summary(profile: Profile) -> pa.Table:
             "activities": grouped["activities"] / grouped["count"],
             "latency_ns": grouped["latency_ns"],
             "count": grouped["count"],
+            **{name: grouped[name] for name in PLACE.names},
         },
     )
 
 
 def _latencies(trace: Trace) -> tuple[Ints, int]:
     """From each call that submitted work to the start of that work; and how many of the calls replay a CUDA graph."""
-    found, replays = [np.zeros(0, np.int64)], 0
+    latencies, replays = [np.zeros(0, np.int64)], 0
     for part in trace.parts():
         calls = part.rows(part.roles.runtime & part.process)
         first = trace.links.submitted(calls)[0]
         calls, first = calls[first >= 0], first[first >= 0]
-        found.append(trace.ts_ns[first] - trace.ts_ns[calls])
+        latencies.append(trace.ts_ns[first] - trace.ts_ns[calls])
         replays += int(trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True).sum())
-    return np.concatenate(found), replays
+    return np.concatenate(latencies), replays
 
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
-    if untold := calls_untold(profile.trace):
-        return f"Cannot be answered: {untold}."
+    if why_unknown := why_calls_unknown(profile.trace):
+        return f"Cannot be answered: {why_unknown}."
     if not len(summary):
         return "The host launches no GPU work in this trace."
     per_step = float(summary["per_step"].to_numpy().sum())
     cost = float(summary["step_ns"].to_numpy().sum())
     latencies, replayed = _latencies(profile.trace)
-    said = f"{count(per_step)} launch calls a step occupy the host for {duration(cost)}"
+    sentence = f"{count(per_step)} launch calls a step occupy the host for {duration(cost)}"
     if not len(latencies):
-        return f"{said}; what they submitted is not in the trace."
+        return f"{sentence}; what they submitted is not in the trace."
     latency = float(np.median(latencies, overwrite_input=True))
-    said += f"; half of the work starts within {duration(latency)} of its call"
-    return f"{said}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{said}."
+    sentence += f"; half of the work starts within {duration(latency)} of its call"
+    return f"{sentence}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{sentence}."

@@ -53,9 +53,9 @@ def answer(profile: Profile) -> Answer:
             "steady": cost.steady,
             "busy": [float(part) if real else None for part, real in zip(busy, shown, strict=True)],
             "most": [
-                BUCKETS[keys[place]].label if real else None for place, real in zip(most.tolist(), known, strict=True)
+                BUCKETS[keys[bucket]].label if real else None for bucket, real in zip(most.tolist(), known, strict=True)
             ],
-            "most_ns": [int(parts[row, place]) if known[row] else None for row, place in enumerate(most.tolist())],
+            "most_ns": [int(parts[row, bucket]) if known[row] else None for row, bucket in enumerate(most.tolist())],
         },
     )
     counted = profile.counted & shown

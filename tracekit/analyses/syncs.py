@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.calls import BareNames, keys_of, names_of
-from tracekit.analyses.event_rows import SOME, EventRows, numbered, text
+from tracekit.analyses.calls import BareNames, call_columns, call_schema, keys_of, names_of
+from tracekit.analyses.event_rows import SOME, EventRows
 from tracekit.analyses.grouping import Grouping
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.profile.where import PLACE, distinct_places, where_of
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing, labels, user_frames
-from tracekit.trace.health import calls_untold
-from tracekit.trace.roles import bare
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.health import why_calls_unknown
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
 
@@ -24,29 +24,19 @@ SUMMARY = pa.schema(
     [
         column("call", LABEL, "runtime call; without a GPU the operator that would wait for one", role="name"),
         column("operator", LABEL, "operator that made it", role="name"),
-        column("where", LABEL, "your line, where the trace has Python stacks", role="place"),
+        *PLACE,
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
         column("count", pa.int64(), "calls in the whole trace"),
     ]
 )
-ROWS = pa.schema(
-    [
-        column("event", pa.int64(), "row of the events table", role="plumbing"),
-        column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
-        column("call", LABEL, "runtime call, without version suffix", role="name"),
-        column("operator", LABEL, "operator that made it", role="name"),
-        column("where", LABEL, "the innermost Python frame of your own code; null without stacks", role="place"),
-        column("start_ns", pa.int64(), "start", "ns"),
-        column("dur_ns", pa.int64(), "host time inside the call", "ns"),
-        column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
-        column("refill_ns", pa.int64(), "GPU idle while the host refilled the queue that it had drained", "ns"),
-        column("stall_ns", pa.int64(), "both; null where the wall time cannot be answered", "ns"),
-        column(
-            "counted_ns", pa.int64(), "what of the stall lies in counted steps: the refill may be the next one's", "ns"
-        ),
-    ]
+ROWS = call_schema(
+    *PLACE,
+    column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
+    column("refill_ns", pa.int64(), "GPU idle while the host refilled the queue that it had drained", "ns"),
+    column("stall_ns", pa.int64(), "both; null where the wall time cannot be answered", "ns"),
+    column("counted_ns", pa.int64(), "what of the stall lies in counted steps: the refill may be the next one's", "ns"),
 )
 # Operators that read a value back: on a GPU each of them waits.
 MARKERS = re.compile(
@@ -57,20 +47,20 @@ MARKERS = re.compile(
 @analysis("syncs", rank=40)
 def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
-    found = _Syncs(profile)
-    summary = found.summary()
+    syncs = _Syncs(profile)
+    summary = syncs.summary()
     sentence = _sentence(profile, summary) + _aside(profile.trace)
     none = _no_gpu(profile.trace) and not len(summary)
-    status: Status = "unanswered" if calls_untold(profile.trace) else "absent" if none else "answered"
+    status: Status = "unanswered" if why_calls_unknown(profile.trace) else "absent" if none else "answered"
     worth = share_of_step(profile, "sync_stall")
-    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, found.rows), worth=worth, status=status)
+    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, syncs.rows), worth=worth, status=status)
 
 
 def _aside(trace: Trace) -> str:
     """What lies in the bucket of syncs, and is none of the training's."""
-    if not len(own := _of_the_capture(trace, _waiting(trace))):
+    if not len(waits := of_the_capture(trace, _waiting(trace))):
         return ""
-    waited = duration(int(trace.dur_ns[own].sum()))
+    waited = duration(int(trace.dur_ns[waits].sum()))
     return f" The capture's own wait at its last step's end ({waited}) is left out."
 
 
@@ -81,7 +71,7 @@ class _Syncs:
         self._profile, self._trace = profile, profile.trace
         self._without_gpu = _no_gpu(self._trace)
         self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
-        self._frames = user_frames(self._trace, self._calls)
+        self._places = where_of(profile, self._calls)
         self._stalls = _stalls(profile, self._calls)
         self._unknown = "wall" in profile.cost.cannot_answer or self._trace.device != "gpu"
 
@@ -97,13 +87,8 @@ class _Syncs:
         return table(
             ROWS,
             {
-                "event": calls,
-                "step": numbered(trace, trace.steps.of(trace.ts_ns[calls])),
-                "call": [bare(name or "") for name in labels(trace, calls)],
-                "operator": text(trace, self._makers(calls)),
-                "where": text(trace, self._frames[which]),
-                "start_ns": trace.ts_ns[calls],
-                "dur_ns": trace.dur_ns[calls],
+                **call_columns(trace, calls, self._makers(calls)),
+                **{name: self._places[name].combine_chunks()[which] for name in PLACE.names},
                 "tail_ns": pa.array(tail, mask=unknown),
                 "refill_ns": pa.array(refill, mask=unknown),
                 "stall_ns": pa.array(tail + refill, mask=unknown),
@@ -118,30 +103,29 @@ class _Syncs:
         """One row per call, operator and line."""
         trace, profile = self._trace, self._profile
         names, groups = BareNames(trace), Grouping(profile, ["counted_ns", "dur_ns"])
-        codes, line = np.unique(
-            np.where(self._frames >= 0, trace.name_codes[self._frames], -1) if len(self._frames) else self._frames,
-            return_inverse=True,
-        )
-        lines = [trace.names[code] if code >= 0 else None for code in codes.tolist()]
+        line, places = distinct_places(self._places)
         for start in range(0, len(self._calls), SOME):
             which = slice(start, start + SOME)
             calls = self._calls[which]
             keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
             step = trace.steps.of(trace.ts_ns[calls])
-            groups.add(keys * len(codes) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
+            groups.add(keys * len(places) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
         called = names_of(trace, names)
         grouped = groups.sorted(
             {
-                "call": lambda key: called["call"](key // len(codes)),
-                "operator": lambda key: called["operator"](key // len(codes)),
-                "where": lambda key: lines[key % len(codes)],
+                "call": lambda key: called["call"](key // len(places)),
+                "operator": lambda key: called["operator"](key // len(places)),
+                "where": lambda key: places[key % len(places)]["where"],
             }
         )
+        told = {place["where"]: place for place in places}
         stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
         return table(
             SUMMARY,
             {
-                **{name: grouped[name] for name in ("call", "operator", "where")},
+                "call": grouped["call"],
+                "operator": grouped["operator"],
+                **{name: [told[where][name] for where in grouped["where"]] for name in PLACE.names},
                 "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
                 "stall_ns": [None] * len(stall) if self._unknown else stall,
@@ -156,16 +140,16 @@ def _no_gpu(trace: Trace) -> bool:
 
 def _waiting(trace: Trace) -> Ints:
     """The sync calls of the process."""
-    found = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
-    return np.concatenate([rows[is_sync(trace, rows)] for rows in found] or [np.zeros(0, np.int64)])
+    calls = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
+    return np.concatenate([rows[is_sync(trace, rows)] for rows in calls] or [np.zeros(0, np.int64)])
 
 
 def _of_the_training(trace: Trace) -> Ints:
     calls = _waiting(trace)
-    return np.setdiff1d(calls, _of_the_capture(trace, calls), assume_unique=True)
+    return np.setdiff1d(calls, of_the_capture(trace, calls), assume_unique=True)
 
 
-def _of_the_capture(trace: Trace, calls: Ints) -> Ints:
+def of_the_capture(trace: Trace, calls: Ints) -> Ints:
     """Syncs that the capture itself made, so that its last step ends when its work is done."""
     if not trace.census.any(lambda roles: roles.own_wait):
         return calls[:0]
@@ -174,8 +158,8 @@ def _of_the_capture(trace: Trace, calls: Ints) -> Ints:
 
 def _readers(trace: Trace) -> Ints:
     """Operators that read a value back. What the compiler reads back is no sync of the user's."""
-    found = [part.rows(part.roles.named(MARKERS) & part.process) for part in trace.parts()]
-    rows = np.concatenate(found or [np.zeros(0, np.int64)])
+    readers = [part.rows(part.roles.named(MARKERS) & part.process) for part in trace.parts()]
+    rows = np.concatenate(readers or [np.zeros(0, np.int64)])
     return rows[enclosing(trace, rows, lambda part: part.roles.compile_span) < 0]
 
 
@@ -187,23 +171,23 @@ def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
     event, after, step, lengths = (
         each.to_numpy(zero_copy_only=False) for each in profile.cost.stalls.combine_chunks().itercolumns()
     )
-    place = np.minimum(np.searchsorted(calls, event), len(calls) - 1)
-    real = calls[place] == event
+    index = np.minimum(np.searchsorted(calls, event), len(calls) - 1)
+    real = calls[index] == event
     inside = np.append(profile.answered["wall"], False)[step]
     for cost, chosen in ((tail, real & ~after), (refill, real & after), (counted, real & inside)):
-        np.add.at(cost, place[chosen], lengths[chosen])
+        np.add.at(cost, index[chosen], lengths[chosen])
     return tail, refill, counted
 
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
     trace = profile.trace
-    if untold := calls_untold(trace):
-        return f"Cannot be answered: {untold}."
+    if why_unknown := why_calls_unknown(trace):
+        return f"Cannot be answered: {why_unknown}."
     if _no_gpu(trace):
-        found = float(summary["per_step"].to_numpy().sum())
+        readers = float(summary["per_step"].to_numpy().sum())
         return (
-            f"No GPU here; {count(found)} operators a step read a value back, and on a GPU each would wait."
-            if found
+            f"No GPU here; {count(readers)} operators a step read a value back, and on a GPU each would wait."
+            if readers
             else "No GPU here, and no operator that would wait for one."
         )
     if not len(summary):
@@ -212,8 +196,8 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     if not number:
         outside = int(summary["count"].to_numpy().sum())
         return f"No sync in the steps counted; {count(outside)} outside of them."
-    said = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
+    sentence = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
     if summary["stall_ns"].null_count == len(summary):
-        return f"{said}; what that cost the GPU cannot be answered."
+        return f"{sentence}; what that cost the GPU cannot be answered."
     stall = float(np.nansum(summary["stall_ns"].to_numpy(zero_copy_only=False)))
-    return f"{said}, and the GPU idles {duration(stall)} because of them."
+    return f"{sentence}, and the GPU idles {duration(stall)} because of them."

@@ -7,7 +7,7 @@ from tracekit.cli.arguments import add_script_arguments, names, pair, positive
 from tracekit.cli.streams import write_out
 
 
-class Audit:
+class AuditVerb:
     """Say which lines of a training would wait for a GPU, copy, crash or break a graph there. Needs no GPU."""
 
     name = "audit"
@@ -54,7 +54,7 @@ class Audit:
         from tracekit.capture.audit.auditing import Options, audit, exit_code
         from tracekit.capture.audit.drawing import as_json, as_text
 
-        found = audit(
+        findings = audit(
             Options(
                 recipe=options.file,
                 variants=[options.variant],
@@ -71,8 +71,8 @@ class Audit:
             )
         )
         draw = as_json if options.format == "json" else as_text
-        write_out(draw(found, options.file))
-        return exit_code(found, options.fail_on)
+        write_out(draw(findings, options.file))
+        return exit_code(findings, options.fail_on)
 
 
 def kinds(text: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from tracekit.cli.streams import tell, write_out
 from tracekit.sanitize import sanitize
 
 
-class Cache:
+class CacheVerb:
     """List the traces that are kept for the next time, or forget them."""
 
     name = "cache"
@@ -28,7 +28,7 @@ class Cache:
             return 0
         entries = cache.entries()
         write_out(
-            "".join(f"{size(entry.size):>10}  {sanitize(str(entry.told.get('path', '')))}\n" for entry in entries)
+            "".join(f"{size(entry.size):>10}  {sanitize(str(entry.facts.get('path', '')))}\n" for entry in entries)
         )
         tell(f"{len(entries)} traces, {size(sum(entry.size for entry in entries))} in {where}")
         return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from tracekit.cli.arguments import add_script_arguments, names, pair, positive
 
 
-class Capture:
+class CaptureVerb:
     """Run a recipe, or any training script, eager and compiled under the profiler, and write what it took."""
 
     name = "capture"

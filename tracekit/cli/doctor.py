@@ -3,7 +3,7 @@
 import argparse
 
 
-class Doctor:
+class DoctorVerb:
     """Say what can be captured here, and what to do about what is missing."""
 
     name = "doctor"

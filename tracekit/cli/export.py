@@ -8,7 +8,7 @@ from tracekit.cli.streams import tell
 from tracekit.sanitize import sanitize
 
 
-class Export:
+class ExportVerb:
     """Write every table as Parquet, for pandas, polars or DuckDB."""
 
     name = "export"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ROWS = 20
 
 
-class Lines:
+class LinesVerb:
     """Say what each line of yours costs, eager and compiled side by side."""
 
     name = "lines"
@@ -41,12 +41,14 @@ class Lines:
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
+        parser.add_argument("--full", action="store_true", help="forward and backward apart, and bucket by bucket")
         parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw them."""
         from tracekit.cli.progress import Progress
+        from tracekit.faces import Options
         from tracekit.faces.text import draw_blocks
         from tracekit.profile import open_traces
         from tracekit.report.line_costs import SideBySide
@@ -57,24 +59,24 @@ class Lines:
             variants = [OfVariant(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
         if not any(each.total_ns for each in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
-        found = SideBySide(variants, {each.name: variants[0].name for each in variants})
-        shown = [*found.blocks()] if options.where is None else _of_file(found, options.where)
-        write_out(draw_blocks(shown, sys.stdout, options.rows))
+        side_by_side = SideBySide(variants, {each.name: variants[0].name for each in variants})
+        shown = [*side_by_side.blocks()] if options.where is None else _of_file(side_by_side, options.where)
+        write_out(draw_blocks(shown, Options(options.rows, options.full, sys.stdout)))
         return 0
 
 
-def _of_file(found: "SideBySide", where: str) -> "list[Block]":
+def _of_file(side_by_side: "SideBySide", where: str) -> "list[Block]":
     from tracekit.report.blocks import Excerpt
 
     name, _, function = where.rpartition(":")
     if not name:
         name, function = where, ""
-    fitting = [file for file in found.sources if _ends_in(file, name)]
+    fitting = [file for file in side_by_side.sources if _ends_in(file, name)]
     if len(fitting) != 1:
-        raise NoSuchSourceError(name, sorted(fitting or found.sources))
-    blocks = [*found.excerpts(fitting[0], function or None)]
+        raise NoSuchSourceError(name, sorted(fitting or side_by_side.sources))
+    blocks = [*side_by_side.excerpts(fitting[0], function or None)]
     if not any(isinstance(block, Excerpt) for block in blocks):
-        raise NoSuchSourceError(where, found.functions(fitting[0]))
+        raise NoSuchSourceError(where, side_by_side.functions(fitting[0]))
     return blocks
 
 

@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from tracekit.cli.audit import Audit
-from tracekit.cli.cache import Cache
-from tracekit.cli.capture import Capture
-from tracekit.cli.doctor import Doctor
-from tracekit.cli.export import Export
-from tracekit.cli.lines import Lines
-from tracekit.cli.report import Report
+from tracekit.cli.audit import AuditVerb
+from tracekit.cli.cache import CacheVerb
+from tracekit.cli.capture import CaptureVerb
+from tracekit.cli.check import CheckVerb
+from tracekit.cli.doctor import DoctorVerb
+from tracekit.cli.export import ExportVerb
+from tracekit.cli.lines import LinesVerb
+from tracekit.cli.report import ReportVerb
 from tracekit.cli.streams import open_streams, tell, write_out
-from tracekit.cli.tui import Tui
+from tracekit.cli.tui import TuiVerb
 from tracekit.cli.without_pandas import admit_pandas, refuse_pandas
 from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
@@ -26,7 +27,7 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (Capture, Audit, Report, Lines, Tui, Export, Cache, Doctor)
+VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, CheckVerb, ExportVerb, CacheVerb, DoctorVerb)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 
@@ -49,7 +50,9 @@ class _Version(argparse.Action):
     """Says the version, looked up only then: what reads a package's metadata takes a while to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        write_out(f"tracekit {_version()}\n")
+        from tracekit.installed import version
+
+        write_out(f"tracekit {version() or 'unknown'}\n")
         parser.exit()
 
 
@@ -71,9 +74,9 @@ def _run(arguments: list[str]) -> int:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for verb in VERBS:
-        own = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
-        verb.arguments(own)
-        own.set_defaults(run=verb.run, needs_pandas=getattr(verb, "needs_pandas", False))
+        subparser = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
+        verb.arguments(subparser)
+        subparser.set_defaults(run=verb.run, needs_pandas=getattr(verb, "needs_pandas", False))
     given, script_arguments = _split(arguments)
     options, unknown = parser.parse_known_args(given)
     if unknown:
@@ -90,7 +93,7 @@ def _run(arguments: list[str]) -> int:
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:
     """The arguments of a verb that runs scripts, and those after `--`, which are the script's."""
-    runs_scripts = given[:1] in ([Capture.name], [Audit.name])
+    runs_scripts = given[:1] in ([CaptureVerb.name], [AuditVerb.name])
     at = given.index("--") if runs_scripts and "--" in given else len(given)
     return given[:at], given[at + 1 :]
 
@@ -118,12 +121,3 @@ def _guarded(work: Callable[[], int]) -> int:
 def _failed(error: TracekitError) -> int:
     tell(f"tracekit: {sanitize(str(error))}")
     return 1
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tracekit")
-    except PackageNotFoundError:
-        return "unknown"

@@ -31,8 +31,8 @@ class Progress:
         if self._bar is None:
             self._open()
         rate = seen.events / max(time.monotonic() - self._began, 1e-3)
-        said = f"{size(seen.done)} of {size(seen.size)}, {count(seen.events)} events, {count(round(rate))} a second"
-        self._bar.update(self._task, completed=seen.done, total=max(seen.size, 1), description=said)
+        text = f"{size(seen.done)} of {size(seen.size)}, {count(seen.events)} events, {count(round(rate))} a second"
+        self._bar.update(self._task, completed=seen.done, total=max(seen.size, 1), description=text)
 
     def _open(self) -> None:
         from rich.console import Console

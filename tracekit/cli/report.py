@@ -12,7 +12,7 @@ from tracekit.errors import NeedsFolderError
 from tracekit.sanitize import sanitize
 
 
-class Report:
+class ReportVerb:
     """Say where each step's wall time went, and what changed between variants."""
 
     name = "report"

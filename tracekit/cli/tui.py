@@ -7,7 +7,7 @@ from tracekit.cli.arguments import add_inputs
 from tracekit.errors import NoTerminalError
 
 
-class Tui:
+class TuiVerb:
     """Look around in a run or in traces, in the terminal."""
 
     name = "tui"

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.engine.buckets import HOST, WALL
+from tracekit.engine.pieces import Pieces, pieces
 from tracekit.engine.segments import SEGMENTS, segments
 from tracekit.engine.sweep import SIZE, Stretch, sweep
 from tracekit.engine.totals import Stalls, Totals
@@ -15,8 +16,6 @@ from tracekit.engine.views import StepView
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.trace import Trace
 from tracekit.trace.roles import OTHER_DEVICE
-
-VERSION = 1  # of the rules; a change of any result changes it
 
 
 @dataclass(frozen=True)
@@ -34,15 +33,18 @@ class Attribution:
     host_known: Bools
     wall_known: Bools
     steady: Bools
+    summed_stalls: pa.Table | None = None  # from the sweep that made this; one that comes from the cache has none
 
     @cached_property
     def stalls(self) -> pa.Table:
         """What each sync cost the GPU; see `totals.STALLS`."""
+        if self.summed_stalls is not None:
+            return self.summed_stalls
         stalls = Stalls(self.trace.steps.begin, self.trace.steps.done)
         for stretch in self.stretches():
             if stretch.wall is not None:
                 stalls.add(stretch.wall)
-        return stalls.found()
+        return stalls.table()
 
     @property
     def wall_ns(self) -> Ints:
@@ -72,6 +74,11 @@ class Attribution:
         views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
         yield from segments(view, (each for each in views if each is not None))
 
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The answered steps cut into stretches of one bucket and one event."""
+        return pieces(self)
+
     @property
     def views(self) -> dict[str, StepView]:
         """Both views, alike in shape."""
@@ -99,7 +106,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
                 wall.add(stretch.wall.states)
                 stalls.add(stretch.wall)
     whole = _before_loss(trace)
-    cost = Attribution(
+    return Attribution(
         trace=trace,
         cannot_answer=cannot,
         host=host.totals(),
@@ -107,9 +114,8 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
         host_known=np.full(len(steps), not no_host) & whole,
         wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace) & whole,
         steady=~_compiling(trace),
+        summed_stalls=stalls.table(),
     )
-    vars(cost).update(stalls=stalls.found())  # they are at hand
-    return cost
 
 
 def _before_loss(trace: Trace) -> Bools:
@@ -125,12 +131,12 @@ def _before_loss(trace: Trace) -> Bools:
 
 def _unanswered(trace: Trace) -> Ints:
     """The steps in which a launch call starts that no activity is linked to."""
-    found = np.zeros(len(trace.steps), bool)
+    unanswered = np.zeros(len(trace.steps), bool)
     for part in trace.parts():
         calls = part.rows(part.roles.launch & part.process)
         owner = trace.steps.of(trace.ts_ns[calls[trace.links.submitted(calls)[1] == 0]])
-        found[owner[owner >= 0]] = True
-    return np.flatnonzero(found)
+        unanswered[owner[owner >= 0]] = True
+    return np.flatnonzero(unanswered)
 
 
 def _why_no_host(trace: Trace) -> str | None:
@@ -190,7 +196,7 @@ def _compiling(trace: Trace) -> Bools:
         return np.zeros(len(steps), bool)
     driving = np.zeros(len(trace.tracks), bool)
     driving[list(trace.threads.driving)] = True
-    found = [part.rows(part.roles.compile_span & driving[part.track]) for part in trace.parts()]
-    spans = trace.rows(np.concatenate(found))
+    compiling = [part.rows(part.roles.compile_span & driving[part.track]) for part in trace.parts()]
+    spans = trace.rows(np.concatenate(compiling))
     union = Union.of(spans.ts_ns, spans.end_ns)
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)

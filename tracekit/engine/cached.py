@@ -1,6 +1,7 @@
 """An attribution, from the cache where the same rules made it of the same trace before."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from tracekit.engine.attribution import Attribution, attribute
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.trace import Health, Trace
 from tracekit.trace.columns import values
+from tracekit.trace.model import Summary
 from tracekit.trace.steps import StepTable
-from tracekit.trace.storing.cache import version
+from tracekit.trace.storing.code_version import code_version
 
 _TIMES = ("issued", "returned", "until", "begin", "done")
 _FLAGS = ("host_known", "wall_known", "steady")
@@ -21,9 +23,9 @@ def attributed(trace: Trace) -> Attribution:
     """The attribution of a trace; what a report needs of it does not touch the events."""
     if trace.entry is None:
         return attribute(trace)
-    name = f"attribution-{version('engine', 'trace', 'intervals')}.arrow"
-    held = trace.entry.recall(name)
-    cost = _restored(trace, held) if held is not None else None
+    name = f"attribution-{code_version(__name__)}.arrow"
+    content = trace.entry.recall(name)
+    cost = _restored(trace, content) if content is not None else None
     if cost is None:
         cost = attribute(trace)
         trace.entry.remember(name, _written(cost))
@@ -36,26 +38,28 @@ def _written(cost: Attribution) -> bytes:
     columns: dict[str, Any] = {"number": [str(number) for number in steps.number]}
     columns |= {name: getattr(steps, name) for name in _TIMES}
     columns |= {name: getattr(cost, name) for name in _FLAGS}
-    columns |= {f"host:{key}": cost.host[:, place] for place, key in enumerate(HOST)}
-    columns |= {f"wall:{key}": cost.wall[:, place] for place, key in enumerate(WALL)}
-    told = {
+    columns |= {f"host:{key}": cost.host[:, index] for index, key in enumerate(HOST)}
+    columns |= {f"wall:{key}": cost.wall[:, index] for index, key in enumerate(WALL)}
+    facts = {
         "annotated": steps.annotated,
         "device": trace.device,
         "has_stacks": trace.has_stacks,
         "health": [[entry.code, entry.message] for entry in trace.health],
         "cannot_answer": cost.cannot_answer,
     }
-    table = pa.table({name: pa.array(column) for name, column in columns.items()}, metadata={"told": json.dumps(told)})
+    table = pa.table(
+        {name: pa.array(column) for name, column in columns.items()}, metadata={"facts": json.dumps(facts)}
+    )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def _restored(trace: Trace, held: bytes) -> Attribution | None:
+def _restored(trace: Trace, content: bytes) -> Attribution | None:
     try:
-        table = pa.ipc.open_stream(held).read_all().combine_chunks()
-        told = json.loads(table.schema.metadata[b"told"])
+        table = pa.ipc.open_stream(content).read_all().combine_chunks()
+        facts = json.loads(table.schema.metadata[b"facts"])
         times = {name: values(table[name]) for name in _TIMES}
         flags = {name: np.array(table[name].to_pylist(), bool) for name in _FLAGS}
         numbers = [int(number) for number in table["number"].to_pylist()]
@@ -63,17 +67,17 @@ def _restored(trace: Trace, held: bytes) -> Attribution | None:
             view: np.stack([values(table[f"{view}:{key}"]) for key in keys], axis=1)
             for view, keys in (("host", HOST), ("wall", WALL))
         }
-        trace.know(
-            steps=StepTable(numbers, **times, annotated=told["annotated"]),
-            device=told["device"],
-            has_stacks=told["has_stacks"],
-            health=[Health(code, message) for code, message in told["health"]],
+        summary = Summary(
+            steps=StepTable(numbers, **times, annotated=facts["annotated"]),
+            device=facts["device"],
+            has_stacks=facts["has_stacks"],
+            health=[Health(code, message) for code, message in facts["health"]],
         )
     except (pa.ArrowInvalid, OSError, ValueError, KeyError, TypeError):
         return None
     return Attribution(
-        trace=trace,
-        cannot_answer=told["cannot_answer"],
+        trace=replace(trace, summary=summary),
+        cannot_answer=facts["cannot_answer"],
         host=totals["host"],
         wall=totals["wall"],
         host_known=flags["host_known"],

@@ -38,16 +38,16 @@ class Threads:
 
     def first(self, chosen: Bools) -> int | None:
         """When the first such moment begins; None where there is none."""
-        found = np.flatnonzero(chosen)
-        return int(self.edges[found[0]]) if len(found) else None
+        chosen_rows = np.flatnonzero(chosen)
+        return int(self.edges[chosen_rows[0]]) if len(chosen_rows) else None
 
 
 def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> Threads:
     """What the driving threads do in `[low, high)`, cut at `more` as well."""
     track = trace.track[rows]
     main, *helpers = (
-        thread_states(trace, rules, rows[track == own], (low, high), main=own == trace.threads.main)
-        for own in trace.threads.driving
+        thread_states(trace, rules, rows[track == thread], (low, high), main=thread == trace.threads.main)
+        for thread in trace.threads.driving
     )
     edges = cuts(
         main.states.edges,
@@ -68,16 +68,16 @@ def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *
 def host_view(threads: Threads, between: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:
     """The host's state; `between` says when the autograd engine is at work, or waits for its threads."""
     points = threads.edges[:-1]
-    places = below(threads.main.states.edges, points)
-    state, event = threads.main.states.of(places), threads.main.events.of(places)
+    positions = below(threads.main.states.edges, points)
+    state, event = threads.main.states.of(positions), threads.main.events.of(positions)
     spoken = ~threads.idle
     for helper in threads.helpers:
         if not len(helper.work.starts):
             continue
-        places = below(helper.states.edges, points)
-        theirs = helper.states.of(places)
+        positions = below(helper.states.edges, points)
+        theirs = helper.states.of(positions)
         speaks = ~spoken & helper.work.covers(points) & (theirs != PYTHON) & (theirs != ENGINE)
-        state[speaks], event[speaks] = theirs[speaks], helper.events.of(places)[speaks]
+        state[speaks], event[speaks] = theirs[speaks], helper.events.of(positions)[speaks]
         spoken |= speaks
     state[~spoken & (between | (state == ENGINE))] = rules.compute
     return HostView(

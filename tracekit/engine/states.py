@@ -68,8 +68,8 @@ class HostRules:
 
     def label(self, trace: "Trace", rows: Ints) -> Ints:
         """The number of each row's category and name."""
-        found: Ints = trace.category_codes[rows] * np.int64(self.names) + trace.name_codes[rows]
-        return found
+        numbers: Ints = trace.category_codes[rows] * np.int64(self.names) + trace.name_codes[rows]
+        return numbers
 
 
 def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[int, int], *, main: bool) -> ThreadStates:

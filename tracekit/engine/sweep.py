@@ -149,9 +149,9 @@ class _Sweep:
         while self._coming < len(trace.ts_ns):
             end = min(self._coming + 4096, len(trace.ts_ns))
             part = trace.rows(slice(self._coming, end))
-            found = part.rows(part.roles.gpu & part.lasting)
-            self._coming = int(found[0]) if len(found) else end
-            if len(found):
+            activities = part.rows(part.roles.gpu & part.lasting)
+            self._coming = int(activities[0]) if len(activities) else end
+            if len(activities):
                 return self._starting_with(self._coming)
         return self._window[1] + 1, np.zeros(0, np.int64)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tracekit.engine.buckets import CODES
 from tracekit.engine.wall import WallView
-from tracekit.intervals import Ints, StepFunction, below, distinct, runs
+from tracekit.intervals import Ints, StepFunction, below, distinct, runs, split
 
 STALLS = pa.schema(
     [
@@ -51,8 +51,8 @@ class Totals:
         self._before[self._passed :] = self._spent
         whole = self._before[:, [CODES[key] for key in self._keys]]
         low, high = (np.searchsorted(self._bounds, each) for each in (self._lows, self._highs))
-        found: Ints = whole[high] - whole[low]
-        return found
+        spent: Ints = whole[high] - whole[low]
+        return spent
 
 
 class Stalls:
@@ -60,7 +60,7 @@ class Stalls:
 
     def __init__(self, begin: Ints, done: Ints) -> None:
         self._begin, self._done = begin, done
-        self._found: list[tuple[Ints, Ints]] = []  # keys and lengths
+        self._sums: list[tuple[Ints, Ints]] = []  # keys and lengths
         self._steps = len(begin) + 1
 
     def add(self, view: WallView) -> None:
@@ -70,37 +70,25 @@ class Stalls:
             return
         starts, ends = view.states.edges[stalled], view.states.edges[stalled + 1]
         events, refill = view.events.values[stalled].astype(np.int64), view.refill[stalled]
-        starts, lengths, piece = self._cut(starts, ends)
+        starts, ends, piece = split(starts, ends, np.concatenate((self._begin, self._done)))
         step = self._step(starts)
-        self._found.append(_summed((events[piece] * 2 + refill[piece]) * self._steps + step, lengths))
-        if len(self._found) == 64:
-            self._found = [_summed(*(np.concatenate(column) for column in zip(*self._found, strict=True)))]
+        self._sums.append(_summed((events[piece] * 2 + refill[piece]) * self._steps + step, ends - starts))
+        if len(self._sums) == 64:
+            self._sums = [_summed(*(np.concatenate(column) for column in zip(*self._sums, strict=True)))]
 
-    def found(self) -> pa.Table:
+    def table(self) -> pa.Table:
         """One row for each sync, part and step."""
-        if not self._found:
+        if not self._sums:
             return STALLS.empty_table()
-        keys, lengths = _summed(*(np.concatenate(column) for column in zip(*self._found, strict=True)))
+        keys, lengths = _summed(*(np.concatenate(column) for column in zip(*self._sums, strict=True)))
         rest, step = np.divmod(keys, self._steps)
         columns: list[Any] = [rest >> 1, (rest & 1).astype(bool), step - 1, lengths]
         return pa.Table.from_arrays([pa.array(column) for column in columns], schema=STALLS)
 
-    def _cut(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints, Ints]:
-        """The pieces of each stretch between the bounds of steps: start, length, and of which stretch it is."""
-        bounds = distinct(np.concatenate((self._begin, self._done)))
-        first, last = np.searchsorted(bounds, starts, side="right"), np.searchsorted(bounds, ends, side="left")
-        counts = np.maximum(last - first, 0) + 1
-        piece = np.repeat(np.arange(len(starts)), counts)
-        place = np.arange(len(piece)) - np.repeat(np.cumsum(counts) - counts, counts)
-        at = first[piece] + place  # the bound at which each piece ends, unless it is the last of its stretch
-        high = np.where(place == counts[piece] - 1, ends[piece], bounds[np.minimum(at, len(bounds) - 1)])
-        low = np.where(place == 0, starts[piece], bounds[np.maximum(at - 1, 0)])
-        return low, high - low, piece
-
     def _step(self, moments: Ints) -> Ints:
         """One more than the place of the step whose wall time holds each moment; 0 where none does."""
-        place = np.searchsorted(self._begin, moments, side="right") - 1
-        return np.where((place >= 0) & (moments < self._done[np.maximum(place, 0)]), place + 1, 0)
+        index = np.searchsorted(self._begin, moments, side="right") - 1
+        return np.where((index >= 0) & (moments < self._done[np.maximum(index, 0)]), index + 1, 0)
 
 
 def _summed(keys: Ints, lengths: Ints) -> tuple[Ints, Ints]:

@@ -61,12 +61,12 @@ class Activity:
 
 def activity(trace: "Trace", rows: Ints, low: int, high: int) -> Activity:
     """What the GPU does in `[low, high)`, given the rows of all activities that cover any of it."""
-    asked = trace.rows(rows)
-    kernel, starts, ends = asked.roles.kind == KERNEL, np.maximum(asked.ts_ns, low), np.minimum(asked.end_ns, high)
-    talks = asked.roles.communication
+    events = trace.rows(rows)
+    kernel, starts, ends = events.roles.kind == KERNEL, np.maximum(events.ts_ns, low), np.minimum(events.end_ns, high)
+    communicates = events.roles.communication
     layers = [
         (CODES[key], Union.of(starts[mask], ends[mask]))
-        for key, mask in (("gpu_copy", ~kernel), ("gpu_comm", talks), ("gpu_compute", kernel & ~talks))
+        for key, mask in (("gpu_copy", ~kernel), ("gpu_comm", communicates), ("gpu_compute", kernel & ~communicates))
     ]
     return Activity(layers, Union.of(starts, ends))
 
@@ -124,31 +124,31 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
 
 def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> Ints:
     """For each gap the call, of those that submitted what starts at its end, that starts first; −1 for none."""
-    found = np.full(len(ends), -1, np.int64)
-    place = np.minimum(np.searchsorted(ends, starts), max(len(ends) - 1, 0))
-    ending = ends[place] == starts if len(ends) else np.zeros(len(starts), bool)
+    first = np.full(len(ends), -1, np.int64)
+    gap_at = np.minimum(np.searchsorted(ends, starts), max(len(ends) - 1, 0))
+    ending = ends[gap_at] == starts if len(ends) else np.zeros(len(starts), bool)
     launch = trace.links.launch(enders[ending])
-    gap, launch = place[ending][launch >= 0], launch[launch >= 0]
+    gap, launch = gap_at[ending][launch >= 0], launch[launch >= 0]
     calls = trace.rows(launch)
     order = np.lexsort((~is_sync(trace, launch), calls.end_ns, calls.ts_ns, gap))[::-1]
-    found[gap[order]] = launch[order]  # written last: the first
-    return found
+    first[gap[order]] = launch[order]  # written last: the first
+    return first
 
 
 def is_sync(trace: "Trace", calls: Ints) -> Bools:
     """Which calls block: by what they are, or as a copy that did."""
-    found: Bools = trace.rows(calls).roles.sync_by_name | trace.links.is_blocking(calls)
-    return found
+    blocks: Bools = trace.rows(calls).roles.sync_by_name | trace.links.is_blocking(calls)
+    return blocks
 
 
 def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], Ints, Bools]:
     """The bucket of each moment that lies in a gap."""
-    places = below(host.states.edges, points)
-    state, event = host.states.of(places), host.events.of(places)
+    positions = below(host.states.edges, points)
+    state, event = host.states.of(positions), host.events.of(positions)
     if not len(gaps.start):
         return state.astype(np.int8), event, np.zeros(len(points), bool)
     gap = np.maximum(below(gaps.start, points) - 1, 0)
-    own = among(state, (CODES["module_load"], CODES["profiler"]))
+    loading_or_profiling = among(state, (CODES["module_load"], CODES["profiler"]))
 
     refill = among(state, REFILLS) & (points < gaps.stalled_until[gap])
     bucket = np.where((state == _SYNC) | refill, _STALL, state)
@@ -156,7 +156,7 @@ def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], I
     within = (points >= gaps.launch_start[gap]) & (points < launch_end) & ~gaps.launch_syncs[gap]
     after = points >= launch_end
     queued = after & ((launch_end <= gaps.start[gap]) | (points >= launch_end + SUBMISSION_NS))
-    submitting = (within & ~own) | (after & ~queued)
+    submitting = (within & ~loading_or_profiling) | (after & ~queued)
     bucket = np.where(submitting, CODES["kernel_launch"], np.where(within, state, bucket))
     bucket = np.where(queued, CODES["gpu_gap"], bucket)
     refill = refill & ~within & ~after

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
@@ -12,21 +11,19 @@ import pyarrow as pa
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
+from tracekit.faces.shared.html_drawings import escape, stacked_bar, step_bars
 from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.wording import interval, is_noise, label, note_text, share
 from tracekit.names import short
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Excerpt, Line, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
-from tracekit.sanitize import sanitize
 from tracekit.units import duration, thousandths
 
 _FOLDED = 200  # rows that a click shows; the others are in the exports
 _NAME = 22  # letters of a variant in the head of a column
 _CELL = 120  # letters of a text in a table
-_WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
-_STEPS = 500  # bars of a series; of more steps the longest of each stretch is drawn
 
 
 @dataclass(frozen=True)
@@ -44,11 +41,6 @@ def render(report: Report, options: Options | None = None) -> str:
     options = options or Options()
     style = files("tracekit.faces.shared").joinpath("page.css").read_text(encoding="utf-8")
     return "".join(f"{line}\n" for line in _document(report, options, style))
-
-
-def escape(text: str) -> str:
-    """Text that is shown as it stands."""
-    return html.escape(sanitize(text))
 
 
 def _document(report: Report, options: Options, style: str) -> Iterator[str]:
@@ -90,11 +82,11 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     if not _leads(chapter):
         yield f"<h2>{escape(chapter.title)}</h2>"
     for entry in chapter.entries:
-        said = isinstance(entry.blocks[0], Sentences)
-        if entry.of and not said:
+        with_words = isinstance(entry.blocks[0], Sentences)
+        if entry.of and not with_words:
             yield f"<h3>{escape(entry.of)}</h3>"
         for index, block in enumerate(entry.blocks):
-            yield from drawn(block, Page(full, entry.rows, entry.of if said and not index else ""))
+            yield from drawn(block, Page(full, entry.rows, entry.of if with_words and not index else ""))
     yield "</section>"
 
 
@@ -121,10 +113,8 @@ def _(block: Notes, page: Page) -> Iterator[str]:
 
 @drawn.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
-    if block.detail:
-        yield from _folded(f"All of {block.file}", _source(block))
-    else:
-        yield from _source(block)
+    source = _source(block)
+    yield from _folded(f"All of {block.file}", source) if block.detail else source
 
 
 def _source(block: Excerpt) -> Iterator[str]:
@@ -142,11 +132,8 @@ def _source(block: Excerpt) -> Iterator[str]:
 @drawn.register
 def _(block: Table, page: Page) -> Iterator[str]:
     if block.layout == "records":
-        yield from (
-            _folded(f"{len(block.rows.schema)} columns", _records(block, page))
-            if block.detail
-            else _records(block, page)
-        )
+        records = _records(block, page)
+        yield from _folded(f"{len(block.rows.schema)} columns", records) if block.detail else records
         return
     opened = 0 if block.detail and not page.full else page.rows
     whole = block.rows.num_rows if page.full else min(block.rows.num_rows, max(_FOLDED, opened or 0))
@@ -207,8 +194,8 @@ def _records(block: Table, page: Page) -> Iterator[str]:
 
 def _head(columns: Iterable[tuple[str, bool, str]]) -> str:
     cells = [
-        f'<th class="{"number" if right else "text"}" title="{escape(said)}">{escape(text)}</th>'
-        for text, right, said in columns
+        f'<th class="{"number" if right else "text"}" title="{escape(hint)}">{escape(text)}</th>'
+        for text, right, hint in columns
     ]
     return f"<tr>{''.join(cells)}</tr>"
 
@@ -219,7 +206,8 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
     longest = max(*block.cells[TOTAL].values(), 1)
     for name in block.variants:
         total = f"{thousandths(block.cells[TOTAL][name])} {block.unit}"
-        yield f'<div class="bar"><span>{escape(name)}</span>{_bar(block, name, longest)}<span>{total}</span></div>'
+        bar = stacked_bar(block, name, longest)
+        yield f'<div class="bar"><span>{escape(name)}</span>{bar}<span>{total}</span></div>'
     for name, reason in block.unanswered.items():
         yield f'<p class="quiet">{escape(name)}: cannot be answered: {escape(reason)}</p>'
     yield "</figure>"
@@ -255,53 +243,10 @@ def _cells(block: Breakdown, key: str) -> Iterator[str]:
         yield f'<td class="number quiet">{interval(block, key, name)}{" ~ noise" if noise else ""}</td>'
 
 
-def _bar(block: Breakdown, name: str, longest: int) -> str:
-    """A stacked bar; what is too thin to be seen is still there, and the table says it."""
-    at = 0.0
-    pieces = []
-    for part in block.parts:
-        value = block.cells[part.key][name]
-        wide = value / longest * _WIDTH
-        if value:
-            said = f"{part.label}: {thousandths(value)} {block.unit} {share(block, part.key, name)}"
-            pieces.append(
-                f'<rect x="{at:.2f}" width="{wide:.2f}" height="{_HEIGHT}" fill="{part.colour}">'
-                f"<title>{escape(said)}</title></rect>"
-            )
-        at += wide
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" height="{_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(name)}">{"".join(pieces)}</svg>'
-    )
-
-
 @drawn.register
 def _(block: Series, page: Page) -> Iterator[str]:
     yield "<figure>"
     for line in block.lines:
-        said = f"<small>{escape(legend(line, marked=False))}</small>"
-        yield f'<div class="series"><span>{escape(line.name)}</span>{_bars(line)}{said}</div>'
+        text = f"<small>{escape(legend(line, marked=False))}</small>"
+        yield f'<div class="series"><span>{escape(line.name)}</span>{step_bars(line)}{text}</div>'
     yield "</figure>"
-
-
-def _bars(line: Line) -> str:
-    """A bar for each step, as high as the longest steady one; those that compile are marked, and cut at the top."""
-    steps = len(line.values)
-    cells = max(min(steps, _STEPS), 1)
-    steady = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
-    top, wide = max(steady, default=1) or 1, _WIDTH / max(cells, 20)
-    pieces = []
-    for k in range(cells if steps else 0):
-        stretch = slice(k * steps // cells, (k + 1) * steps // cells)
-        known = [value for value in line.values[stretch] if value is not None]
-        mark = "compiles" if "compiles" in line.marks[stretch] else "step" if known else "unknown"
-        high = _HEIGHT if mark != "step" else max(max(known) / top * _HEIGHT, 0.5)
-        said = f"step {line.steps[stretch][0]}: {duration(max(known)) if known else 'unknown'}"
-        pieces.append(
-            f'<rect class="{mark}" x="{k * wide:.2f}" y="{_HEIGHT - high:.2f}" width="{wide * 0.85:.2f}" '
-            f'height="{high:.2f}"><title>{escape(said)}</title></rect>'
-        )
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" height="{_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(line.name)}">{"".join(pieces)}</svg>'
-    )

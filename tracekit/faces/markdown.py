@@ -39,6 +39,13 @@ def render(report: Report, options: Options | None = None) -> str:
     return "\n".join(_lines(report, options or Options())) + "\n"
 
 
+def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
+    """Some blocks alone, as the report writes them."""
+    options = options or Options()
+    paragraphs = ("\n".join(written(block, Page(options.full, options.rows, ""))) for block in blocks)
+    return "\n\n".join(paragraphs) + "\n"
+
+
 def escape(text: str) -> str:
     """Text that Markdown and HTML show as it stands."""
     return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(sanitize(text), quote=False)))
@@ -75,8 +82,8 @@ def written(block: Block, page: Page) -> Iterator[str]:
 @written.register
 def _(block: Sentences, page: Page) -> Iterator[str]:
     for line in block.lines:
-        said = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
-        yield f"**{escape(page.of)}**: {said}  " if page.of else f"{said}  "
+        text = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
+        yield f"**{escape(page.of)}**: {text}  " if page.of else f"{text}  "
 
 
 @written.register

@@ -12,6 +12,7 @@ from tracekit.faces import Options, folder_face
 from tracekit.report import Report
 from tracekit.report.tables import every_table
 from tracekit.tables import Stream
+from tracekit.trace.schema import metadata
 
 _ROWS = 1 << 17  # of a row group
 SCHEMA_PAGE = "SCHEMA.md"
@@ -63,8 +64,7 @@ def describe(tables: Mapping[str, pa.Table | Stream]) -> str:
     for name, table in tables.items():
         lines += [f"## {name}.parquet", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
         for field in table.schema:
-            metadata = field.metadata or {}
-            unit, meaning = (metadata.get(key, b"").decode() for key in (b"unit", b"comment"))
+            unit, meaning = metadata(field, "unit"), metadata(field, "comment")
             kind = "string" if pa.types.is_dictionary(field.type) else str(field.type)
             lines.append(f"| {field.name} | {kind} | {unit} | {meaning} |")
         lines.append("")

@@ -15,18 +15,17 @@ from rich.text import Text
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, lines, readable, role, texts
 from tracekit.faces.shared.sparks import glyphs, legend
-from tracekit.faces.shared.wording import is_noise, label, note_text, share, uncertainty
-from tracekit.names import short
+from tracekit.faces.shared.text_breakdown import bucket_tables
+from tracekit.faces.shared.text_tables import Column, fitting_tables
+from tracekit.faces.shared.wording import note_text
+from tracekit.names import aligned
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
-from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, Entry, outline
 from tracekit.sanitize import sanitize
-from tracekit.units import duration, thousandths
+from tracekit.units import duration
 
-_HEAD = 24  # letters of a variant over a column
-# Of a breakdown in one table: whether shares and intervals stand in it, and how long names may be.
-_LAYOUTS = ((True, True, _HEAD), (True, False, _HEAD), (False, False, _HEAD), (False, False, 11))
 _PIPED_WIDTH = 160  # of a report that goes to no terminal
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
@@ -40,12 +39,13 @@ def draw(report: Report, options: Options) -> str:
     return drawn.get()
 
 
-def draw_blocks(blocks: Iterable[Block], stream: TextIO | None = None, rows: int | None = None) -> str:
+def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
     """Some blocks alone, as the report draws them."""
-    console = _console(stream)
+    options = options or Options()
+    console = _console(options.stream)
     with console.capture() as captured:
         for block in blocks:
-            for part in drawn(block, Page(console.width, full=True, rows=rows)):
+            for part in drawn(block, Page(console.width, options.full, options.rows)):
                 console.print(part)
     return captured.get()
 
@@ -53,8 +53,8 @@ def draw_blocks(blocks: Iterable[Block], stream: TextIO | None = None, rows: int
 def _console(stream: TextIO | None) -> Console:
     console = Console(file=stream or StringIO(), highlight=False, emoji=False, markup=False)
     if not console.is_terminal:
-        asked = os.environ.get("COLUMNS", "")
-        console.width = int(asked) if asked.isdecimal() and int(asked) else _PIPED_WIDTH
+        columns = os.environ.get("COLUMNS", "")
+        console.width = int(columns) if columns.isdecimal() and int(columns) else _PIPED_WIDTH
     return console
 
 
@@ -119,7 +119,7 @@ def _(block: Notes, page: Page) -> Iterator[RenderableType]:
 
 @drawn.register
 def _(block: Series, page: Page) -> Iterator[RenderableType]:
-    names = _names([line.name for line in block.lines], max(page.width // 4, 8))
+    names = aligned([line.name for line in block.lines], max(page.width // 4, 8))
     for name, line in zip(names, block.lines, strict=True):
         said = legend(line)
         room = max(page.width - len(name) - len(said) - 5, 8)
@@ -128,7 +128,7 @@ def _(block: Series, page: Page) -> Iterator[RenderableType]:
 
 @drawn.register
 def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
-    table = RichTable(box=SIMPLE_HEAD, title=Text(sanitize(block.file)), title_justify="left")
+    table = RichTable(box=SIMPLE_HEAD, title=Text(sanitize(block.file)), title_justify="left", show_edge=False)
     for name in block.costs:
         table.add_column(Text(sanitize(name, 28)), justify="right", no_wrap=True)
     table.add_column("", justify="right", style="dim")
@@ -149,11 +149,11 @@ def _rows(block: Table, page: Page) -> Iterator[RenderableType]:
     fields = readable(first, page.full)
     shown = lines(first, fields)
     columns = [
-        Shown(heading(field), is_number(field), role(field) == "figure", [row[k] for row in shown])
+        Column(heading(field), is_number(field), role(field) == "figure", [row[k] for row in shown])
         for k, field in enumerate(fields)
     ]
     if shown:
-        yield from _tables(columns, page.width)
+        yield from fitting_tables(columns, page.width)
     if len(shown) < block.rows.num_rows:
         yield Text(f"  {len(shown)} of {block.rows.num_rows:,} rows", style="dim")
 
@@ -162,161 +162,12 @@ def _records(block: Table, page: Page) -> Iterator[RenderableType]:
     """A line per column, a column per row; the first column has their names."""
     first, *fields = readable(block.rows, page.full)
     by_field = [texts(block.rows[field.name].to_pylist(), field) for field in fields]
-    columns = [Shown("", False, False, [heading(field) for field in fields])]
+    columns = [Column("", False, False, [heading(field) for field in fields])]
     for k, name in enumerate(texts(block.rows[first.name].to_pylist(), first)):
-        columns.append(Shown(name, True, True, [values[k] for values in by_field]))
-    yield from _tables(columns, page.width)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A column as text; what is `parallel` may stand in another table below, where there is no room beside."""
-
-    head: str
-    right: bool
-    parallel: bool
-    cells: list[str]
-
-
-def _tables(columns: list[Shown], width: int) -> Iterator[RichTable]:
-    """One table, or several one below the other, each with as many of the parallel columns as there is room for.
-
-    Figures of several words are broken between them before a column moves down.
-    """
-    fixed = [column for column in columns if not column.parallel]
-    parallel = [column for column in columns if column.parallel]
-    for broken in (None, 24, 20) if parallel else ():
-        if _width(table := _table(columns, broken)) <= width:
-            yield table
-            return
-    for room in range(len(parallel), 0, -1):
-        tables = [_table([*fixed, *parallel[at : at + room]]) for at in range(0, len(parallel), room)]
-        if room == 1 or all(_width(table) <= width for table in tables):
-            yield from tables
-            return
-    yield _table(columns)
-
-
-def _table(columns: list[Shown], broken: int | None = None) -> RichTable:
-    table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 2))
-    heads = iter(short([column.head for column in columns if column.parallel], _HEAD))
-    for column in columns:
-        table.add_column(
-            Text(next(heads) if column.parallel else column.head),
-            justify="right" if column.right else "left",
-            overflow="fold",
-            no_wrap=column.right and not (broken and column.parallel),
-            max_width=broken if column.parallel else None,
-        )
-    for row in zip(*(column.cells for column in columns), strict=True):
-        table.add_row(*map(Text, row))
-    return table
+        columns.append(Column(name, True, True, [values[k] for values in by_field]))
+    yield from fitting_tables(columns, page.width)
 
 
 @drawn.register
 def _(block: Breakdown, page: Page) -> Iterator[RenderableType]:
-    """One table where there is room for it; else the variants, and below them each comparison by itself.
-
-    Where room is short, first the intervals and then the shares are left out: no time is cut.
-    """
-    title = f"{block.title} ({block.unit})"
-    for shares, intervals, head in (
-        (True, True, _HEAD),
-        (True, False, _HEAD),
-        (False, False, _HEAD),
-        (False, False, 11),
-    ):
-        columns = Columns(block.variants, block.compared, shares, intervals, head)
-        whole = _buckets(title, block, columns)
-        if _width(whole) <= page.width and len(set(short(block.variants, head))) == len(block.variants):
-            yield whole
-            return
-    yield from _in_parts(title, block, page.width)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a breakdown to draw."""
-
-    names: list[str]
-    others: list[str]
-    shares: bool
-    intervals: bool
-    head: int = _HEAD  # letters of a name over a column
-
-
-def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableType]:
-    for names in _fitting(block, width):
-        yield _buckets(title, block, Columns(names, [], False, False))
-    for base in dict.fromkeys(block.baselines[name] for name in block.compared):
-        others = [name for name in block.compared if block.baselines[name] == base]
-        yield from _comparisons(block, base, others, width)
-
-
-def _comparisons(block: Breakdown, base: str, others: list[str], width: int) -> Iterator[RenderableType]:
-    """The differences to one baseline, as many to a table as there is room for; the intervals go before the numbers."""
-    title = f"Against {sanitize(base)} ({block.unit})"
-    for intervals in (True, False):
-        for room in range(len(others), 0, -1):
-            chunks = [others[at : at + room] for at in range(0, len(others), room)]
-            tables = [_buckets(title, block, Columns([], chunk, False, intervals)) for chunk in chunks]
-            if all(_width(table) <= width for table in tables) or (room == 1 and not intervals):
-                yield from tables
-                return
-
-
-def _fitting(block: Breakdown, width: int) -> list[list[str]]:
-    """The variants, as many to a table as there is room for."""
-    names = block.variants
-    for room in range(len(names), 0, -1):
-        chunks = [names[at : at + room] for at in range(0, len(names), room)]
-        if all(_width(_buckets("", block, Columns(chunk, [], False, False))) <= width for chunk in chunks):
-            return chunks
-    return [[name] for name in names]
-
-
-def _width(table: RichTable) -> int:
-    console = Console(width=10_000, file=StringIO())
-    return console.measure(table).maximum
-
-
-def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
-    table = RichTable(
-        title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1)
-    )
-    table.add_column("bucket", no_wrap=True)
-    for shown in _names(columns.names, columns.head):
-        table.add_column(Text(shown), justify="right", overflow="ellipsis")
-        if columns.shares:
-            table.add_column("", justify="right", no_wrap=True, style="dim")
-    for shown in _names(columns.others, columns.head):
-        head = "Δ" if columns.names and len(columns.others) == 1 else f"Δ {shown.strip()}"
-        table.add_column(Text(head), justify="right", overflow="ellipsis")
-        if columns.intervals:
-            table.add_column("95 %", justify="right", style="dim", no_wrap=True)
-    for key in block.keys:
-        table.add_row(*_row(block, key, columns), style="bold" if key == TOTAL else "")
-    return table
-
-
-def _row(block: Breakdown, key: str, columns: Columns) -> Iterator[RenderableType]:
-    part = block.part(key)
-    yield Text.assemble(("■ ", part.colour), part.label) if part is not None else Text(label(block, key))
-    for name in columns.names:
-        value = block.cells[key][name]
-        yield thousandths(value) if value or key == TOTAL else "·"
-        if columns.shares:
-            yield share(block, key, name)
-    for name in columns.others:
-        noise = is_noise(block, key, name)
-        delta = thousandths(block.deltas[key][name], signed=True)
-        yield Text(delta if columns.intervals or not noise else f"{delta} ~", style="dim" if noise else "")
-        if columns.intervals:
-            yield uncertainty(block, key, name)
-
-
-def _names(names: list[str], width: int) -> list[str]:
-    """Names of one width, so that what follows them stands in line."""
-    shown = short(names, width)
-    room = max(map(len, shown), default=0)
-    return [name.ljust(room) for name in shown]
+    yield from bucket_tables(block, page.width)

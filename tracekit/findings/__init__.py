@@ -1,87 +1,42 @@
-"""Why a step is slow: one rule per file, from evidence to cost, culprit and advice.
+"""Why a step is slow: one rule per file in `rules`, from evidence to cost, culprit and advice.
 
     @rule("sync_stall")
-    def sync_stall(profile: Profile) -> Iterator[Finding]: ...
+    def sync_stall(profile: Profile) -> Iterator[Finding]:
+        pieces = profile.cost.pieces  # the time of the steps, cut by bucket and by the event to blame
+        yield Finding("sync_stall", "…", claim=pieces.union(pieces.of("sync_stall")), advice="…")
 
-A rule registers itself when its module is imported; those in this package are found by themselves.
+A rule registers itself when its module is imported; those in `rules` are found by themselves. It says which time it
+blames (`claim`); `ranking` makes of that a cost per step, so that no time is counted twice, and `verdict` the one
+sentence that bounds the step. The ids of `VERDICTS` come first; what other rules find ranks below.
 """
 
 import pkgutil
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import Any, Literal
 
-import pyarrow as pa
-
+from tracekit.findings import rules
+from tracekit.findings.cached import recall, remember
+from tracekit.findings.diagnosis import Diagnosis, diagnosis
+from tracekit.findings.evidence import evidence
+from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, table
+from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
-from tracekit.trace.schema import LABEL, column
 
+__all__ = [
+    "FINDINGS",
+    "VERDICTS",
+    "Diagnosis",
+    "Evidence",
+    "Finding",
+    "Verdict",
+    "Where",
+    "diagnose",
+    "evidence",
+    "rule",
+    "table",
+    "unregister",
+]
 
-@dataclass(frozen=True)
-class Where:
-    """The culprit, as far as it is known."""
-
-    file: str | None = None
-    line: int | None = None
-    function: str | None = None
-    operator: str | None = None
-    kernel: str | None = None
-    module: str | None = None
-
-    def __str__(self) -> str:
-        position = f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
-        return ", ".join(
-            str(each) for each in (position, self.function, self.operator, self.kernel, self.module) if each
-        )
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One event behind a finding; `event` is its row in the events table."""
-
-    event: int
-    step: int | None
-    name: str
-    start_ns: int
-    dur_ns: int
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One cause of a slow step. `cost_ns` is per step, and never more than the time it can be blamed for."""
-
-    id: str  # the rule
-    title: str  # the sentence, with numbers and culprit
-    cost_ns: float | None
-    advice: str
-    share: float | None = None  # of the step
-    bound: Literal["upper", "lower", "exact"] = "upper"
-    where: Where = Where()
-    evidence: tuple[Evidence, ...] = ()
-    link: str = ""
-    confidence: Literal["measured", "inferred"] = "measured"
-    overlaps: tuple[str, ...] = ()  # rules that claim the same time
-
-    def document(self) -> dict[str, Any]:
-        """As the machine-readable report has it."""
-        return {**asdict(self), "evidence": [asdict(each) for each in self.evidence], "overlaps": list(self.overlaps)}
-
-
-FINDINGS = pa.schema(
-    [
-        column("id", LABEL, "the rule"),
-        column("title", pa.string(), "what was found"),
-        column("cost_ns", pa.float64(), "what it costs, per counted step", "ns"),
-        column("bound", LABEL, "how the cost is to be read: upper, lower or exact"),
-        column("share", pa.float64(), "part of the step", "share"),
-        column("confidence", LABEL, "measured or inferred"),
-        column("where", pa.string(), "the culprit", role="place"),
-        column("advice", pa.string(), "what to change"),
-        column("link", pa.string(), "where to read on"),
-        column("overlaps", pa.string(), "rules that claim the same time"),
-    ]
-)
 Rule = Callable[[Profile], Iterable[Finding]]
 _registered: dict[str, Rule] = {}
 
@@ -101,18 +56,15 @@ def unregister(name: str) -> None:
     _registered.pop(name, None)
 
 
-def findings(profile: Profile) -> list[Finding]:
-    """What the rules find in a variant, dearest first; what has no cost makes a trace doubtful, and comes before."""
-    for module in pkgutil.iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
-    causes = [finding for look in _registered.values() for finding in look(profile)]
-    return sorted(causes, key=lambda each: -each.cost_ns if each.cost_ns is not None else float("-inf"))
-
-
-def table(causes: list[Finding]) -> pa.Table:
-    """Findings as rows."""
-    rows = [
-        {**each.document(), "where": str(each.where) or None, "overlaps": ", ".join(each.overlaps) or None}
-        for each in causes
-    ]
-    return pa.Table.from_pylist(rows, schema=FINDINGS)
+def diagnose(profile: Profile) -> Diagnosis:
+    """Ask every rule of a variant, and rank what they find; from the cache, where that has it."""
+    for module in pkgutil.iter_modules(rules.__path__):
+        import_module(f"{rules.__name__}.{module.name}")
+    modules = [look.__module__ for look in _registered.values()]
+    ours = all(module.startswith("tracekit.") for module in modules)  # whose changes the cache notices
+    known = recall(profile, modules) if ours else None
+    if known is None:
+        known = diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])
+        if ours:
+            remember(profile, modules, known)
+    return known

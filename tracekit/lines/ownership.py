@@ -129,4 +129,4 @@ class Ownership:
 
 def _recording(trace: Trace, mine: Collection[str]) -> Recording:
     lines = lines_file.read(trace.path)
-    return Recording(trace, lines, Frames(lines, mine))
+    return Recording(trace, lines, Frames(lines, mine, trace.names))

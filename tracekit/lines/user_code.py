@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from tracekit.lines.owners import Line
@@ -33,9 +33,11 @@ _NEITHER = Frame()
 class Frames:
     """Tells frames by name, each name once."""
 
-    def __init__(self, lines: LinesFile | None, mine: Collection[str] = ()) -> None:
+    def __init__(self, lines: LinesFile | None, mine: Collection[str] = (), names: Iterable[str] = ()) -> None:
+        """`names` are all that occur: those of functions say where resumed ones begin."""
         self._recorded = {each.name: each for each in lines.functions} if lines is not None else None
         self._mine = tuple(mine)
+        self._defined = _defined(names) if lines is None else {}
         self.unproven: set[str] = set()  # packages that may be the user's: nothing in the trace says
 
     def of(self, name: str) -> Frame:
@@ -47,7 +49,8 @@ class Frames:
         return _NEITHER if shape is None else self._by_name(shape[1], int(shape[2]), shape[3])
 
     def _by_name(self, file: str, line: int, function: str) -> Frame:
-        yours = Frame(Line(file, line, plain_function(function), whole=True))
+        plain = plain_function(function)
+        yours = Frame(Line(file, self._defined.get((file, plain), line) if plain != function else line, plain, True))
         parts = re.split(r"[/\\]", file)
         if _CELL.match(file) or any(each in parts or file.startswith(each) for each in self._mine):
             return yours
@@ -64,6 +67,12 @@ class Frames:
             return yours
         self.unproven.add(top or file)
         return Frame(library=top)
+
+
+def _defined(names: Iterable[str]) -> dict[tuple[str, str], int]:
+    """The line of the `def` of each function, by file and name; of several the first."""
+    shapes = sorted((shape[1], shape[3], int(shape[2])) for name in names if (shape := _FRAME.fullmatch(name)))
+    return {(file, function): line for file, function, line in reversed(shapes)}
 
 
 def _of_record(function: Function) -> Frame:

@@ -29,9 +29,9 @@ class Capture:
     @property
     def label(self) -> str:
         """`steady`, `cold, rank 1`, `steady, inference`: what tells it from its variant's other captures."""
-        said = [
+        parts = [
             self.window,
             self.workload if self.workload != "training" else "",
             f"rank {self.rank}" * (self.rank > 0),
         ]
-        return ", ".join(filter(None, said))
+        return ", ".join(filter(None, parts))

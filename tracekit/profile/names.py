@@ -26,11 +26,11 @@ def spelled(path: str | Path) -> str:
 
 def distinct(names: Sequence[str]) -> list[str]:
     """The names, those that stand there already with a number behind them."""
-    taken: list[str] = []
+    given: list[str] = []
     for name in names:
         others = (f"{name} ({number})" for number in count(2))
-        taken.append(name if name not in taken else next(n for n in others if n not in names and n not in taken))
-    return taken
+        given.append(name if name not in given else next(n for n in others if n not in names and n not in given))
+    return given
 
 
 def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:

@@ -52,13 +52,13 @@ class Subject:
     @property
     def problems(self) -> list[tuple[str, str]]:
         """Variants that could not be read, or whose capture did not go well: name and sentence."""
-        said = []
+        sentences = []
         for member in self.members:
             if member.variant is not None and member.variant.error:
-                said.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
+                sentences.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
             if isinstance(member, Missing) and (member.variant is None or member.reason != member.variant.error):
-                said.append((member.name, member.reason))
-        return said
+                sentences.append((member.name, member.reason))
+        return sentences
 
     @property
     def profiles(self) -> list[Profile]:

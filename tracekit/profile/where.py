@@ -74,11 +74,14 @@ def _of_lines(lines: Group) -> _Place:
 
 def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
     """The innermost frame of the user's own, as the profiler names it."""
-    trace = profile.trace
-    on_gpu = (rows >= 0) & trace.rows(rows).roles.gpu
-    calls = rows.copy()
-    calls[on_gpu] = trace.links.launch(rows[on_gpu])
-    frames = user_frames(trace, calls)
+    trace, asked = profile.trace, rows.copy()
+    there = trace.rows(np.maximum(rows, 0)).roles if len(rows) else None
+    on_gpu = (rows >= 0) & there.gpu if there is not None else rows < 0
+    asked[on_gpu] = trace.links.launch(rows[on_gpu])
+    frames = trace.frames.of(asked)
+    others = (rows >= 0) & ~on_gpu & ~there.runtime if there is not None else on_gpu
+    if others.any():
+        frames[others] = user_frames(trace, rows[others])
     names, which = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
     places = [_of_frame(trace.names[name]) if name >= 0 else _of_lines(()) for name in names.tolist()]
     return _table(places, which.reshape(-1)).append_column(MODULE, pa.nulls(len(rows), LABEL))

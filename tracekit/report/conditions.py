@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tracekit.profile import Member
 from tracekit.profile.device import device_name
 from tracekit.report.blocks import Note
-from tracekit.run_facts import described
+from tracekit.run import Run
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
@@ -18,11 +18,21 @@ def condition_notes(report: "Report") -> Iterator[Note]:
     """What differs between runs, and which comparisons are of different things."""
     for entry in report.comparisons:
         ours, theirs = report.member(entry.variant), report.member(entry.baseline)
-        for what, own, other in _different_things(ours, theirs):
-            said = f"its {what} is not {entry.baseline}'s ({own}; {other}): they may differ for that reason alone."
-            yield Note("warning", (entry.variant,), said)
+        for what, our_value, their_value in _different_things(ours, theirs):
+            both = f"({our_value}; {their_value})"
+            text = f"its {what} is not {entry.baseline}'s {both}: they may differ for that reason alone."
+            yield Note("warning", (entry.variant,), text)
     if len(report.subject.runs) > 1:
         yield from _between_runs(report)
+
+
+def described(run: Run) -> list[tuple[str, str]]:
+    """The conditions of a run, label and value."""
+    environment = run.environment
+    lines = [("recipe", run.recipe), ("captured", run.created), ("device", run.device), ("data", run.data or "")]
+    lines += [("parameters", ", ".join(f"{key}={value}" for key, value in run.params.items()))]
+    lines += [(key, str(value)) for key, value in environment.items() if isinstance(value, str | int | float)]
+    return [(label, value) for label, value in lines if value]
 
 
 def _different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:
@@ -30,9 +40,9 @@ def _different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, 
     pairs = [("device", device_name(ours), device_name(theirs))]
     if ours.run is not None and theirs.run is not None and ours.run is not theirs.run:
         pairs += [(name, getattr(ours.run, name), getattr(theirs.run, name)) for name in ("recipe", "data")]
-    for what, own, other in pairs:
-        if own and other and own != other:
-            yield what, own, other
+    for what, our_value, their_value in pairs:
+        if our_value and their_value and our_value != their_value:
+            yield what, our_value, their_value
 
 
 def _between_runs(report: "Report") -> Iterator[Note]:
@@ -42,5 +52,5 @@ def _between_runs(report: "Report") -> Iterator[Note]:
     for label in labels:
         values = {name: conditions.get(label, "–") for name, conditions in of_runs.items()}
         if label.replace("_", " ") not in _EVER_OTHER and len(set(values.values())) > 1:
-            said = ", ".join(f"{value} ({name})" for name, value in values.items())
-            yield Note("conditions", (), f"{label}: {said}.")
+            listed = ", ".join(f"{value} ({name})" for name, value in values.items())
+            yield Note("conditions", (), f"{label}: {listed}.")

@@ -45,8 +45,8 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
     ours, theirs = member.means["wall"], base.means["wall"]
     contrast = contrast_of(member, base)
     if contrast is not None:
-        pace = f"{name} takes {duration(_measured(member))} a step unprofiled"
-        text = f"{pace}, {compared(contrast, other)}{_rests_on(contrast)}."
+        takes = f"{name} takes {duration(_measured(member))} a step unprofiled"
+        text = f"{takes}, {compared(contrast, other)}{_rests_on(contrast)}."
         if wall is None:
             return f"{text} Where the difference comes from cannot be answered."
         return (
@@ -56,8 +56,8 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
     if wall is None or ours is None or theirs is None:
         return f"{name} and {other}: the wall time of a step cannot be compared."
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
-    pace = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
-    return f"{name} takes {pace} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
+    takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
+    return f"{name} takes {takes} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
 
 
 def _rests_on(contrast: Contrast) -> str:

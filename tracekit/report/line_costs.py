@@ -1,6 +1,6 @@
 """Which line of yours costs what, in every variant, side by side?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from tracekit.lines.means import Owner
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.side_by_side import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
-from tracekit.report.owner_costs import Costs, OfVariant
+from tracekit.report.owner_costs import Costs, OfVariant, steps_of
 from tracekit.trace.schema import column
 from tracekit.units import duration, percent
 
@@ -44,7 +44,7 @@ class SideBySide:
         order = costs.dearest_first()
         named = (
             (column("line", pa.string(), "your lines", role="place"), [short(row) or NO_LINE for row in order]),
-            (column("function", pa.string(), "your function", role="place"), [functions_of(row) for row in order]),
+            (column("function", pa.string(), "your function", role="detail"), [functions_of(row) for row in order]),
         )
         return costs.table(named, order)
 
@@ -54,7 +54,7 @@ class SideBySide:
 
     def blocks(self) -> Iterator[Block]:
         """What a reader gets who names no file: how much is known, the rows, and the most expensive function."""
-        yield Sentences(tuple(map(_known, self.variants)))
+        yield Sentences(tuple(_known(self.variants)))
         yield Table("lines", self.table(), exported=False)
         if (function := self._most_expensive()) is not None:
             yield from self.excerpts(*function)
@@ -87,7 +87,7 @@ class SideBySide:
         fused = [(each.name, group, ns) for each in self.variants for group, ns in each.by(_lines).items()]
         inside = [entry for entry in fused if len(entry[1]) > 1 and any(line.file == file for line in entry[1])]
         if inside:
-            yield Table("fused", _fused(inside), exported=False)
+            yield Table("fused", _fused(inside), detail=True, exported=False)
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""
@@ -122,18 +122,27 @@ def _fused(entries: list[tuple[str, Group, float]]) -> pa.Table:
     return pa.Table.from_arrays([pa.array(values) for values in columns], schema=schema)
 
 
-def _known(variant: OfVariant) -> str:
-    means, total = variant.means, variant.total_ns
-    if means.reason is not None or not total:
-        return f"{variant.name}: {means.reason or f'its {variant.view} time cannot be answered'}."
-    own = variant.share(lambda owner: bool(owner.lines))
-    said = f"{variant.name}: {percent(own)} of {duration(total)} a step is for a line of yours"
-    if any(line.whole for owner in means.owners for line in owner.lines):
-        said = f"{said} (a function: the trace has no calling lines)"
-    divided = means.divided_ns(variant.view) / total
-    if divided:
-        said = f"{said}; {percent(divided)} is estimated, where several lines share a stretch"
-    if means.unproven and variant.share(lambda owner: bool(owner.lines)) < _MOSTLY:
-        named = ", ".join(means.unproven[:_UNPROVEN])
-        said = f"{said}; what lies in {named} counts as a library's: --mine says it is yours"
-    return f"{said}."
+def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
+    """How much of a step is known, and how well; and of which variants nothing is."""
+    answered = [each for each in variants if each.total_ns]
+    if answered:
+        shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
+        sentence = f"{_each(shares, steps_of(answered))} is for a line of yours"
+        if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
+            sentence = f"{sentence} (a function: no calling lines were recorded)"
+        divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
+        if any(each.means.divided_ns(each.view) for each in answered):
+            sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
+        yield f"{sentence}."
+    for each in variants:
+        if not each.total_ns:
+            yield f"{each.name}: {each.means.reason or f'its {each.view} time cannot be answered'}."
+        elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
+            named = ", ".join(each.means.unproven[:_UNPROVEN])
+            yield f"{each.name}: what lies in {named} counts as a library's; --mine says that it is yours."
+
+
+def _each(shares: Mapping[str, str], steps: Mapping[str, float] | None = None) -> str:
+    """`99.9 % of 102 ms a step (eager), …`."""
+    of = {name: f"{share} of {duration(steps[name])} a step" if steps else share for name, share in shares.items()}
+    return ", ".join(f"{text} ({name})" if len(of) > 1 else text for name, text in of.items())

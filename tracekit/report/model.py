@@ -7,7 +7,7 @@ from functools import cached_property
 from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, compare
 from tracekit.errors import UnknownVariantError
-from tracekit.findings import Finding, findings
+from tracekit.findings import Diagnosis, diagnose
 from tracekit.profile import Member, Profile, Subject
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes
@@ -35,13 +35,13 @@ class Report:
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
         """Every analysis of every variant: analysis by analysis, so that variants stand side by side."""
-        given = [summaries(profile) for profile in self.profiles]
-        return [pair for each in zip(*given, strict=True) for pair in zip(self.profiles, each, strict=True)]
+        answers = [summaries(profile) for profile in self.profiles]
+        return [pair for each in zip(*answers, strict=True) for pair in zip(self.profiles, each, strict=True)]
 
     @cached_property
-    def findings(self) -> dict[str, list[Finding]]:
-        """What the rules find, by variant, dearest first."""
-        return {profile.name: findings(profile) for profile in self.profiles}
+    def diagnoses(self) -> dict[str, Diagnosis]:
+        """What bounds each variant's step, and what the rules find, by variant."""
+        return {profile.name: diagnose(profile) for profile in self.profiles}
 
     @cached_property
     def notes(self) -> list[Note]:
@@ -58,7 +58,7 @@ class Report:
     def against(self, baseline: str) -> "Report":
         """The same variants against another of them; what does not depend on it is taken over."""
         turned = report(self.subject, baseline)
-        vars(turned).update({name: vars(self)[name] for name in ("answers", "findings") if name in vars(self)})
+        vars(turned).update({name: vars(self)[name] for name in ("answers", "diagnoses") if name in vars(self)})
         return turned
 
     def comparison(self, name: str) -> Comparison | None:

@@ -7,7 +7,8 @@ from tracekit.compare import COVERS, Comparison
 from tracekit.profile import Member, Profile
 from tracekit.report.blocks import Note
 from tracekit.report.conditions import condition_notes
-from tracekit.run_facts import busy, contrast_of, remarks, warnings
+from tracekit.report.warnings import busy, remarks, warnings
+from tracekit.run_facts import contrast_of
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
@@ -18,20 +19,20 @@ _ORDER = ("problem", "warning", "cannot answer", "mean", "conditions", "comparis
 
 def notes(report: "Report") -> list[Note]:
     """One note for each variant it is true of."""
-    said = [Note("problem", (name,), text) for name, text in report.subject.problems]
+    collected = [Note("problem", (name,), text) for name, text in report.subject.problems]
     for member in report.members:
-        said += _of_run(report, member)
+        collected += _of_run(report, member)
         if isinstance(member, Profile):
-            said += _of_trace(member)
-    return [*said, *condition_notes(report), *_of_comparisons(report)]
+            collected += _of_trace(member)
+    return [*collected, *condition_notes(report), *_of_comparisons(report)]
 
 
 def merged(each_note: list[Note], every: list[str]) -> list[Note]:
     """The same, each said once, gravest first; of no variant in particular where it holds for every one."""
-    said: dict[tuple[str, str], list[str]] = {}
+    variants_of: dict[tuple[str, str], list[str]] = {}
     for note in each_note:
-        said.setdefault((note.kind, note.text), []).extend(note.variants)
-    once = [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in said.items()]
+        variants_of.setdefault((note.kind, note.text), []).extend(note.variants)
+    once = [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in variants_of.items()]
     return sorted(once, key=lambda note: _ORDER.index(note.kind) if note.kind in _ORDER else len(_ORDER))
 
 
@@ -75,8 +76,8 @@ def _unknown_steps(profile: Profile) -> Iterator[Note]:
 def _of_comparisons(report: "Report") -> Iterator[Note]:
     for entry in report.comparisons:
         if entry.wall is None:
-            said = f"its wall time cannot be set against {entry.baseline}'s."
-            yield Note("comparison", (entry.variant,), said)
+            text = f"its wall time cannot be set against {entry.baseline}'s."
+            yield Note("comparison", (entry.variant,), text)
         elif entry.wall.delta_interval is None:
             yield Note("comparison", (entry.variant,), "too few steps to tell a difference from noise.")
         else:
@@ -84,12 +85,14 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
 
 
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
-    said = f"the intervals of its buckets cover {COVERS}."
+    sentence = f"the intervals of its buckets cover {COVERS}."
     contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
     if contrast is None or entry.wall is None:
-        return said
+        return sentence
     if contrast.noise and not entry.wall.noise():
-        return f"{said} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
+        return (
+            f"{sentence} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
+        )
     if (contrast.ratio > 1) != (entry.wall.delta_ns > 0):
-        return f"{said} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
-    return said
+        return f"{sentence} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
+    return sentence

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
+from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import WORTH, Section
 
 ROWS = 3  # of a table, unless more are asked for
+_LEAST = 20  # lines for the sections that are ordered by worth, however long the others are
 FOLDED = 10  # where the others are one click away
 
 
@@ -32,21 +34,24 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Outline:
-    """Chapters in order, and the titles of those that have nothing to say here."""
+    """Chapters in order, and the titles of those that are not among them."""
 
     chapters: tuple[Chapter, ...]
+    left_out: tuple[str, ...]  # for lack of room
     absent: tuple[str, ...]  # the question does not arise
     unanswered: tuple[str, ...]  # it does, and what was recorded cannot tell
 
     @property
     def closing(self) -> list[str]:
-        """What is not here, in at most two sentences."""
-        said = []
+        """What is not here, in at most three sentences."""
+        sentences = []
+        if self.left_out:
+            sentences.append(f"Left out for brevity (--full shows all): {_listed(self.left_out)}.")
         if self.absent:
-            said.append(f"Not in this run: {_listed(self.absent)}.")
+            sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
-            said.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
-        return said
+            sentences.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
+        return sentences
 
 
 def outline(report: Report, rows: int | None = None, full: bool = False, fold: bool = False) -> Outline:
@@ -69,7 +74,39 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
             unanswered.append(title)
         else:
             absent.append(title)
-    return Outline(tuple(chapters), tuple(absent), tuple(unanswered))
+    left_out: list[str] = []
+    if rows is None and not full and not fold:
+        chapters, left_out = _on_two_screens(chapters)
+    return Outline(tuple(chapters), tuple(left_out), tuple(absent), tuple(unanswered))
+
+
+def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
+    """As much of the sections that are ordered by worth as there is room for, and the titles of the others."""
+    body = [chapter for chapter in chapters if chapter.entries[0].section.stage == "body"]
+    others = sum(_height(chapter) for chapter in chapters if chapter not in body)
+    wishes = [Wish(_worth(chapter), [(entry.blocks, entry.rows) for entry in chapter.entries]) for chapter in body]
+    shown = dict(zip((chapter.id for chapter in body), granted(wishes, max(SCREENS - others, _LEAST)), strict=True))
+    cut = [_cut(chapter, shown[chapter.id]) if chapter.id in shown else chapter for chapter in chapters]
+    return [chapter for chapter in cut if chapter.entries], [
+        before.title for before, after in zip(chapters, cut, strict=True) if not after.entries
+    ]
+
+
+def _height(chapter: Chapter) -> int:
+    return TITLE + sum(height(block, entry.rows) for entry in chapter.entries for block in entry.blocks)
+
+
+def _worth(chapter: Chapter) -> float:
+    return max(entry.section.worth for entry in chapter.entries)
+
+
+def _cut(chapter: Chapter, shown: set[tuple[int, int]]) -> Chapter:
+    """The chapter with those of its blocks, named by entry and index, that are shown."""
+    entries = (
+        replace(entry, blocks=tuple(block for index, block in enumerate(entry.blocks) if (at, index) in shown))
+        for at, entry in enumerate(chapter.entries)
+    )
+    return replace(chapter, entries=tuple(entry for entry in entries if entry.blocks))
 
 
 def _chapter(sections: list[Section], report: Report, rows: int | None, full: bool, fold: bool) -> Chapter:
@@ -104,7 +141,7 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     merged: list[Entry] = []
     names = [profile.name for profile in report.profiles]
     for entry in entries:
-        same = [k for k, other in enumerate(merged) if _only_said(entry) and other.blocks == entry.blocks]
+        same = [k for k, other in enumerate(merged) if _only_sentences(entry) and other.blocks == entry.blocks]
         if same:
             merged[same[0]] = replace(merged[same[0]], of=f"{merged[same[0]].of}, {entry.of}")
         else:
@@ -113,7 +150,7 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     return [replace(entry, of="") if entry.of == everyone and len(names) > 1 else entry for entry in merged]
 
 
-def _only_said(entry: Entry) -> bool:
+def _only_sentences(entry: Entry) -> bool:
     return entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
 
 

@@ -16,10 +16,10 @@ def every_table(report: Report) -> dict[str, Stream]:
     A table begins with the variant it is of; one of the whole run has no such column.
     """
     by_name = streams(report.profiles)
-    own = set(by_name)
+    of_variants = set(by_name)
     for section in report.sections:
         for name, rows in _of(section):
-            if name not in own:
+            if name not in of_variants:
                 schema = rows.schema if section.variant is None else rows.schema.insert(0, VARIANT)
                 by_name.setdefault(name, Stream(schema, [])).sources.append((section.variant, whole(rows)))
     return by_name

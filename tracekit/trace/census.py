@@ -35,10 +35,10 @@ class Census:
 
     def by_track(self, ask: Ask, tracks: int) -> Ints:
         """How many events of each track have the role."""
-        found = np.zeros(tracks, np.int64)
+        totals = np.zeros(tracks, np.int64)
         chosen = ask(self.roles)
-        np.add.at(found, self.track[chosen], self.counts[chosen])
-        return found
+        np.add.at(totals, self.track[chosen], self.counts[chosen])
+        return totals
 
 
 def take_census(trace: "Trace") -> Census:
@@ -48,7 +48,7 @@ def take_census(trace: "Trace") -> Census:
     for part in parts(trace):
         categories = trace.category_codes[part.which].astype(np.int64)
         total.add((part.track * np.int64(cats) + categories) * names + part.name_codes)
-    keys, counts = total.found()
+    keys, counts = total.occurring()
     rest, name = np.divmod(keys, names)
     track, category = np.divmod(rest, cats)
     return Census(trace.labels.roles(category, name), track, counts)
@@ -69,7 +69,7 @@ class _Counts:
         for key, count in zip(*(each.tolist() for each in np.unique(keys, return_counts=True)), strict=True):
             self._sorted[key] = self._sorted.get(key, 0) + count
 
-    def found(self) -> tuple[Ints, Ints]:
+    def occurring(self) -> tuple[Ints, Ints]:
         """The numbers that occurred, and how often."""
         if self._cells is not None:
             keys = np.flatnonzero(self._cells)

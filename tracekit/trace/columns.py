@@ -61,12 +61,12 @@ def codes(column: Column) -> Rows:
     parts = [_values(chunk.indices, -1) for chunk in chunks]
     if not parts:
         return np.zeros(0, np.int32)
-    found: Rows = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.int32, copy=False)
-    return found
+    numbers: Rows = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.int32, copy=False)
+    return numbers
 
 
 def labels(column: Column) -> list[str]:
     """What the numbers stand for."""
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
-    found: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
-    return found
+    texts: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
+    return texts

@@ -36,9 +36,9 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
     tied = np.zeros(len(rows), bool)
     tied[ties] = tied[ties + 1] = True
     chosen = rows[tied]
-    asked = trace.rows(chosen)
-    order = np.lexsort((-asked.end_ns, ts[tied]))
-    chosen, ts, end = chosen[order], ts[tied][order], asked.end_ns[order]
+    events = trace.rows(chosen)
+    order = np.lexsort((-events.end_ns, ts[tied]))
+    chosen, ts, end = chosen[order], ts[tied][order], events.end_ns[order]
     equal = np.flatnonzero((ts[1:] == ts[:-1]) & (end[1:] == end[:-1]))
     if len(equal):
         alike = np.zeros(len(chosen), bool)
@@ -51,83 +51,97 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
 
 def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
     """The order of rows that are the same intervals as their neighbours."""
-    asked = trace.rows(rows)
-    codes, place = np.unique(asked.name_codes, return_inverse=True)
+    events = trace.rows(rows)
+    codes, name_at = np.unique(events.name_codes, return_inverse=True)
     by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
-    return np.lexsort((trace.links.is_blocking(rows), by_name[place], _INNER_FIRST[asked.roles.kind], -end, ts))
+    return np.lexsort((trace.links.is_blocking(rows), by_name[name_at], _INNER_FIRST[events.roles.kind], -end, ts))
 
 
 def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
     """For each row the innermost such event on its own thread that covers its start; −1 where none does."""
     order = np.argsort(rows, kind="stable")
-    asked = np.asarray(rows, np.int64)[order]
-    found = np.full(len(asked), -1, np.int64)
-    start = int(np.searchsorted(asked, 0))  # −1 asks for nothing
-    on = np.bincount(trace.track[asked[start:]], minlength=len(trace.tracks)) > 0
+    rows_in_order = np.asarray(rows, np.int64)[order]
+    spans = np.full(len(rows_in_order), -1, np.int64)
+    start = int(np.searchsorted(rows_in_order, 0))  # −1 asks for nothing
+    on = np.bincount(trace.track[rows_in_order[start:]], minlength=len(trace.tracks)) > 0
     for block in Blocks(trace, lambda part: wanted(part) & part.lasting & on[part.track]):
-        end = int(np.searchsorted(asked, block.next))
+        end = int(np.searchsorted(rows_in_order, block.next))
         if start < end:
-            found[start:end] = _around(trace, asked[start:end], block.rows)
+            spans[start:end] = _around(trace, rows_in_order[start:end], block.rows)
             start = end
-        if end == len(asked):
+        if end == len(rows_in_order):
             break
-    result = np.empty(len(asked), np.int64)
-    result[order] = found
+    result = np.empty(len(rows_in_order), np.int64)
+    result[order] = spans
     return result
 
 
 def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
     """The same within a block: the spans are all that cover any of it."""
-    found = np.full(len(rows), -1, np.int64)
+    around_each = np.full(len(rows), -1, np.int64)
     tracks, of_spans = trace.track[rows], trace.track[spans]
     for track in np.flatnonzero(np.bincount(tracks)).tolist():
         around = nested(trace, spans[of_spans == track])
-        asked = tracks == track
-        index = topmost(trace.ts_ns[around], trace.rows(around).end_ns).at(trace.ts_ns[rows[asked]])
-        found[asked] = np.where(index >= 0, around[index], -1) if len(around) else -1
-    return found
+        on_track = tracks == track
+        index = topmost(trace.ts_ns[around], trace.rows(around).end_ns).at(trace.ts_ns[rows[on_track]])
+        around_each[on_track] = np.where(index >= 0, around[index], -1) if len(around) else -1
+    return around_each
 
 
 @dataclass(frozen=True)
-class Operators:
-    """Of every runtime call of the process the operator that made it."""
+class AroundCalls:
+    """Of every runtime call of the process what lies around it: the operator that made it, or the user's frame."""
 
     calls: Rows  # in ascending order
-    makers: Rows  # −1 for none
+    around: Rows  # −1 for none
 
     def of(self, rows: Ints | Rows) -> Ints:
-        """The operator of each of some calls; −1 for none."""
-        return looked_up(self.calls, self.makers, rows)
+        """What lies around each of some calls; −1 for none, and for what is no call."""
+        return looked_up(self.calls, self.around, rows)
 
 
-def find_operators(trace: "Trace") -> Operators:
-    """Go through the trace once, and note around each call the innermost operator."""
+def find_operators(trace: "Trace") -> AroundCalls:
+    """Around each call the innermost operator."""
+    return _around_calls(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
+
+
+def find_frames(trace: "Trace") -> AroundCalls:
+    """Around each call the innermost Python frame of the user's own code."""
+    return _around_calls(trace, _users(trace))
+
+
+def _around_calls(trace: "Trace", wanted: Wanted) -> AroundCalls:
+    """Go through the trace once."""
     most = trace.census.count(lambda roles: roles.runtime)
-    calls, makers = scratch(most, np.int32), scratch(most, np.int32)
+    calls, around = scratch(most, np.int32), scratch(most, np.int32)
     filled = 0
-    for block in Blocks(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting):
+    for block in Blocks(trace, wanted):
         part = trace.rows(slice(block.first, block.next))
-        asked = part.rows(part.roles.runtime & part.process)
-        end = filled + len(asked)
-        calls[filled:end], makers[filled:end] = asked, _around(trace, asked, block.rows)
+        called = part.rows(part.roles.runtime & part.process)
+        end = filled + len(called)
+        calls[filled:end], around[filled:end] = called, _around(trace, called, block.rows)
         filled = end
-    return Operators(calls[:filled], makers[:filled])
+    return AroundCalls(calls[:filled], around[:filled])
 
 
 def user_frames(trace: "Trace", rows: Ints) -> Ints:
     """The innermost Python frame of the user's own code around each event; −1 without stacks."""
     if not trace.has_stacks:
         return np.full(len(rows), -1, np.int64)
-    own = np.fromiter((is_users(name) for name in trace.names), bool, len(trace.names))
-    return enclosing(trace, rows, lambda part: (part.roles.kind == PYTHON) & own[part.name_codes])
+    return enclosing(trace, rows, _users(trace))
+
+
+def _users(trace: "Trace") -> Wanted:
+    users = np.fromiter((is_users(name) for name in trace.names), bool, len(trace.names))
+    return lambda part: (part.roles.kind == PYTHON) & users[part.name_codes] & part.lasting
 
 
 def is_users(frame: str) -> bool:
     """Whether a Python frame, as the profiler names it, is the user's: no library, no standard library, no C."""
-    found = _FRAME.fullmatch(frame)
-    if found is None or _LIBRARY.search(found[1]):
+    frame_parts = _FRAME.fullmatch(frame)
+    if frame_parts is None or _LIBRARY.search(frame_parts[1]):
         return False
-    top = re.split(r"[/\\]", found[1])[0].removesuffix(".py")
+    top = re.split(r"[/\\]", frame_parts[1])[0].removesuffix(".py")
     return top not in sys.stdlib_module_names
 
 

@@ -23,7 +23,7 @@ def examine(trace: "Trace") -> list[Health]:
     return list(_examine(trace))
 
 
-def calls_untold(trace: "Trace") -> str | None:
+def why_calls_unknown(trace: "Trace") -> str | None:
     """Why launches and syncs cannot be identified in a trace that shows GPU work; None where they can."""
     census, process = trace.census, trace.threads.process
     if not census.any(lambda roles: roles.gpu):
@@ -59,8 +59,10 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         yield Health(
             "no_gpu_side", f"{count(launches)} launch calls and no GPU activity: the GPU side was not recorded."
         )
-    if untold := calls_untold(trace):
-        yield Health("calls_untold", f"{untold[:1].upper()}{untold[1:]}: its launches and syncs cannot be identified.")
+    if why_unknown := why_calls_unknown(trace):
+        yield Health(
+            "calls_untold", f"{why_unknown[:1].upper()}{why_unknown[1:]}: its launches and syncs cannot be identified."
+        )
     if gpu and trace.threads.main is not None:
         linked = len(trace.links.activities)
         if linked < gpu:

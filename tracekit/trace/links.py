@@ -44,7 +44,7 @@ class Links:
 
     def is_blocking(self, rows: Ints | Rows) -> Bools:
         """Which calls are copies that blocked."""
-        return _place(self.blocking, rows) >= 0
+        return _position(self.blocking, rows) >= 0
 
     def submitted(self, rows: Ints | Rows) -> tuple[Ints, Ints]:
         """Of each call the first-starting activity that it submitted, −1 for none, and how many they are."""
@@ -62,15 +62,15 @@ class Links:
 
 def link(trace: "Trace") -> Links:
     """Link the runtime calls of the main thread's process with the GPU activities of the trace."""
-    found = [_matched(trace, rows, ids) for rows, ids in _groups(trace)]
+    matched = [_matched(trace, rows, ids) for rows, ids in _groups(trace)]
     gpu = trace.census.count(lambda roles: roles.gpu)
-    if not found:
+    if not matched:
         nothing = np.zeros(0, np.int32)
         return Links(nothing, nothing, np.zeros(0, np.int64), gpu)
-    activities = np.concatenate([each[0] for each in found])
-    launches = np.concatenate([each[1] for each in found])
-    blocking = np.sort(np.concatenate([each[2] for each in found]))
-    if len(found) > 1:
+    activities = np.concatenate([each[0] for each in matched])
+    launches = np.concatenate([each[1] for each in matched])
+    blocking = np.sort(np.concatenate([each[2] for each in matched]))
+    if len(matched) > 1:
         order = np.argsort(activities)
         activities, launches = activities[order], launches[order]
     return Links(activities, launches, blocking, gpu)
@@ -87,10 +87,10 @@ def _groups(trace: "Trace") -> Iterator[tuple[Rows, Ints]]:
     filled = 0
     for part in trace.parts():
         tied = _tied(part)
-        chosen, own = part.rows(tied), part.correlation[tied]
-        group = (own % groups).astype(np.uint8)
+        chosen, part_ids = part.rows(tied), part.correlation[tied]
+        group = (part_ids % groups).astype(np.uint8)
         order = np.argsort(group, kind="stable") if groups > 1 else slice(None)
-        rows[filled : filled + len(chosen)], ids[filled : filled + len(chosen)] = chosen[order], own[order]
+        rows[filled : filled + len(chosen)], ids[filled : filled + len(chosen)] = chosen[order], part_ids[order]
         bounds.append(filled + np.concatenate(([0], np.cumsum(np.bincount(group, minlength=groups)))))
         filled += len(chosen)
     for number in range(groups):
@@ -111,9 +111,9 @@ def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
     blocking = _blocking(trace, calls, call_ids, rows[kind == COPY], ids[kind == COPY])
     launches, launch_ids = _launches(trace, calls, call_ids, blocking)
     gpu, gpu_ids = rows[~is_call], ids[~is_call]
-    place = np.minimum(np.searchsorted(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))
-    found = launch_ids[place] == gpu_ids if len(launch_ids) else np.zeros(len(gpu), bool)
-    return gpu[found], launches[place[found]], blocking
+    position = np.minimum(np.searchsorted(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))
+    linked = launch_ids[position] == gpu_ids if len(launch_ids) else np.zeros(len(gpu), bool)
+    return gpu[linked], launches[position[linked]], blocking
 
 
 def _launches(trace: "Trace", calls: Rows, ids: Ints, blocking: Ints) -> tuple[Rows, Ints]:
@@ -122,10 +122,10 @@ def _launches(trace: "Trace", calls: Rows, ids: Ints, blocking: Ints) -> tuple[R
     calls, ids = calls[order], ids[order]
     ties = np.flatnonzero(ids[1:] == ids[:-1])
     if len(ties) and (trace.ts_ns[calls[ties]] == trace.ts_ns[calls[ties + 1]]).any():
-        asked = trace.rows(calls)
-        sync = asked.roles.sync_by_name | (_place(blocking, calls) >= 0)
+        events = trace.rows(calls)
+        sync = events.roles.sync_by_name | (_position(blocking, calls) >= 0)
         # Of calls that are alike in all the rule names, a sync call: no order of events may decide.
-        calls = calls[np.lexsort((~sync, asked.end_ns, asked.ts_ns, ids))]
+        calls = calls[np.lexsort((~sync, events.end_ns, events.ts_ns, ids))]
     first = runs(ids)[:-1] if len(ids) else np.zeros(0, np.intp)
     return calls[first], ids[first]
 
@@ -147,14 +147,14 @@ def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_id
 
 def looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:
     """The value of each key, −1 where there is none; keys are in ascending order."""
-    place = _place(keys, rows)
-    return np.where(place >= 0, values[place], -1) if len(keys) else np.full(len(rows), -1, np.int64)
+    position = _position(keys, rows)
+    return np.where(position >= 0, values[position], -1) if len(keys) else np.full(len(rows), -1, np.int64)
 
 
-def _place(keys: Ints | Rows, rows: Ints | Rows) -> Ints:
+def _position(keys: Ints | Rows, rows: Ints | Rows) -> Ints:
     """Where each row stands among the keys, −1 where it does not."""
     if not len(keys):
         return np.full(len(rows), -1, np.int64)
-    asked = rows.astype(keys.dtype, copy=False)
-    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[place] == asked, place, -1)
+    wanted = rows.astype(keys.dtype, copy=False)
+    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[position] == wanted, position, -1)

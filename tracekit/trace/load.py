@@ -17,7 +17,7 @@ from tracekit.trace.storing.workspace import workspace
 
 OFF = "TRACEKIT_NO_CACHE"
 _MOST = 4  # workers: each decompresses all of the file
-_TOLD = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
+_FACTS = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
 
 def load(path: Path, use_cache: bool | None = None, workers: int | None = None, watch: Watch | None = None) -> Trace:
@@ -41,7 +41,7 @@ def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | 
     with workspace(cache.home() / "work") as folder:
         tables = _made(folder / "tables") if folder is not None else None
         reading = kineto.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
-        told = {name: getattr(reading, name) for name in _TOLD}
+        facts = {name: getattr(reading, name) for name in _FACTS}
         entry = None
         if (
             key is not None
@@ -53,10 +53,10 @@ def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | 
                 with pa.ipc.new_file(str(tables / "tracks.arrow"), reading.tracks.schema) as writer:
                     writer.write_table(reading.tracks)
                 about = {"path": str(path), "bytes_read": reading.bytes_read, "events": len(reading.events)}
-                entry = cache.publish(tables, key, {**told, **about})
+                entry = cache.publish(tables, key, {**facts, **about})
             except OSError:
                 entry = None
-        return Trace(path, _given(reading.events), reading.tracks, entry=entry, **told)
+        return Trace(path, _given(reading.events), reading.tracks, entry=entry, **facts)
 
 
 def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
@@ -70,8 +70,8 @@ def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
             return load(path).events
 
     try:
-        told: dict[str, Any] = {name: entry.told[name] for name in _TOLD}
-        return Trace(path, events, entry.table("tracks.arrow"), entry=entry, **told)
+        facts: dict[str, Any] = {name: entry.facts[name] for name in _FACTS}
+        return Trace(path, events, entry.table("tracks.arrow"), entry=entry, **facts)
     except (OSError, pa.ArrowInvalid, KeyError, TypeError):
         entry.drop()
         return None

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tracekit.intervals import Ints, Rows
 from tracekit.trace.census import Census, take_census
 from tracekit.trace.columns import codes, held, labels, small, values
-from tracekit.trace.enclosing import Operators, find_operators
+from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
 from tracekit.trace.health import Health, examine
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import Watch
@@ -21,6 +21,16 @@ from tracekit.trace.steps import StepTable, find_steps
 from tracekit.trace.storing.cache import Entry
 from tracekit.trace.threads import Threads, find_threads
 from tracekit.trace.truncation import first_loss
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a report needs of a trace beside its attribution; kept with that, so that no event has to be read again."""
+
+    steps: StepTable
+    device: str
+    has_stacks: bool
+    health: list[Health]
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class Trace:
     damage: str | None = None  # what is wrong with the archive it is packed in
     header_lost: bool = False  # the keys before the events were too long to keep
     entry: Entry | None = None  # where the cache keeps it and what is worked out from it
+    summary: Summary | None = None  # as it was worked out from this very trace before
 
     @staticmethod
     def load(
@@ -133,35 +144,40 @@ class Trace:
         return link(self)
 
     @cached_property
-    def operators(self) -> Operators:
+    def operators(self) -> AroundCalls:
         """Which operator made which runtime call."""
         return find_operators(self)
 
     @cached_property
+    def frames(self) -> AroundCalls:
+        """Which Python frame of the user's lies around which runtime call."""
+        return find_frames(self)
+
+    @cached_property
     def steps(self) -> StepTable:
         """When each step was issued, began and was done."""
-        return find_steps(self)
+        return find_steps(self) if self.summary is None else self.summary.steps
 
     @cached_property
     def health(self) -> list[Health]:
         """What limits the answers this trace can give."""
-        return examine(self)
+        return examine(self) if self.summary is None else self.summary.health
 
     @cached_property
     def device(self) -> str:
         """`gpu` where the trace holds GPU activity, else `cpu`."""
+        if self.summary is not None:
+            return self.summary.device
         return "gpu" if self.census.any(lambda roles: roles.gpu) else "cpu"
 
     @cached_property
     def has_stacks(self) -> bool:
         """Whether the trace holds Python frames."""
+        if self.summary is not None:
+            return self.summary.has_stacks
         return self.census.any(lambda roles: roles.kind == PYTHON)
 
     @cached_property
     def lost_from_ns(self) -> int | None:
         """From when on something may be missing, in a file that was cut; None in a whole one."""
         return first_loss(self)
-
-    def know(self, **properties: object) -> None:
-        """Take for granted what was worked out from this very trace before."""
-        vars(self).update(properties)

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit import compile_spans
 from tracekit.intervals import Bools, Ints, Rows
 
 KERNEL, COPY, SET, RUNTIME, OPERATOR, USER, PYTHON, OVERHEAD, OTHER_DEVICE, OTHER = range(10)
@@ -53,10 +54,7 @@ STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no 
 OWN_WAIT = re.compile(r"tracekit\.synchronize")  # what `tracekit capture` puts around a wait that is not the training's
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
 COMPILE = re.compile(
-    r"dynamo|entire_frame_compile|entire_backward_compile"
-    r"|CachingAutotuner\.(?:benchmark_all_configs|coordinate_descent_tuning)"
-    r"|CUDAGraphNode\.record|CUDAGraphTreeManager\.record_function|cudagraphify\.get_container"
-    r"|.* \(dynamo_timed\)",
+    "|".join(map(re.escape, compile_spans.KINDS)) + r"|.* \(dynamo_timed\)",
     re.DOTALL,
 )
 GUARDS = re.compile(r"TorchDynamo Cache Lookup")
@@ -93,32 +91,32 @@ class Roles:
     @cached_property
     def gpu(self) -> Bools:
         """GPU activity: kernels, copies, sets."""
-        found: Bools = self.kind <= SET
-        return found
+        mask: Bools = self.kind <= SET
+        return mask
 
     @cached_property
     def communication(self) -> Bools:
         """Kernels that talk to other GPUs."""
-        found: Bools = (self.kind == KERNEL) & self.named(COMMUNICATION)
-        return found
+        mask: Bools = (self.kind == KERNEL) & self.named(COMMUNICATION)
+        return mask
 
     @cached_property
     def runtime(self) -> Bools:
         """Calls of the runtime or the driver."""
-        found: Bools = self.kind == RUNTIME
-        return found
+        mask: Bools = self.kind == RUNTIME
+        return mask
 
     @cached_property
     def annotation(self) -> Bools:
         """Spans that somebody named, which do no work of their own."""
-        found: Bools = (self.kind == USER) | ((self.kind == OPERATOR) & self.named(ANNOTATION))
-        return found
+        mask: Bools = (self.kind == USER) | ((self.kind == OPERATOR) & self.named(ANNOTATION))
+        return mask
 
     @cached_property
     def host(self) -> Bools:
         """Everything that happens on a host thread."""
-        found: Bools = (self.kind >= RUNTIME) & (self.kind <= PYTHON)
-        return found
+        mask: Bools = (self.kind >= RUNTIME) & (self.kind <= PYTHON)
+        return mask
 
     @cached_property
     def launch(self) -> Bools:
@@ -143,14 +141,14 @@ class Roles:
     @cached_property
     def own_wait(self) -> Bools:
         """Around the syncs of whoever took the trace: their time is real, but nobody's code is to blame."""
-        found: Bools = (self.kind == USER) & self.named(OWN_WAIT)
-        return found
+        mask: Bools = (self.kind == USER) & self.named(OWN_WAIT)
+        return mask
 
     @cached_property
     def compile_span(self) -> Bools:
         """Spans inside which something is compiled."""
-        found: Bools = ((self.kind == OPERATOR) | (self.kind == USER)) & self.named(COMPILE)
-        return found
+        mask: Bools = ((self.kind == OPERATOR) | (self.kind == USER)) & self.named(COMPILE)
+        return mask
 
     @cached_property
     def backward_node(self) -> Bools:

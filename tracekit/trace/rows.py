@@ -38,8 +38,8 @@ class Events:
     @cached_property
     def lasting(self) -> Bools:
         """Whether they last."""
-        found: Bools = self.trace.dur_ns[self.which] > 0
-        return found
+        mask: Bools = self.trace.dur_ns[self.which] > 0
+        return mask
 
     @cached_property
     def track(self) -> Rows:
@@ -69,10 +69,10 @@ class Events:
     def among(self, rows: Ints) -> Bools:
         """Which of them are these rows, which are in ascending order; of a slice."""
         assert isinstance(self.which, slice)
-        found = np.zeros(self.which.stop - self.which.start, bool)
+        mask = np.zeros(self.which.stop - self.which.start, bool)
         first, last = np.searchsorted(rows, (self.which.start, self.which.stop))
-        found[rows[first:last] - self.which.start] = True
-        return found
+        mask[rows[first:last] - self.which.start] = True
+        return mask
 
     def rows(self, mask: Bools) -> Ints:
         """The rows of those that are chosen."""

@@ -18,8 +18,14 @@ def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: 
     to other tables or to a clock and is for programs, as is a `source`, of which people read the `place` beside it, a
     `detail` is shown where there is room for everything. The title stands over the column where its name would not do.
     """
-    told = {"comment": comment, "unit": unit} | ({"role": role} if role else {}) | ({"title": title} if title else {})
-    return pa.field(name, kind, metadata=told)
+    given = {"role": role, "title": title}
+    given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}
+    return pa.field(name, kind, metadata=given_metadata)
+
+
+def metadata(field: pa.Field, key: str) -> str:
+    """What `column` was given as comment, unit, role or title; nothing where it was not."""
+    return str((field.metadata or {}).get(key.encode(), b"").decode())
 
 
 LABEL = pa.dictionary(pa.int32(), pa.string())  # text that repeats: names, categories, buckets

@@ -65,9 +65,9 @@ def find_steps(trace: "Trace") -> StepTable:
 
 
 def _number(name: str) -> int:
-    found = STEP.fullmatch(name)
-    assert found is not None
-    return int(found[1])
+    match = STEP.fullmatch(name)
+    assert match is not None
+    return int(match[1])
 
 
 def _whole(trace: "Trace") -> StepTable:
@@ -85,9 +85,9 @@ def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints,
     steps = StepTable(numbers, issued, returned, until, issued, returned, True)
     done, backlog = returned.copy(), -_FAR
     for activities, launches in trace.links.some():
-        asked = trace.rows(activities)
-        lasting = asked.lasting  # what takes no time bounds nothing
-        launched, ends = trace.ts_ns[launches[lasting]], asked.end_ns[lasting]
+        events = trace.rows(activities)
+        lasting = events.lasting  # what takes no time bounds nothing
+        launched, ends = trace.ts_ns[launches[lasting]], events.end_ns[lasting]
         owner = steps.of(launched)
         np.maximum.at(done, owner[owner >= 0], ends[owner >= 0])
         backlog = max(backlog, int(ends[launched < issued[0]].max(initial=-_FAR)))

@@ -65,12 +65,12 @@ def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:
     if not trace.census.any(lambda roles: roles.backward_node):
         return trace.census.by_track(ask, len(counts))
     for part in at_moments(trace):
-        asked, nodes = ask(part.roles), part.roles.backward_node
-        for track in np.flatnonzero(np.bincount(part.track[asked | nodes])).tolist():
-            own = part.track == track
-            starts = part.ts_ns[own & nodes]
-            reached = np.maximum.accumulate(np.append(reach[track], part.end_ns[own & nodes]))
-            points = part.ts_ns[own & asked]
+        chosen, nodes = ask(part.roles), part.roles.backward_node
+        for track in np.flatnonzero(np.bincount(part.track[chosen | nodes])).tolist():
+            here = part.track == track
+            starts = part.ts_ns[here & nodes]
+            reached = np.maximum.accumulate(np.append(reach[track], part.end_ns[here & nodes]))
+            points = part.ts_ns[here & chosen]
             counts[track] += int((reached[below(starts, points)] <= points).sum())
             reach[track] = reached[-1]
     return counts

@@ -13,12 +13,12 @@ from tracekit.errors import TracekitError
 from tracekit.sanitize import sanitize
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.background import Loaded, in_background
-from tracekit.tui.chapters import CLOCKS
+from tracekit.tui.chapters import VIEWS
 from tracekit.tui.help import HelpScreen
-from tracekit.tui.keys import KEYS, NEED_A_VIEW
+from tracekit.tui.keys import KEYS, NEED_A_MODEL
 from tracekit.tui.rooms import all_rooms
 from tracekit.tui.rooms.room import Room
-from tracekit.tui.view import View, open_view
+from tracekit.tui.view_model import ViewModel, open_view_model
 from tracekit.units import count, size
 
 
@@ -28,7 +28,7 @@ def build_app(paths: list[Path], baseline: str | None = None) -> "TracekitApp":
 
 
 class TracekitApp(App[None]):
-    """One view, one clock, and the rooms that show them. `failure` is why nothing could be opened."""
+    """The view model, the view that is shown (`wall` or `host`), and the rooms. `failure` is why nothing was opened."""
 
     TITLE = "tracekit"
     CSS_PATH = "app.tcss"
@@ -41,8 +41,8 @@ class TracekitApp(App[None]):
         self._paths, self._baseline = paths, baseline
         self._loading = False
         self._seen: Seen | None = None
-        self.view: View | None = None
-        self.clock = CLOCKS[0]
+        self.model: ViewModel | None = None
+        self.view = VIEWS[0]
         self.failure: TracekitError | None = None
 
     @property
@@ -55,7 +55,7 @@ class TracekitApp(App[None]):
     def opened(self) -> str:
         """What the user named, and what it turned out to be."""
         named = "  ".join(sanitize(path.name) for path in self._paths)
-        return f"{named}  {self.view.about}" if self.view is not None else named
+        return f"{named}  {self.model.about}" if self.model is not None else named
 
     def compose(self) -> ComposeResult:
         """What is opened on top, the rooms once they are there, the keys below."""
@@ -71,19 +71,19 @@ class TracekitApp(App[None]):
 
     def on_mount(self) -> None:
         """Start reading, and say how far it is."""
-        self._load(lambda: open_view(self._paths, self._baseline, self._watch))
-        self.set_interval(0.2, self._tell)
+        self._load(lambda: open_view_model(self._paths, self._baseline, self._watch))
+        self.set_interval(0.2, self._show_progress)
 
     def _watch(self, seen: Seen) -> None:
         self._seen = seen  # called by the reading thread, thousands of times a second: no message for each
 
-    def _tell(self) -> None:
+    def _show_progress(self) -> None:
         seen = self._seen
         for line in self.query("#progress").results(Static):
             if seen is not None:
                 line.update(f"{size(seen.done)} of {size(seen.size)}, {count(seen.events)} events")
 
-    def _load(self, work: Callable[[], View]) -> None:
+    def _load(self, work: Callable[[], ViewModel]) -> None:
         self._loading = True
         in_background(self, work)
 
@@ -97,17 +97,17 @@ class TracekitApp(App[None]):
             )
         elif message.error is not None:
             raise message.error
-        if message.view is not None:
-            first, self.view = self.view is None, message.view
+        if message.model is not None:
+            first, self.model = self.model is None, message.model
             if first:
-                await self._furnish(message.view)
+                await self._furnish(message.model)
             self.call_after_refresh(self._show)
 
-    async def _furnish(self, view: View) -> None:
-        self.clock = view.overview.clock
+    async def _furnish(self, model: ViewModel) -> None:
+        self.view = model.overview.view
         self.animation_level = "none"  # gliding looks slow, and over a slow line it is
         tabs = TabbedContent()
-        for room in all_rooms(view):
+        for room in all_rooms(model):
             tabs.compose_add_child(room)
         await self._replace(tabs)
         self.refresh_bindings()
@@ -118,14 +118,14 @@ class TracekitApp(App[None]):
         await body.mount(content)
 
     def _show(self) -> None:
-        if self.view is not None:
-            state = f"{self.clock} time"
-            if len(self.view.variants) > 1:
-                state += f", against {sanitize(self.view.overview.baseline, 24)}"
+        if self.model is not None:
+            state = f"{self.view} time"
+            if len(self.model.variants) > 1:
+                state += f", against {sanitize(self.model.overview.baseline, 24)}"
             self.query_one("#opened", Static).update(self.opened)
             self.query_one("#state", Static).update(state)
             for room in self.query(Room):
-                room.show(self.view, self.clock)
+                room.show(self.model, self.view)
 
     def on_tabbed_content_tab_activated(self) -> None:
         """The keys go where the eyes are."""
@@ -135,19 +135,19 @@ class TracekitApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """What there is nothing to do for has no key."""
         if action == "baseline":
-            return self.view is not None and len(self.view.variants) > 1
-        return self.view is not None or action not in NEED_A_VIEW
+            return self.model is not None and len(self.model.variants) > 1
+        return self.model is not None or action not in NEED_A_MODEL
 
-    def action_clock(self) -> None:
+    def action_view(self) -> None:
         """Switch between wall time and host time."""
-        self.clock = CLOCKS[1 - CLOCKS.index(self.clock)]
+        self.view = VIEWS[1 - VIEWS.index(self.view)]
         self._show()
 
     def action_baseline(self) -> None:
         """Set the variants against the next of them."""
-        view = self.view
-        if view is not None and not self._loading:
-            self._load(lambda: view.against(view.next_baseline()))
+        model = self.model
+        if model is not None and not self._loading:
+            self._load(lambda: model.against(model.next_baseline()))
 
     def action_room(self, number: int) -> None:
         """Go to the room of that number."""

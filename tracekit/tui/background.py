@@ -6,18 +6,18 @@ from threading import Thread
 from textual.app import App
 from textual.message import Message
 
-from tracekit.tui.view import View
+from tracekit.tui.view_model import ViewModel
 
 
 class Loaded(Message):
-    """The view is there, or the reason why it is not."""
+    """The view model has been made, or the error says why it could not be."""
 
-    def __init__(self, view: View | None, error: Exception | None) -> None:
+    def __init__(self, model: ViewModel | None, error: Exception | None) -> None:
         super().__init__()
-        self.view, self.error = view, error
+        self.model, self.error = model, error
 
 
-def in_background(app: App[None], work: Callable[[], View]) -> None:
+def in_background(app: App[None], work: Callable[[], ViewModel]) -> None:
     """Post what comes of it as `Loaded`.
 
     Not a Textual worker: leaving would wait for that, for as long as a trace takes to read.

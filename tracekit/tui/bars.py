@@ -45,7 +45,7 @@ def bars(numbers: Breakdown, width: int) -> list[Bar]:
 def _bar(numbers: Breakdown, total: Line, name: str, width: int, longest: int) -> Bar:
     buckets = numbers.lines[:-1]
     cells = apportion([line.shares[name].thousandths for line in buckets], width, longest)
-    segments = [Segment(line, own) for line, own in zip(buckets, cells, strict=True) if own]
+    segments = [Segment(line, wide) for line, wide in zip(buckets, cells, strict=True) if wide]
     return Bar(name, segments, f"{total.shares[name].value} {numbers.unit}")
 
 

@@ -48,12 +48,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """One clock's table: a column for each variant that can answer, in order, and a reason for each that cannot.
+    """The table of one view: a column for each variant that can answer, in order, and a reason for each that cannot.
 
-    Names are the report's own: whoever draws one makes it `plain`.
+    Names are the report's own: whoever draws one sanitizes it first.
     """
 
-    clock: str
+    view: str
     title: str
     unit: str
     names: list[str]
@@ -67,19 +67,19 @@ class Breakdown:
         return self.lines[-1] if self.lines else None
 
 
-def breakdown(report: Report, clock: str) -> Breakdown:
-    """The breakdown of one clock; without lines where no variant can answer."""
-    numbers = of_view(report, clock)
+def breakdown(report: Report, view: str) -> Breakdown:
+    """The breakdown of one view; without lines where no variant can answer."""
+    numbers = of_view(report, view)
     if numbers is not None:
         return shown(numbers)
-    unanswered = {profile.name: _why(profile, clock) for profile in report.profiles}
-    return Breakdown(clock, TITLES[clock], "", [], report.baseline.name, [], unanswered)
+    unanswered = {profile.name: _why(profile, view) for profile in report.profiles}
+    return Breakdown(view, TITLES[view], "", [], report.baseline.name, [], unanswered)
 
 
 def shown(numbers: blocks.Breakdown) -> Breakdown:
     """A breakdown of the report as screens show it."""
     return Breakdown(
-        clock=numbers.name,
+        view=numbers.name,
         title=sanitize(numbers.title),
         unit=numbers.unit,
         names=numbers.variants,
@@ -112,5 +112,5 @@ def _change(numbers: blocks.Breakdown, key: str, name: str) -> Change:
     return Change(delta, thousandths(delta, signed=True), interval(numbers, key, name), is_noise(numbers, key, name))
 
 
-def _why(profile: Profile, clock: str) -> str:
-    return sanitize(profile.views[clock].reason or "no step of it can be answered")
+def _why(profile: Profile, view: str) -> str:
+    return sanitize(profile.views[view].reason or "no step of it can be answered")

@@ -18,7 +18,7 @@ from tracekit.tui.pulse import Pulse
 from tracekit.units import duration
 
 ROWS = 500  # what a person may scroll through; exports have them all
-CLOCKS = ("wall", "host")
+VIEWS = ("wall", "host")
 _MOST, _LEAST = 60, 18  # cells of text in a table; what is cut is told in full for the row under the cursor
 _PADDING = 2
 _LONGEST = 1000  # letters of a cell
@@ -58,12 +58,12 @@ class Grid:
     def widths(self, width: int) -> list[int]:
         """A width for each column: numbers in full; what they leave of `width` goes to texts, the longest cut first."""
         full = [max(len(column.title), *(len(row[k]) for row in self.rows), 0) for k, column in enumerate(self.columns)]
-        numbers = sum(own for own, column in zip(full, self.columns, strict=True) if column.number)
-        texts = [own for own, column in zip(full, self.columns, strict=True) if not column.number]
+        numbers = sum(need for need, column in zip(full, self.columns, strict=True) if column.number)
+        texts = [need for need, column in zip(full, self.columns, strict=True) if not column.number]
         room, cap = width - numbers - _PADDING * len(full), _MOST
-        while cap > _LEAST and sum(min(own, cap) for own in texts) > room:
+        while cap > _LEAST and sum(min(need, cap) for need in texts) > room:
             cap -= 1
-        return [own if column.number else min(own, cap) for own, column in zip(full, self.columns, strict=True)]
+        return [need if column.number else min(need, cap) for need, column in zip(full, self.columns, strict=True)]
 
     def uncut(self, row: int, widths: list[int]) -> list[tuple[str, str]]:
         """Of that row the values that are not seen in full, with their titles."""
@@ -113,7 +113,7 @@ def chapters(report: Report) -> list[Chapter]:
 def on_the_overview(block: made.Block) -> bool:
     """Whether the first room shows it: what it has a place for."""
     if isinstance(block, parts.Breakdown | made.Series):
-        return block.name in CLOCKS
+        return block.name in VIEWS
     return isinstance(block, made.Notes) or (isinstance(block, made.Sentences) and block.tone != "plain")
 
 

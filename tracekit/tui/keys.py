@@ -2,13 +2,13 @@
 
 from textual.binding import Binding
 
-NEED_A_VIEW = {"clock", "room", "turn"}
+NEED_A_MODEL = {"view", "room", "turn"}
 
 KEYS = [
     Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),
     Binding("ctrl+c", "quit", id="interrupt", show=False, priority=True, system=True),
     Binding("question_mark", "help", "Help", key_display="?", id="help", tooltip="What keys and words mean"),
-    Binding("w", "clock", "Wall/host", id="clock", tooltip="Wall time of a step, or what the host does meanwhile"),
+    Binding("w", "view", "Wall/host", id="view", tooltip="Wall time of a step, or what the host does meanwhile"),
     Binding("b", "baseline", "Baseline", id="baseline", tooltip="Set the variants against the next of them"),
     Binding("1", "room(1)", "Tab", key_display="1–9", id="room-1", tooltip="Go to the tab of that number"),
     *(Binding(str(number), f"room({number})", id=f"room-{number}", show=False) for number in range(2, 10)),

@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from tracekit.engine.buckets import BUCKETS
-from tracekit.names import short
+from tracekit.names import aligned
 from tracekit.tui.bars import Bar, bars
 from tracekit.tui.breakdown import Breakdown, Line
 from tracekit.tui.pulse import COMPILES, UNKNOWN, Pulse
@@ -52,7 +52,7 @@ class Bars(Drawn):
         if self.numbers is None or self.numbers.total is None:
             return []
         unanswered = self.numbers.unanswered
-        names = _names([*self.numbers.names, *unanswered], width)
+        names = aligned([*self.numbers.names, *unanswered], _name_width(width))
         total = max(len(share.value) for share in self.numbers.total.shares.values())
         longest = width - len(names[0]) - total - len(self.numbers.unit) - 3
         drawn = bars(self.numbers, max(longest, 1))
@@ -79,7 +79,8 @@ class Pulses(Drawn):
     def lines(self, width: int) -> list[Text]:
         """A line for each variant; what it says stands beside the steps, or below where there is no room."""
         lines = []
-        for pulse, name in zip(self.pulses, _names([pulse.name for pulse in self.pulses], width), strict=True):
+        names = aligned([pulse.name for pulse in self.pulses], _name_width(width))
+        for pulse, name in zip(self.pulses, names, strict=True):
             line = Text(f"{name} ")
             for glyph in pulse.glyphs(width - len(line)):
                 line.append(glyph, _GLYPHS.get(glyph, _STEP))
@@ -111,8 +112,6 @@ def _on(colour: str) -> Style:
     return Style(color="#000000" if light else "#ffffff", bgcolor=colour)
 
 
-def _names(names: list[str], width: int) -> list[str]:
-    """Names of one width, so that what follows them stands in line."""
-    shown = short(names, max(width // 4, 8))
-    room = max(map(len, shown), default=0)
-    return [name.ljust(room) for name in shown]
+def _name_width(width: int) -> int:
+    """A quarter of the line is for the name."""
+    return max(width // 4, 8)

@@ -9,18 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracekit.capture.compiler.provenance import Provenance
+from tracekit.compile_spans import KINDS
 
-# A CUDA graph came of it: in torch 2.6 the second stands around the first.
-RECORDINGS = frozenset({"CUDAGraphNode.record", "CUDAGraphTreeManager.record_function"})
-# Spans of Dynamo's own log that are one compilation each, wherever they stand outermost.
-ROOTS = RECORDINGS | {
-    "dynamo",
-    "entire_frame_compile",
-    "entire_backward_compile",
-    "cudagraphify.get_container",
-    "CachingAutotuner.benchmark_all_configs",
-    "CachingAutotuner.coordinate_descent_tuning",
-}
 # Where it says why it records no CUDA graph: today, and up to torch 2.7. Both pass warnings when they are off.
 _SKIP_LOGS = ("torch._inductor.cudagraph_utils.__cudagraphs", "torch._inductor.cudagraph_utils.__perf_hints")
 _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
@@ -134,7 +124,7 @@ class CompileRecorder(logging.Handler):
             self._close(spans, t_ns)
 
     def _close(self, spans: list[Span], t_ns: int) -> None:
-        root = next((span for span in spans if span.name in ROOTS), None)
+        root = next((span for span in spans if span.name in KINDS), None)  # the outermost: one compilation each
         span = spans.pop()
         span.end_ns = t_ns
         if spans:

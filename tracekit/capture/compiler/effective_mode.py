@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 
-from tracekit.capture.compiler.compile_log import RECORDINGS
 from tracekit.capture.job import Job
+from tracekit.compile_spans import RECORDINGS
 from tracekit.run import Effective, Ledger
 
 _WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from tracekit.kernel_names import told_apart
 from tracekit.sanitize import sanitize
+from tracekit.trace.schema import metadata
 from tracekit.units import count, duration, percent, size
 
 _BY_UNIT: dict[str, Callable[[float], str]] = {
@@ -19,23 +20,23 @@ _FOLDERS = 2
 
 def unit(field: pa.Field) -> str:
     """The unit that the schema gives a column."""
-    return _told(field, b"unit")
+    return metadata(field, "unit")
 
 
 def role(field: pa.Field) -> str:
     """How people are to see a column, as the schema has it."""
-    return _told(field, b"role")
+    return metadata(field, "role")
 
 
 def meaning(field: pa.Field) -> str:
     """What a column holds."""
-    return sanitize(_told(field, b"comment"))
+    return sanitize(metadata(field, "comment"))
 
 
 def heading(field: pa.Field) -> str:
     """The column's title, else its name without its unit, which every value carries."""
     named = field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
-    return sanitize(_told(field, b"title") or named)
+    return sanitize(metadata(field, "title") or named)
 
 
 def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str:
@@ -90,7 +91,3 @@ def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:
 def is_number(field: pa.Field) -> bool:
     """Whether a column reads better flush right."""
     return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or role(field) == "figure")
-
-
-def _told(field: pa.Field, key: bytes) -> str:
-    return str((field.metadata or {}).get(key, b"").decode())

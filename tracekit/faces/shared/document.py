@@ -1,22 +1,19 @@
 """The machine-readable report, `tracekit.report/1`. Keys may be added, and are never renamed."""
 
 from collections.abc import Iterator
-from functools import singledispatch
 from typing import Any
 
-import pyarrow as pa
-
 from tracekit.analyses import Answer
-from tracekit.compare import COVERS, Comparison, Difference
+from tracekit.compare import COVERS, Comparison
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import WALL
 from tracekit.engine.views import StepView
+from tracekit.faces.shared.block_data import section_as_data, table_as_data
 from tracekit.intervals import Bools
 from tracekit.profile import Mean, Member, Missing, Profile
 from tracekit.profile.device import device_name
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
-from tracekit.report.breakdown import Breakdown
+from tracekit.report.blocks import Sentences
 from tracekit.report.section import Section
 from tracekit.run import Run
 from tracekit.run_facts import (
@@ -49,9 +46,11 @@ def as_document(report: Report) -> dict[str, Any]:
             *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
         ],
         "findings": [
-            {"variant": name, **finding.document()} for name, causes in report.findings.items() for finding in causes
+            {"variant": name, **finding.document()}
+            for name, diagnosis in report.diagnoses.items()
+            for finding in diagnosis.findings
         ],
-        "sections": [_section(section) for section in report.sections],
+        "sections": [section_as_data(section) for section in report.sections],
     }
 
 
@@ -76,6 +75,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "mean_over": _numbers(profile, profile.counted),
         "host_mean_over": _numbers(profile, profile.answered["host"]),
         "notes": _notes(report, profile),
+        "verdict": report.diagnoses[profile.name].verdict.document(),
         "measured": _measured(profile, report.base_of(profile)),
         "cold": _cold(profile),
         "ranks": [],
@@ -98,6 +98,7 @@ def _missing(report: Report, member: Missing) -> dict[str, Any]:
         "mean_over": [],
         "host_mean_over": [],
         "notes": _notes(report, member),
+        "verdict": None,
         "measured": _measured(member, report.base_of(member)) if member.is_measured else None,
         "cold": None,
         "ranks": [],
@@ -207,112 +208,17 @@ def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
 
 
 def _answer(profile: Profile, answer: Answer) -> dict[str, Any]:
-    said = {"analysis": answer.analysis, "variant": profile.name, "title": answer.title, "sentence": answer.sentence}
-    return said | _table(answer.table)
+    return {
+        "analysis": answer.analysis,
+        "variant": profile.name,
+        "title": answer.title,
+        "sentence": answer.sentence,
+        **table_as_data(answer.table),
+    }
 
 
 def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
     """What a section of all variants brings along for programs: its tables name the variant in each row."""
     for name, rows in section.contents.tables.items():
-        said = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
-        yield {"analysis": name, "variant": None, "title": section.title, "sentence": said} | _table(rows)
-
-
-def _table(rows: pa.Table) -> dict[str, Any]:
-    return {
-        "columns": [
-            {
-                "name": field.name,
-                "unit": _told(field, b"unit"),
-                "meaning": _told(field, b"comment"),
-                "role": _told(field, b"role"),
-            }
-            for field in rows.schema
-        ],
-        "rows": [list(row.values()) for row in rows.to_pylist()],
-    }
-
-
-def _told(field: pa.Field, key: bytes) -> str:
-    return str((field.metadata or {}).get(key, b"").decode())
-
-
-def _section(section: Section) -> dict[str, Any]:
-    return {
-        "id": section.id,
-        "title": section.title,
-        "scope": section.scope,
-        "variant": section.variant,
-        "trace": section.trace,
-        "baseline": section.baseline,
-        "status": section.contents.status,
-        "worth": section.contents.worth,
-        "blocks": [{"kind": block.kind, **as_data(block)} for block in section.blocks],
-    }
-
-
-@singledispatch
-def as_data(block: Block) -> dict[str, Any]:
-    """One block as plain data."""
-    raise TypeError(f"{type(block).__name__}: is not a kind of block")
-
-
-@as_data.register
-def _(block: Sentences) -> dict[str, Any]:
-    return {"tone": block.tone, "lines": list(block.lines)}
-
-
-@as_data.register
-def _(block: Table) -> dict[str, Any]:
-    return {"name": block.name, "layout": block.layout, **_table(block.rows)}
-
-
-@as_data.register
-def _(block: Breakdown) -> dict[str, Any]:
-    return {
-        "name": block.name,
-        "title": block.title,
-        "parts": [{"key": part.key, "label": part.label, "meaning": part.meaning} for part in block.parts],
-        "variants": [
-            {"name": name, "total_ns": sum(row.values()), "parts": dict(row)} for name, row in block.means.items()
-        ],
-        "differences": [
-            {"variant": name, "baseline": block.baselines.get(name), **_difference(difference)}
-            for name, difference in block.differences.items()
-        ],
-        "unanswered": dict(block.unanswered),
-    }
-
-
-def _difference(difference: Difference | None) -> dict[str, Any]:
-    if difference is None:
-        return {"delta_ns": None, "delta_interval": None, "parts": None, "intervals": None}
-    return {
-        "delta_ns": difference.delta_ns,
-        "delta_interval": difference.delta_interval,
-        "parts": difference.parts,
-        "intervals": difference.intervals,
-    }
-
-
-@as_data.register
-def _(block: Series) -> dict[str, Any]:
-    return {
-        "name": block.name,
-        "unit": "ns",
-        "lines": [
-            {"name": line.name, "steps": list(line.steps), "values": list(line.values), "marks": list(line.marks)}
-            for line in block.lines
-        ],
-    }
-
-
-@as_data.register
-def _(block: Notes) -> dict[str, Any]:
-    return {"notes": [{"kind": note.kind, "variants": list(note.variants), "text": note.text} for note in block.notes]}
-
-
-@as_data.register
-def _(block: Excerpt) -> dict[str, Any]:
-    costs = {name: {str(line): ns for line, ns in rows.items()} for name, rows in block.costs.items()}
-    return {"file": block.file, "first": block.first, "lines": list(block.lines), "costs": costs}
+        text = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
+        yield {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows)

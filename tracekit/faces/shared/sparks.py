@@ -22,23 +22,23 @@ def legend(line: Line, marked: bool = True) -> str:
         return "no steps"
     which = f"steps {line.steps[0]}–{line.steps[-1]}" if len(line.steps) > 1 else f"step {line.steps[0]}"
     steady = _steady(line)
-    said = []
+    parts = []
     if steady:
         low, high = duration(min(steady)), duration(max(steady))
-        said.append(high if len(steady) == 1 else f"{low} to {high}")
+        parts.append(high if len(steady) == 1 else f"{low} to {high}")
     compiling = [
         (n, v)
         for n, v, mark in zip(line.steps, line.values, line.marks, strict=True)
         if mark == "compiles" and v is not None
     ]
     if len(compiling) == 1:
-        said.append(f"{compiles}step {compiling[0][0]} compiles, {duration(compiling[0][1])}")
+        parts.append(f"{compiles}step {compiling[0][0]} compiles, {duration(compiling[0][1])}")
     elif compiling:
         longest = duration(max(value for _, value in compiling))
-        said.append(f"{compiles}{count(len(compiling))} steps compile, up to {longest}")
+        parts.append(f"{compiles}{count(len(compiling))} steps compile, up to {longest}")
     if unknown := line.values.count(None):
-        said.append(f"{unknown_mark}{count(unknown)} unknown")
-    return f"{which}: {'; '.join(said)}"
+        parts.append(f"{unknown_mark}{count(unknown)} unknown")
+    return f"{which}: {'; '.join(parts)}"
 
 
 def _steady(line: Line) -> list[int]:

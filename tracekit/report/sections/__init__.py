@@ -18,9 +18,9 @@ def all_sections(report: Report) -> list[Section]:
     worth: dict[str, float] = {}
     for section in sections:
         worth[section.id] = max(worth.get(section.id, 0.0), section.worth)
-    return sorted(sections, key=lambda each: _place(each, worth[each.id]))
+    return sorted(sections, key=lambda each: _order(each, worth[each.id]))
 
 
-def _place(section: Section, worth: float) -> tuple[int, float, int, str]:
+def _order(section: Section, worth: float) -> tuple[int, float, int, str]:
     """Only between the first and the last sections worth decides; they have their order."""
     return _STAGES.index(section.stage), -worth if section.stage == "body" else 0.0, section.rank, section.id

@@ -4,10 +4,10 @@ import pyarrow as pa
 
 from tracekit.profile.names import spelled
 from tracekit.report.blocks import Sentences, Table
+from tracekit.report.conditions import described
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
-from tracekit.run_facts import described
 from tracekit.trace.schema import column
 
 CONDITIONS = pa.schema(
@@ -43,5 +43,5 @@ def conditions(report: Report) -> Contents | None:
 
 def _line(name: str, labelled: list[tuple[str, str]]) -> str:
     short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in labelled}
-    said = "; ".join(f"{key} {value}" for key, value in short.items() if key in _NAMED)
-    return f"{name}: {said}" if name else said
+    named = "; ".join(f"{key} {value}" for key, value in short.items() if key in _NAMED)
+    return f"{name}: {named}" if name else named

@@ -1,8 +1,8 @@
-"""Why is a step slow, and what is to be changed?"""
+"""What bounds the step, why is it slow, and what is to be changed?"""
 
 from tracekit.findings import Finding, table
 from tracekit.profile import Profile
-from tracekit.report.blocks import Sentences
+from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_variant
 from tracekit.report.section import Contents
@@ -10,17 +10,21 @@ from tracekit.units import duration, percent
 
 
 @of_variant("findings", "Findings", rank=10, stage="lead")
-def findings(report: Report, profile: Profile) -> Contents | None:
-    """The findings of a variant, dearest first."""
-    causes = report.findings[profile.name]
-    if not causes:
-        return None
-    worth = max(finding.share or 0.0 for finding in causes)
-    return Contents((Sentences(tuple(map(_said, causes))),), worth=worth, tables={"findings": table(causes)})
+def findings(report: Report, profile: Profile) -> Contents:
+    """The verdict and the findings of a variant, dearest first; those that cost next to nothing where all is asked."""
+    diagnosis = report.diagnoses[profile.name]
+    sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
+    every = table(diagnosis.found)
+    blocks: tuple[Block, ...] = (Sentences(sentences),)
+    if len(diagnosis.found) > len(diagnosis.findings):
+        blocks += (Table("findings", every, detail=True, exported=False),)
+    worth = max((finding.share or 0.0 for finding in diagnosis.findings), default=0.0)
+    return Contents(blocks, worth=worth, tables={"findings": every})
 
 
-def _said(finding: Finding) -> str:
+def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     cost = f" – {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
     share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""
-    return f"{title}{cost}{share}. {finding.advice}".strip()
+    place = f" At {finding.where}." if finding.where.file else ""
+    return f"{title}{cost}{share}.{place} {finding.advice}".strip()

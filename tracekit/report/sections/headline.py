@@ -21,8 +21,8 @@ def basis(report: Report) -> str:
     recipes = dict.fromkeys(
         f"{run.recipe}, {run.data}" if run.data else run.recipe for run in report.subject.runs.values()
     )
-    said = ["; ".join(recipes), ", ".join(devices), _steps(report.profiles)]
-    return " · ".join(filter(None, said))
+    clauses = ["; ".join(recipes), ", ".join(devices), _steps(report.profiles)]
+    return " · ".join(filter(None, clauses))
 
 
 def _steps(profiles: list[Profile]) -> str:

@@ -5,14 +5,14 @@ import pyarrow as pa
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import baselines, owned
-from tracekit.report.owner_costs import Costs, OfVariant
+from tracekit.report.owner_costs import Costs, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
-from tracekit.units import percent
 
 _LIBRARY = column("library", pa.string(), "the library that a line of yours calls", role="name")
 NONE = "none: your own code, and torch called from it"
+_NAMED = 3
 
 
 @of_run("libraries", "Libraries", rank=38)
@@ -23,16 +23,11 @@ def libraries(report: Report) -> Contents | None:
         return None
     worth = max(each.share(lambda owner: bool(owner.library)) for each in variants)
     if not worth:
-        said = Sentences(("No library but torch works in a step.",))
-        return Contents((said,), worth=0.0, status="absent")
+        nothing = Sentences(("No library but torch works in a step.",))
+        return Contents((nothing,), worth=0.0, status="absent")
     costs = Costs(variants, lambda owner: owner.library, baselines(report))
     order = costs.dearest_first()
-    table = costs.table([(_LIBRARY, [name or NONE for name in order])], order)
-    return Contents((Sentences(tuple(map(_said, variants))), Table("libraries", table)), worth=worth)
-
-
-def _said(variant: OfVariant) -> str:
-    of = variant.by(lambda owner: owner.library)
-    parts = [(name, ns / variant.total_ns) for name, ns in sorted(of.items(), key=lambda item: -item[1]) if name]
-    told = ", ".join(f"{name} {percent(share)}" for name, share in parts[:3])
-    return f"{variant.name}: {told or 'no library'} of a step."
+    dearest = {name: name for name in [*filter(None, order)][:_NAMED]}
+    said = f"Of a step: {shares_said(costs, steps_of(variants), dearest)}."
+    named = [(_LIBRARY, [name or NONE for name in order])]
+    return Contents((Sentences((said,)), Table("libraries", costs.table(named, order), detail=True)), worth=worth)

@@ -13,6 +13,8 @@ def lines(report: Report) -> Contents | None:
     variants = owned(report)
     if not any(each.total_ns for each in variants):
         return None
-    found = SideBySide(variants, baselines(report))
+    side_by_side = SideBySide(variants, baselines(report))
     worth = max(each.share(lambda owner: bool(owner.lines)) for each in variants)
-    return Contents((*found.blocks(), *found.files()), worth=worth, tables={"lines": found.every_row()})
+    return Contents(
+        (*side_by_side.blocks(), *side_by_side.files()), worth=worth, tables={"lines": side_by_side.every_row()}
+    )

@@ -9,11 +9,10 @@ from tracekit.lines.means import Mean, Owner, OwnerMeans
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import baselines, owned
-from tracekit.report.owner_costs import Costs, OfVariant
+from tracekit.report.owner_costs import Costs, OfVariant, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
-from tracekit.units import percent
 
 Chain = tuple[str, ...]
 NONE = "outside of modules"
@@ -37,8 +36,9 @@ def modules(report: Report) -> Contents | None:
     for each in variants:
         of = each.by(own.key)
         table = table.append_column(_own(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
-    said = Sentences(tuple(map(_said, inclusive.variants)))
-    return Contents((said, Table("modules", table)), worth=worth)
+    dearest = {chain: chain[-1] for chain in [*filter(None, inclusive.dearest_first())][:_NAMED]}
+    said = f"Of a step, with what they call: {shares_said(inclusive, steps_of(variants), dearest)}."
+    return Contents((Sentences((said,)), Table("modules", table, detail=True)), worth=worth)
 
 
 def _own(variant: str) -> pa.Field:
@@ -70,11 +70,3 @@ def in_tree(variants: Iterable[Mapping[Chain, float]]) -> list[Chain]:
 def _depths(chain: Chain) -> range:
     """How long the chains of a module and of those around it are; what lies outside of modules stands by itself."""
     return range(min(1, len(chain)), len(chain) + 1)
-
-
-def _said(variant: OfVariant) -> str:
-    of = variant.by(lambda owner: owner.module)
-    total = sum(ns for chain, ns in of.items() if len(chain) < 2)
-    parts = sorted(((ns, chain[-1]) for chain, ns in of.items() if chain), reverse=True)
-    told = ", ".join(f"{name} {percent(ns / total)}" for ns, name in parts[:_NAMED])
-    return f"{variant.name}: {told or 'no module'} of a step, with what they call."

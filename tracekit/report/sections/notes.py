@@ -10,5 +10,5 @@ from tracekit.report.section import Contents
 @of_run("notes", "What to know", rank=10, stage="end")
 def notes(report: Report) -> Contents | None:
     """Every note once."""
-    said = merged(report.notes, [member.name for member in report.members])
-    return Contents((Notes(tuple(said)),)) if said else None
+    once = merged(report.notes, [member.name for member in report.members])
+    return Contents((Notes(tuple(once)),)) if once else None

@@ -5,12 +5,12 @@ import pyarrow as pa
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import baselines, owned
-from tracekit.report.owner_costs import Costs, OfVariant
+from tracekit.report.owner_costs import Costs, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
-from tracekit.units import duration, percent
 
+_NAMED = 2
 _PHASE = column("phase", pa.string(), "data, forward, backward, optimizer, eval or other", role="name")
 
 
@@ -22,12 +22,6 @@ def phases(report: Report) -> Contents | None:
         return None
     costs = Costs(variants, lambda owner: owner.phase, baselines(report))
     order = costs.dearest_first()
-    table = costs.table([(_PHASE, order)], order)
-    return Contents((Sentences(tuple(map(_said, variants))), Table("phases", table)))
-
-
-def _said(variant: OfVariant) -> str:
-    of = variant.by(lambda owner: owner.phase)
-    parts = sorted(of.items(), key=lambda item: -item[1])
-    told = ", ".join(f"{percent(ns / variant.total_ns)} {phase}" for phase, ns in parts)
-    return f"{variant.name}: {duration(variant.total_ns)} a step: {told}."
+    said = f"Of a step: {shares_said(costs, steps_of(variants), {phase: phase for phase in order[:_NAMED]})}."
+    table = Table("phases", costs.table([(_PHASE, order)], order), detail=True)
+    return Contents((Sentences((said,)), table))

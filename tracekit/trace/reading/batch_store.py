@@ -13,7 +13,7 @@ from tracekit.trace.schema import CODED
 FEW = 6  # batches kept in memory: 12 MiB of trace
 
 
-class Shelf:
+class BatchStore:
     """Takes batches and gives them back by number. Raises OSError where its file cannot be written."""
 
     def __init__(self, path: Path | None, few: int = FEW) -> None:
@@ -24,11 +24,11 @@ class Shelf:
         self._far: Any = None
 
     @staticmethod
-    def left(path: Path) -> "Shelf":
+    def of_another_process(path: Path) -> "BatchStore":
         """What another process put into its file."""
-        shelf = Shelf(None)
-        shelf._far = pa.ipc.open_file(pa.memory_map(str(path)))
-        return shelf
+        store = BatchStore(None)
+        store._far = pa.ipc.open_file(pa.memory_map(str(path)))
+        return store
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Put the next batch there."""
@@ -59,7 +59,7 @@ class Shelf:
 class Part:
     """What one process made of its chunks: batches, and what their codes stand for."""
 
-    shelf: Shelf
+    store: BatchStore
     categories: list[Any] = field(default_factory=list)
     names: list[Any] = field(default_factory=list)
     tracks: list[Any] = field(default_factory=list)  # [pid, tid]
@@ -70,10 +70,10 @@ class Part:
     mended: int = 0
 
     @staticmethod
-    def of(shelf: Shelf, decoder: Decoder) -> "Part":
+    def of(store: BatchStore, decoder: Decoder) -> "Part":
         """The share of the process that this runs in."""
         return Part(
-            shelf,
+            store,
             list(decoder.categories),
             list(decoder.names),
             [list(pair) for pair in decoder.tracks],
@@ -86,10 +86,10 @@ class Part:
 
     def write(self, path: Path) -> None:
         """Everything but the batches, as JSON."""
-        told = {name: value for name, value in vars(self).items() if name != "shelf"}
-        path.write_text(json.dumps(told))
+        fields = {name: value for name, value in vars(self).items() if name != "store"}
+        path.write_text(json.dumps(fields))
 
     @staticmethod
     def read(path: Path, batches: Path) -> "Part":
         """The share of another process. Raises OSError and ValueError where it left none."""
-        return Part(Shelf.left(batches), **json.loads(path.read_text()))
+        return Part(BatchStore.of_another_process(batches), **json.loads(path.read_text()))

@@ -100,10 +100,10 @@ class Chunks:
             if not self.header_lost and start == b"[":
                 self._put(self._buffer[self._buffer.index(b"[") : self._fill])
                 return
-            found = _EVENTS.search(self._buffer, searched, self._fill)
-            if found:
-                self.header = bytes(memoryview(self._buffer)[: found.end() - 1])
-                self._put(self._buffer[found.end() - 1 : self._fill])
+            events = _EVENTS.search(self._buffer, searched, self._fill)
+            if events:
+                self.header = bytes(memoryview(self._buffer)[: events.end() - 1])
+                self._put(self._buffer[events.end() - 1 : self._fill])
                 return
             if ended or (not self.header_lost and bytes(start) not in (b"", b"{")):
                 self.header = bytes(self._buffer[: min(self._fill, _KEPT)])
@@ -146,9 +146,9 @@ class Chunks:
         while True:
             self._put(self._buffer[self._fill - _OVERLAP : self._fill])
             ended = self._more()
-            found = SEPARATOR.search(self._buffer, 0, self._fill)
-            if found:
-                self._put(b"," + self._buffer[found.end() : self._fill])
+            separator = SEPARATOR.search(self._buffer, 0, self._fill)
+            if separator:
+                self._put(b"," + self._buffer[separator.end() : self._fill])
                 return
             if ended:
                 self._put(b"[")
@@ -160,11 +160,11 @@ def _after_event(buffer: bytearray, start: int, end: int) -> int | None:
     end = min(end, start + _LOOKED_AT)
     text = bytes(memoryview(buffer)[start:end]).decode("utf-8", "surrogateescape")
     try:
-        found, after = _LENIENT.raw_decode(text, len(text) - len(text.lstrip()))
+        event, after = _LENIENT.raw_decode(text, len(text) - len(text.lstrip()))
     except (ValueError, RecursionError):
         return None
     rest = text[after:].lstrip()
-    if not isinstance(found, dict) or "ph" not in found or rest[:1] != ",":
+    if not isinstance(event, dict) or "ph" not in event or rest[:1] != ",":
         return None
     return end - len(rest.encode("utf-8", "surrogateescape"))
 

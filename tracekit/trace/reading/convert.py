@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tracekit.trace.reading.batch_store import FEW, Part, Shelf
+from tracekit.installed import python_path
+from tracekit.trace.reading import read_worker
+from tracekit.trace.reading.batch_store import FEW, BatchStore, Part
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
 from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.reading.source import Source
@@ -49,10 +51,10 @@ class Converted:
     bytes_read: int = 0
     lost: int = 0
 
-    def batch(self, place: int) -> pa.RecordBatch:
+    def batch(self, index: int) -> pa.RecordBatch:
         """The batch of that place in the file."""
-        owner, number = self.order[place]
-        return self.parts[owner].shelf[number]
+        owner, number = self.order[index]
+        return self.parts[owner].store[number]
 
 
 class _AloneError(Exception):
@@ -72,32 +74,32 @@ def convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) 
 
 
 def _convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) -> Converted:
-    shelf, decoder = Shelf(folder / "own.arrow" if folder is not None else None), Decoder()
-    helpers = _Helpers(path, folder, workers)
+    store, decoder = BatchStore(folder / "own.arrow" if folder is not None else None), Decoder()
+    other_workers = _Workers(path, folder, workers)
     rest: bytes | None = None
-    with Source(path) as source, helpers:
+    with Source(path) as source, other_workers:
         chunks = Chunks(source)
         try:
             for number, chunk in enumerate(chunks):
                 if rest is not None:
                     rest += b"," + bytes(chunk[1:]) if len(rest) < _KEPT else b""
-                elif helpers.leave_to_me(number, chunks.bytes_read, source):
-                    shelf.add(decoder.batch(chunk))
+                elif other_workers.leave_to_me(number, chunks.bytes_read, source):
+                    store.add(decoder.batch(chunk))
                     if decoder.closing is not None:
-                        helpers.must_be_idle()
+                        other_workers.must_be_idle()
                         rest = bytes(chunk[decoder.closing : -1])
                 if watch is not None:
-                    watch(Seen(source.position, source.size, helpers.with_theirs(decoder.events), source.packed))
+                    watch(Seen(source.position, source.size, other_workers.with_theirs(decoder.events), source.packed))
         except NoEventsError:
             return Converted([], [], chunks.header, no_list=True, damage=source.damage, bytes_read=chunks.bytes_read)
         if rest is None:
             batch, rest = decoder.last(chunks.tail)
-            shelf.add(batch)
-        shelf.close()
-        parts = [Part.of(shelf, decoder), *helpers.parts()]
+            store.add(batch)
+        store.close()
+        parts = [Part.of(store, decoder), *other_workers.parts()]
         return Converted(
             parts,
-            helpers.order(parts),
+            other_workers.order(parts),
             chunks.header,
             rest,
             chunks.header_lost,
@@ -107,7 +109,7 @@ def _convert(path: Path, folder: Path | None, workers: int, watch: Watch | None)
         )
 
 
-class _Helpers:
+class _Workers:
     """Other processes that convert their share of the chunks, once so many have been read that the file is long."""
 
     def __init__(self, path: Path, folder: Path | None, workers: int) -> None:
@@ -119,19 +121,19 @@ class _Helpers:
         self._seen = 0
         self._alone = 0  # events read before there were helpers
 
-    def with_theirs(self, own: int) -> int:
+    def with_theirs(self, events: int) -> int:
         """How many events all have read, about, when this process has read so many."""
         if not self._running:
-            self._alone = own
-        return own + (own - self._alone) * len(self._running)
+            self._alone = events
+        return events + (events - self._alone) * len(self._running)
 
     def leave_to_me(self, number: int, done: int, source: Source) -> bool:
         """Whether this process is to convert the chunk of that number, so many bytes of JSON into the file."""
         self._seen = number + 1
         if number == FEW and self._every > 1 and done * (source.size / source.position - 1) > WORTH_BYTES:
             self._first = number
-            for place in range(1, self._every):
-                self._running.append(self._start(place))
+            for worker in range(1, self._every):
+                self._running.append(self._start(worker))
         return self._first is None or (number - self._first) % self._every == 0
 
     def must_be_idle(self) -> None:
@@ -142,7 +144,7 @@ class _Helpers:
     def parts(self) -> list[Part]:
         """What the helpers made, once they are done."""
         try:
-            codes = [helper.wait() for helper in self._running]
+            codes = [worker.wait() for worker in self._running]
             if any(codes):
                 raise _AloneError
             return [Part.read(Path(f"{out}.json"), Path(f"{out}.arrow")) for out in self._outs()]
@@ -154,47 +156,43 @@ class _Helpers:
         owners = [0] * self._seen
         if self._first is not None:
             owners[self._first :] = [(n - self._first) % self._every for n in range(self._first, self._seen)]
-        owners += [0] * (len(parts[0].shelf) - owners.count(0))
+        owners += [0] * (len(parts[0].store) - owners.count(0))
         counts = [0] * len(parts)
         order = []
         for owner in owners:
             order.append((owner, counts[owner]))
             counts[owner] += 1
-        if counts != [len(part.shelf) for part in parts]:
+        if counts != [len(part.store) for part in parts]:
             if not self._running:
-                return [(0, number) for number in range(len(parts[0].shelf))]
+                return [(0, number) for number in range(len(parts[0].store))]
             raise _AloneError
         return order
 
     def _outs(self) -> list[str]:
-        return [f"{self._folder}/{place}" for place in range(1, self._every)] if self._running else []
+        return [f"{self._folder}/{worker}" for worker in range(1, self._every)] if self._running else []
 
-    def _start(self, place: int) -> "subprocess.Popen[bytes]":
-        import tracekit
-
-        home = str(Path(tracekit.__file__).parent.parent)
-        paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+    def _start(self, worker: int) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             [
                 *(
                     sys.executable,
                     "-m",
-                    "tracekit.trace.reading.read_worker",
+                    read_worker.__name__,
                     str(self._path.absolute()),
-                    f"{self._folder}/{place}",
+                    f"{self._folder}/{worker}",
                 ),
-                *(str((self._first or 0) + place), str(self._every), str(os.getpid())),
+                *(str((self._first or 0) + worker), str(self._every), str(os.getpid())),
             ],
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": python_path()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
-    def __enter__(self) -> "_Helpers":
+    def __enter__(self) -> "_Workers":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for helper in self._running:
-            helper.kill()
-            helper.wait()
+        for worker in self._running:
+            worker.kill()
+            worker.wait()

@@ -130,30 +130,32 @@ class Decoder:
         for event in events:
             if event.ph == "M":
                 self._label(event)
-        kept = [place for place, event in enumerate(events) if event.ph == "X"]
-        chosen = events if len(kept) == len(events) else [events[place] for place in kept]
+        durations = [index for index, event in enumerate(events) if event.ph == "X"]
+        chosen = events if len(durations) == len(events) else [events[index] for index in durations]
         ts_ns, timed = exact.from_texts([event.ts for event in chosen])
         if not timed.all():
             self.lost += sum(bytes(chosen[row].ts) != b"null" for row in np.flatnonzero(~timed).tolist())
-            kept = [place for place, good in zip(kept, timed.tolist(), strict=True) if good]
-            chosen, ts_ns = [events[place] for place in kept], ts_ns[timed]
+            durations = [index for index, good in zip(durations, timed.tolist(), strict=True) if good]
+            chosen, ts_ns = [events[index] for index in durations], ts_ns[timed]
         if len(ts_ns):
             ascending = bool((ts_ns[1:] >= ts_ns[:-1]).all())
             self.spans.append(Span(int(ts_ns[0]), int(ts_ns[-1]), ascending))
             if not ascending:
                 order = np.argsort(ts_ns, kind="stable")
                 ts_ns, numbers = ts_ns[order], order.tolist()
-                chosen, kept = [chosen[k] for k in numbers], [kept[k] for k in numbers]
+                chosen, durations = [chosen[k] for k in numbers], [durations[k] for k in numbers]
         args = [event.args or _NO_ARGS for event in chosen]
-        own = _either(_integers([arg.external_id for arg in args]), _integers([arg.external_id_2021 for arg in args]))
+        external_id = _either(
+            _integers([arg.external_id for arg in args]), _integers([arg.external_id_2021 for arg in args])
+        )
         columns = [
             pa.array(ts_ns),
-            pa.array(self._durations(chosen, kept, lengths, chunk)),
+            pa.array(self._durations(chosen, durations, lengths, chunk)),
             _coded(self.categories, _categories(chosen)),
             _coded(self.names, [event.name for event in chosen]),
             _coded(self.tracks, [(event.pid, event.tid) for event in chosen]),
             _linking(_integers([arg.correlation for arg in args])),
-            own,
+            external_id,
             _integers([arg.stream for arg in args]),
             _integers([arg.bytes for arg in args]),
             _integers([arg.sequence for arg in args]),
@@ -164,7 +166,7 @@ class Decoder:
         return pa.RecordBatch.from_arrays(columns, schema=CODED)
 
     def _durations(
-        self, events: list[Event], kept: list[int], lengths: list[bytes] | None, chunk: memoryview | bytes
+        self, events: list[Event], indices: list[int], lengths: list[bytes] | None, chunk: memoryview | bytes
     ) -> Ints:
         """Nanoseconds; anything that is not a number counts as 0."""
         if lengths is None:
@@ -173,7 +175,7 @@ class Decoder:
                 self.mended += int((dur_ns < 0).sum())
                 return np.maximum(dur_ns, 0)
             lengths = [bytes(length.dur) for length in _LENGTHS.decode(chunk)]
-        exactly = [exact.from_text(lengths[place]) for place in kept]
+        exactly = [exact.from_text(lengths[index]) for index in indices]
         self.mended += sum(duration is not None and duration < 0 for duration in exactly)
         return np.array([max(duration or 0, 0) for duration in exactly], np.int64)
 

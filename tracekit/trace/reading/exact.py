@@ -62,15 +62,15 @@ def from_texts(texts: Sequence[Any]) -> tuple[Ints, Bools]:
 def _alike(texts: NDArray[np.uint8]) -> tuple[Ints, Bools]:
     """The texts, one a row, that are digits with the point where the first row has it, three decimals at most."""
     points = np.flatnonzero(texts[0] == ord("."))
-    place = int(points[0]) if len(points) else texts.shape[1]
-    decimals = max(texts.shape[1] - place - 1, 0)
-    digits = np.delete(texts, place, axis=1) if len(points) else texts
+    point = int(points[0]) if len(points) else texts.shape[1]
+    decimals = max(texts.shape[1] - point - 1, 0)
+    digits = np.delete(texts, point, axis=1) if len(points) else texts
     digits = digits - np.uint8(ord("0"))  # anything but a digit wraps to more than 9
     valid = (digits <= 9).all(axis=1)
     if len(points):
-        valid &= texts[:, place] == ord(".")
+        valid &= texts[:, point] == ord(".")
     scaled = digits.shape[1] + 3 - decimals
-    if decimals > 3 or place == 0 or len(points) > 1 or scaled > _DIGITS:
+    if decimals > 3 or point == 0 or len(points) > 1 or scaled > _DIGITS:
         return np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
     powers = 10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64) * 10 ** (3 - decimals)
     ns: Ints = digits.astype(np.int64) @ powers

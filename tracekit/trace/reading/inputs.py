@@ -41,14 +41,14 @@ def local(path: Path, home: Path) -> Iterator[Path]:
 def traces_in(folder: Path) -> list[Path]:
     """The traces of a folder, by name. Raises NoTraceInsideError where it holds none."""
     try:
-        found = sorted(path for path in folder.iterdir() if path.is_file() and _TRACE.fullmatch(path.name))
+        traces = sorted(path for path in folder.iterdir() if path.is_file() and _TRACE.fullmatch(path.name))
     except OSError as error:
         raise UnreadableFileError(folder, error.strerror or str(error)) from None
-    whole = {path.name for path in found}
-    found = [path for path in found if not (path.suffix == ".tmp" and path.stem in whole)]
-    if not found:
+    whole = {path.name for path in traces}
+    traces = [path for path in traces if not (path.suffix == ".tmp" and path.stem in whole)]
+    if not traces:
         raise NoTraceInsideError(folder)
-    return found
+    return traces
 
 
 @contextmanager

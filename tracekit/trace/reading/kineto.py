@@ -54,10 +54,10 @@ def read(
     """
     shown = shown if shown is not None else path
     converted = convert(path, folder, workers, watch)
-    found = sum(part.events for part in converted.parts)
+    events_read = sum(part.events for part in converted.parts)
     if converted.no_list:
         raise NotATraceError(shown, _why_not(converted))
-    if not found:
+    if not events_read:
         if converted.rest is None or converted.lost:
             raise NotATraceError(shown, converted.damage or "its events cannot be read")
         raise EmptyTraceError(shown)
@@ -65,7 +65,7 @@ def read(
     if converted.rest is None:
         cut_short = converted.damage or "the text ends inside the list of events"
     tracks, dictionaries, pieces = _joined(converted)
-    events, file = _kept(pieces, dictionaries, converted, tables)
+    events, file = _stored(pieces, dictionaries, converted, tables)
     return Reading(
         events=events,
         tracks=tracks,
@@ -110,8 +110,8 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Iterator[li
     ]
     dictionaries = [pa.array(list(numbering.rows), pa.string()) for numbering in (cats, names)]
 
-    def columns(place: int, rows: pa.RecordBatch) -> list[Piece]:
-        owner, _ = converted.order[place]
+    def columns(index: int, rows: pa.RecordBatch) -> list[Piece]:
+        owner, _ = converted.order[index]
         pieces = [Piece(values(column), _known(column)) for column in rows.columns]
         for where, numbers in zip((2, 3, 4), maps[owner], strict=True):
             codes = pieces[where].values
@@ -125,7 +125,7 @@ def _known(column: pa.Array) -> Bools | None:
     return valid(column) if column.null_count else None
 
 
-def _kept(
+def _stored(
     pieces: Iterator[list[Piece]], dictionaries: list[pa.Array], converted: Converted, folder: Path | None
 ) -> tuple[pa.Table, Path | None]:
     """The events, in a file where there is a folder for it and they are many."""
@@ -147,8 +147,8 @@ def _kept(
 def _in_order(converted: Converted) -> bool:
     """Whether the file itself is in order of time."""
     reached, numbers = None, [0] * len(converted.parts)
-    for place, (owner, _) in enumerate(converted.order):
-        if not len(converted.batch(place)):
+    for index, (owner, _) in enumerate(converted.order):
+        if not len(converted.batch(index)):
             continue
         first, last, ascending = converted.parts[owner].spans[numbers[owner]]
         numbers[owner] += 1

@@ -83,9 +83,9 @@ def _one(apart: Apart, text: str, at: int, end: int | None) -> int:
             return after
     if end is not None:
         return _mended(apart, text, at, end) or _lost(apart, end)
-    for place, found in enumerate(_CLOSES.finditer(text, at)):
-        after = _mended(apart, text, at, found.start() + 1)
-        if after or place == _CLOSINGS:
+    for tried, bracket in enumerate(_CLOSES.finditer(text, at)):
+        after = _mended(apart, text, at, bracket.start() + 1)
+        if after or tried == _CLOSINGS:
             return after or _lost(apart, len(text))
     return _mended(apart, text, at, len(text)) or _lost(apart, len(text))
 
@@ -114,7 +114,7 @@ def _mended(apart: Apart, text: str, at: int, end: int) -> int:
     if end - at > _LONG:
         return 0
     piece = text[at:end]
-    named = _NAME.sub(lambda found: found[1] + _BARE_QUOTE.sub(r"\\\"", found[2]) + found[3], piece, count=1)
+    named = _NAME.sub(lambda name: name[1] + _BARE_QUOTE.sub(r"\\\"", name[2]) + name[3], piece, count=1)
     for attempt in (named, _valued(named), _valued(_quoted(piece))):
         try:
             item, after = _LENIENT.raw_decode(attempt)
@@ -135,14 +135,14 @@ def _valued(piece: str) -> str:
 def _quoted(piece: str) -> str:
     """With every quote escaped that neither opens nor closes a text: no bracket, colon or comma stands beside it."""
     out = []
-    for place, sign in enumerate(piece):
+    for index, character in enumerate(piece):
         if (
-            sign == '"'
-            and piece[max(place - 64, 0) : place].rstrip()[-1:] not in _OPENERS
-            and piece[place + 1 : place + 65].lstrip()[:1] not in _CLOSERS
+            character == '"'
+            and piece[max(index - 64, 0) : index].rstrip()[-1:] not in _OPENERS
+            and piece[index + 1 : index + 65].lstrip()[:1] not in _CLOSERS
         ):
             out.append("\\")
-        out.append(sign)
+        out.append(character)
     return "".join(out)
 
 

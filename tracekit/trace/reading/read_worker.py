@@ -15,21 +15,21 @@ from pathlib import Path
 def main(file: str, out: str, first: str, every: str, parent: str) -> int:
     """Convert chunks FIRST, FIRST + EVERY, …; ends when its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from tracekit.trace.reading.batch_store import Part, Shelf
+    from tracekit.trace.reading.batch_store import BatchStore, Part
     from tracekit.trace.reading.chunks import Chunks
     from tracekit.trace.reading.decode import Decoder
     from tracekit.trace.reading.source import Source
 
     gc.disable()
-    shelf, decoder = Shelf(Path(f"{out}.arrow"), few=0), Decoder()
+    store, decoder = BatchStore(Path(f"{out}.arrow"), few=0), Decoder()
     with Source(Path(file)) as source:
         for number, chunk in enumerate(Chunks(source)):
             if number >= int(first) and (number - int(first)) % int(every) == 0:
-                shelf.add(decoder.batch(chunk))
+                store.add(decoder.batch(chunk))
                 if decoder.closing is not None or os.getppid() != int(parent):
                     return 1
-    shelf.close()
-    Part.of(shelf, decoder).write(Path(f"{out}.json"))
+    store.close()
+    Part.of(store, decoder).write(Path(f"{out}.json"))
     return 0
 
 

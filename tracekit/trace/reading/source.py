@@ -170,9 +170,9 @@ def _gunzip_sips(file: FileIO) -> Iterator[bytes]:
 
 
 def _to_the_byte(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    for place in range(len(data)):
+    for index in range(len(data)):
         try:
-            piece = member.decompress(data[place : place + 1])
+            piece = member.decompress(data[index : index + 1])
         except zlib.error:
             return
         yield piece
@@ -191,8 +191,8 @@ def _unzstd_sips(file: FileIO) -> Iterator[bytes]:
 def _zstd_reads(file: FileIO, count: int) -> Iterator[bytes]:
     import pyarrow as pa
 
-    own = open(file.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - Arrow closes what it is given
-    stream = pa.CompressedInputStream(pa.PythonFile(own, "r"), "zstd")
+    unclosed = open(file.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - Arrow closes what it is given
+    stream = pa.CompressedInputStream(pa.PythonFile(unclosed, "r"), "zstd")
     try:
         while piece := stream.read(count):
             yield bytes(piece)

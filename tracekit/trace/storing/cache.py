@@ -13,14 +13,15 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from tracekit.atomic import put
+from tracekit.trace.storing.code_version import code_version
 
 FORMAT = 1  # of the entries; the code that makes what is in them counts by itself
 DIRECTORY, LIMIT = "TRACEKIT_CACHE_DIR", "TRACEKIT_CACHE_BYTES"
@@ -28,6 +29,7 @@ LIMIT_BYTES = 10_000_000_000
 WORTH_BYTES = 16 << 20  # of trace; less is read again in less time than it takes to look
 _SMALLEST = WORTH_BYTES // 250  # a file that small holds no such trace, however packed
 _ENTRY = "entry.json"
+_READER = "tracekit.trace.load"  # the code that makes an entry is this module and all that it imports
 
 
 def home() -> Path:
@@ -40,18 +42,6 @@ def home() -> Path:
     return platformdirs.user_cache_path("tracekit", appauthor=False)
 
 
-@cache
-def version(*packages: str) -> str:
-    """A name for the code of these folders of tracekit: what it made is good for as long as it stays the same."""
-    told = hashlib.sha256(str(FORMAT).encode())
-    root = Path(__file__).parents[2]
-    for package in packages:
-        folder = root / package
-        for file in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]:
-            told.update(file.read_bytes() if file.exists() else b"")
-    return told.hexdigest()[:16]
-
-
 def key_of(path: Path) -> str | None:
     """The name of a file's content; None for one too small to be worth it, or that cannot be read."""
     try:
@@ -61,7 +51,16 @@ def key_of(path: Path) -> str | None:
             content = hashlib.file_digest(file, "sha256").hexdigest()[:32]
     except (OSError, ValueError):
         return None
-    return f"{content}-{version('trace', 'intervals')}"
+    return f"{content}-{code_version(_READER)}"
+
+
+def file_state(path: Path) -> tuple[str, int, int]:
+    """What tells a file from what it was before, in the names of what is kept: its path, its size and its time."""
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Entry:
 
     folder: Path
     files: dict[str, Any]  # name → size and checksum
-    told: dict[str, Any]  # what else was said of the trace when it was kept
+    facts: dict[str, Any]  # what else was said of the trace when it was kept
 
     def table(self, name: str) -> pa.Table:
         """A table of the entry, mapped into memory. Raises OSError or pa.ArrowInvalid where it is not what was kept."""
@@ -82,7 +81,7 @@ class Entry:
 
         file = self._checked(name)
         self._checked(labels_of(file).name)
-        return mapped(file, schema, int(self.told["events"]))
+        return mapped(file, schema, int(self.facts["events"]))
 
     def _checked(self, name: str) -> Path:
         file = self.folder / name
@@ -93,19 +92,15 @@ class Entry:
     def recall(self, name: str) -> bytes | None:
         """What was remembered under a name; None where nothing was, or it is damaged."""
         with suppress(OSError):
-            held = (self.folder / name).read_bytes()
-            if _checksum(held[:-4]).to_bytes(4, "little") == held[-4:]:
-                return held[:-4]
+            content = (self.folder / name).read_bytes()
+            if _checksum(content[:-4]).to_bytes(4, "little") == content[-4:]:
+                return content[:-4]
         return None
 
     def remember(self, name: str, content: bytes) -> None:
         """Keep something worked out from the trace, if the disk lets us."""
-        own = self.folder / f"{name}.{os.getpid()}"
         with suppress(OSError):
-            own.write_bytes(content + _checksum(content).to_bytes(4, "little"))
-            own.replace(self.folder / name)
-        with suppress(OSError):
-            own.unlink(missing_ok=True)
+            put(self.folder / name, content + _checksum(content).to_bytes(4, "little"))
 
     def drop(self) -> None:
         """Remove the entry."""
@@ -132,11 +127,11 @@ def find(key: str) -> Entry | None:
     return entry
 
 
-def publish(folder: Path, key: str, told: dict[str, Any]) -> Entry | None:
+def publish(folder: Path, key: str, facts: dict[str, Any]) -> Entry | None:
     """Make a finished folder of Arrow files an entry, at once or not at all; None where that cannot be done."""
     try:
         files = {file.name: _described(file) for file in folder.iterdir()}
-        (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "told": told}))
+        (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "told": facts}))
         target = home() / "traces" / key
         target.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(2):
@@ -158,8 +153,8 @@ def publish(folder: Path, key: str, told: dict[str, Any]) -> Entry | None:
 def entries() -> list[Entry]:
     """All whole entries, the one used last first."""
     with suppress(OSError):
-        found = [entry for folder in (home() / "traces").iterdir() if (entry := _opened(folder)) is not None]
-        return sorted(found, key=lambda entry: -entry.used)
+        whole = [entry for folder in (home() / "traces").iterdir() if (entry := _opened(folder)) is not None]
+        return sorted(whole, key=lambda entry: -entry.used)
     return []
 
 
@@ -179,21 +174,21 @@ def bound() -> None:
     """Remove what was not used for longest until the rest keeps the limit."""
     limit = int(os.environ.get(LIMIT) or LIMIT_BYTES)
     total = 0
-    for place, entry in enumerate(entries()):
+    for rank, entry in enumerate(entries()):
         with suppress(OSError):
             total += entry.size
-            if total > limit and place:
+            if total > limit and rank:
                 entry.drop()
 
 
 def _opened(folder: Path) -> Entry | None:
     try:
-        found = json.loads((folder / _ENTRY).read_bytes())
-        files, told = found["files"], found["told"]
+        listing = json.loads((folder / _ENTRY).read_bytes())
+        files, facts = listing["files"], listing["told"]
         whole = all((folder / name).stat().st_size == file["bytes"] for name, file in files.items())
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return Entry(folder, files, told) if whole and found["format"] == FORMAT else None
+    return Entry(folder, files, facts) if whole and listing["format"] == FORMAT else None
 
 
 def _described(file: Path) -> dict[str, int]:
@@ -226,9 +221,3 @@ def _remove(folder: Path) -> None:
     else:
         with suppress(OSError):
             folder.unlink()
-
-
-def each() -> Iterator[tuple[Entry, str]]:
-    """Every entry with the path that its trace had when it was read."""
-    for entry in entries():
-        yield entry, str(entry.told.get("path", ""))

@@ -59,19 +59,19 @@ class ColumnFile:
 
     def add(self, pieces: Sequence[Piece]) -> None:
         """Put the next rows there. Raises OSError where the disk is full."""
-        for place, piece in enumerate(pieces):
-            kind = _stored(self._schema.field(place).type)
-            self._put(self._layout.values[place] + self._filled * kind.bit_width // 8, piece.values)
+        for index, piece in enumerate(pieces):
+            kind = _stored(self._schema.field(index).type)
+            self._put(self._layout.values[index] + self._filled * kind.bit_width // 8, piece.values)
             here = piece.valid if piece.valid is not None else np.ones(len(piece.values), bool)
-            self._mark(place, np.concatenate((self._waiting[place], here)), len(here))
+            self._mark(index, np.concatenate((self._waiting[index], here)), len(here))
         self._filled += len(pieces[0].values)
 
-    def _mark(self, place: int, valid: Bools, count: int) -> None:
+    def _mark(self, index: int, valid: Bools, count: int) -> None:
         last = self._filled + count == self._rows
         whole = len(valid) if last else len(valid) // 8 * 8
         first = self._filled + count - len(valid)
-        self._put(self._layout.valid[place] + first // 8, np.packbits(valid[:whole], bitorder="little"))
-        self._waiting[place] = valid[whole:]
+        self._put(self._layout.valid[index] + first // 8, np.packbits(valid[:whole], bitorder="little"))
+        self._waiting[index] = valid[whole:]
 
     def close(self, dictionaries: Sequence[pa.Array]) -> pa.Table:
         """The table, mapped."""
@@ -99,10 +99,10 @@ def mapped(path: Path, schema: pa.Schema, rows: int) -> pa.Table:
         whole = file.read_buffer(layout.size)
     beside = pa.ipc.open_file(pa.memory_map(str(labels_of(path)))).read_all()
     columns = []
-    for place, field in enumerate(schema):
+    for index, field in enumerate(schema):
         kind = _stored(field.type)
-        values = whole.slice(layout.values[place], rows * kind.bit_width // 8)
-        valid = whole.slice(layout.valid[place], -(-rows // 8))
+        values = whole.slice(layout.values[index], rows * kind.bit_width // 8)
+        valid = whole.slice(layout.valid[index], -(-rows // 8))
         column = pa.Array.from_buffers(kind, rows, [valid, values])
         if pa.types.is_dictionary(field.type):
             column = pa.DictionaryArray.from_arrays(column, beside[field.name].chunk(0).values)

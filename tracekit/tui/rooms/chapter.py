@@ -15,8 +15,8 @@ from tracekit.tui.columns import fitting
 from tracekit.tui.paint import Bars, Drawn
 from tracekit.tui.paint import Pulses as PulseLines
 from tracekit.tui.rooms.room import Room, text
-from tracekit.tui.rows import Page, Rows
-from tracekit.tui.view import View
+from tracekit.tui.row_table import Page, RowTable
+from tracekit.tui.view_model import ViewModel
 
 _MARGIN = 4  # the page's padding, and a scrollbar
 _LEAST_ROWS = 8
@@ -40,9 +40,9 @@ class ChapterRoom(Room):
                     yield from _widgets(entry)
         yield text("", "uncut")
 
-    def show(self, view: View, clock: str) -> None:
-        """Another baseline changes what is set against it; the clock nothing."""
-        chapter = view.chapter(self._chapter.name)
+    def show(self, model: ViewModel, view: str) -> None:
+        """Draw it anew where another baseline changed it; switching between wall and host time changes nothing here."""
+        chapter = model.chapter(self._chapter.name)
         if chapter is None or chapter == self._chapter:
             return
         if [len(entry.pieces) for entry in chapter.entries] == [len(entry.pieces) for entry in self._chapter.entries]:
@@ -61,7 +61,7 @@ class ChapterRoom(Room):
             self._width = self.size.width
             self._refill()
 
-    def on_data_table_row_highlighted(self, event: Rows.RowHighlighted) -> None:
+    def on_data_table_row_highlighted(self, event: RowTable.RowHighlighted) -> None:
         """Tell in full what the row under the cursor has no room for."""
         for table, grid in self._tables():
             if table is event.data_table and table.has_focus and event.cursor_row < len(grid.rows):
@@ -77,9 +77,9 @@ class ChapterRoom(Room):
     def _room(self) -> int:
         return self._width - _MARGIN
 
-    def _tables(self) -> list[tuple[Rows, Grid]]:
+    def _tables(self) -> list[tuple[RowTable, Grid]]:
         grids = [piece for entry in self._chapter.entries for piece in entry.pieces if isinstance(piece, Grid)]
-        return [*zip(self.query(Rows), [grid for grid in grids if grid.rows], strict=False)]
+        return [*zip(self.query(RowTable), [grid for grid in grids if grid.rows], strict=False)]
 
     def _refill(self) -> None:
         for table, grid in self._tables():
@@ -109,7 +109,7 @@ def _widget(piece: Piece, name: str) -> Iterator[Widget]:
             yield text(_prose(piece, name), "sentence")
         case Grid():
             if piece.rows:
-                yield Rows()
+                yield RowTable()
             if piece.cut:
                 yield text(piece.cut, "cut")
         case Breakdown():
@@ -148,7 +148,7 @@ def _prose(piece: Prose, name: str) -> Text:
     return Text("\n").join(lines)
 
 
-def _fill(table: Rows, grid: Grid, room: int) -> None:
+def _fill(table: RowTable, grid: Grid, room: int) -> None:
     cursor, widths = table.cursor_row, grid.widths(room)
     table.clear(columns=True)
     for column, width in zip(grid.columns, widths, strict=True):

@@ -10,8 +10,8 @@ from tracekit.tui.breakdown import Breakdown
 from tracekit.tui.columns import fitting
 from tracekit.tui.paint import Bars, Pulses
 from tracekit.tui.rooms.room import Room, text
-from tracekit.tui.rows import Page, Rows
-from tracekit.tui.view import Fact, View
+from tracekit.tui.row_table import Page, RowTable
+from tracekit.tui.view_model import Remark, ViewModel
 
 
 class OverviewRoom(Room):
@@ -32,32 +32,32 @@ class OverviewRoom(Room):
         with Page():
             with Vertical(classes="main"):
                 yield text("", "sentences")
-                yield text("", "clock title")
+                yield text("", "view title")
                 yield Bars()
-                yield Rows(classes="buckets")
+                yield RowTable(classes="buckets")
                 yield text("", "meaning")
             with Vertical(classes="aside"):
                 yield text("Steps", "title")
                 yield Pulses()
                 yield text("", "facts")
 
-    def show(self, view: View, clock: str) -> None:
-        """Draw one clock of the view."""
-        overview = view.overview
-        self._numbers = numbers = overview.breakdowns[clock]
+    def show(self, model: ViewModel, view: str) -> None:
+        """Draw the wall time or the host time."""
+        overview = model.overview
+        self._numbers = numbers = overview.breakdowns[view]
         unit = f" ({numbers.unit})" if numbers.unit else ""
         self.query_one(".sentences", Static).update("\n".join(overview.sentences))
-        self.query_one(".clock", Static).update(f"{numbers.title}{unit}")
-        self.query_one(".facts", Static).update(_facts(overview.notes, overview.facts))
+        self.query_one(".view", Static).update(f"{numbers.title}{unit}")
+        self.query_one(".facts", Static).update(_remarks(overview.notes, overview.remarks))
         self.query_one(Bars).show(numbers)
-        self.query_one(Pulses).show(overview.pulses[clock])
+        self.query_one(Pulses).show(overview.pulses[view])
         self._fill()
 
     def on_resize(self) -> None:
         """A wider screen has room for longer headings."""
         self._fill()
 
-    def on_data_table_row_highlighted(self, event: Rows.RowHighlighted) -> None:
+    def on_data_table_row_highlighted(self, event: RowTable.RowHighlighted) -> None:
         """Say what the bucket under the cursor means."""
         if self._numbers is not None and event.cursor_row < len(self._numbers.lines):
             line = self._numbers.lines[event.cursor_row]
@@ -68,7 +68,7 @@ class OverviewRoom(Room):
         return [(bucket.label, bucket.meaning) for bucket in BUCKETS.values()]
 
     def _fill(self) -> None:
-        table, numbers = self.query_one(Rows), self._numbers
+        table, numbers = self.query_one(RowTable), self._numbers
         cursor = table.cursor_row
         table.clear(columns=True)
         table.display = numbers is not None and bool(numbers.lines)
@@ -82,9 +82,9 @@ class OverviewRoom(Room):
         table.move_cursor(row=cursor)
 
 
-def _facts(notes: list[Fact], facts: list[Fact]) -> Text:
+def _remarks(notes: list[Remark], remarks: list[Remark]) -> Text:
     written = Text()
-    for title, entries in (("What to know", notes), ("What this rests on", facts)):
+    for title, entries in (("What to know", notes), ("What this rests on", remarks)):
         if entries:
             written.append(f"{title}\n", "bold underline")
             for entry in entries:

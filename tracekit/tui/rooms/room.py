@@ -1,4 +1,4 @@
-"""What a room is: a page behind a tab that shows the view and can say what is on it."""
+"""What a room is: a page behind a tab, which shows a part of the view model and explains what is on it."""
 
 from typing import ClassVar
 
@@ -6,8 +6,8 @@ from textual.content import Content
 from textual.visual import VisualType
 from textual.widgets import Static, TabPane
 
-from tracekit.tui.rows import Page, Rows
-from tracekit.tui.view import View
+from tracekit.tui.row_table import Page, RowTable
+from tracekit.tui.view_model import ViewModel
 
 
 class Room(TabPane):
@@ -19,7 +19,7 @@ class Room(TabPane):
         self.heading = title
         super().__init__(Content(f"{number} {title}"), id=f"room-{number}")  # a str would be read as markup
 
-    def show(self, view: View, clock: str) -> None:
+    def show(self, model: ViewModel, view: str) -> None:
         """Draw it, or draw it anew."""
         raise NotImplementedError
 
@@ -29,7 +29,7 @@ class Room(TabPane):
 
     def enter(self) -> None:
         """Give the keys to the first table, or to the page."""
-        inside = [*self.query(Rows), *self.query(Page)]
+        inside = [*self.query(RowTable), *self.query(Page)]
         if inside:
             inside[0].focus(scroll_visible=False)
 

@@ -1,0 +1,66 @@
+"""A GPU that sets the pace: by which kind of work, and by which kernel."""
+
+import pytest
+from small import kernel, launch, op, step, write
+
+from tracekit.findings import diagnose
+from tracekit.profile import open_subject
+
+GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
+MEMORY = "gpu_bound_memory_bound"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
+
+
+def busy(path, *work, call="cudaLaunchKernel"):
+    """Two steps that keep the GPU busy: of each work its operator, name, µs and category."""
+    events = []
+    for k in range(2):
+        at = 1000.0 * k
+        until = at + 10
+        for number, (operator, name, length, cat) in enumerate(work):
+            events += [
+                op(operator, at + number, at + number + 0.9),
+                launch(at + number + 0.1, at + number + 0.8, 10 * k + number + 1, call),
+                kernel(name, until, until + length, 10 * k + number + 1, cat),
+            ]
+            until += length
+        events.append(step(k, at, until))
+    return diagnose(open_subject([write(path, *events)]).profiles[0])
+
+
+@pytest.mark.parametrize(
+    ("work", "verdict", "operator", "dearest"),
+    [
+        ([("aten::mm", GEMM, 600, "kernel"), ("aten::add", ADD, 300, "kernel")], "gpu_bound_gemm", "aten::mm", GEMM),
+        ([("aten::mm", GEMM, 300, "kernel"), ("aten::add", ADD, 600, "kernel")], MEMORY, "aten::add", ADD),
+        ([("my::own", "mine", 900, "kernel")], "gpu_bound_other", "my::own", "mine"),
+        ([("aten::copy_", "Memcpy DtoD", 900, "gpu_memcpy")], MEMORY, "aten::copy_", "Memcpy DtoD"),
+    ],
+)  # fmt: skip
+def test_the_kind_that_takes_most(tmp_path, work, verdict, operator, dearest):
+    found = busy(tmp_path / "busy.json", *work)
+    assert found.verdict.id == verdict
+    assert (found.verdict.where.operator, found.verdict.where.kernel) == (operator, dearest)
+    assert found.verdict.share > 0.95
+
+
+def test_graphs_that_keep_the_gpu_supplied_are_said(tmp_path):
+    found = busy(tmp_path / "graph.json", ("graph", GEMM, 900, "kernel"), call="cudaGraphLaunch")
+    assert found.verdict.id == "cuda_graph_ok_gpu_bound"
+
+
+def test_a_copy_that_kernels_hide_takes_no_time(tmp_path):
+    events = [
+        step(0, 0, 910),
+        op("aten::mm", 0, 5),
+        launch(1, 4, 1),
+        op("aten::copy_", 5, 9),
+        launch(6, 8, 2, "cudaMemcpyAsync"),
+        kernel(ADD, 10, 400, 1),
+        kernel("Memcpy HtoD (Pinned -> Device)", 10, 910, 2, "gpu_memcpy") | {"tid": 9},
+        op("aten::add", 400, 405),
+        launch(401, 402, 3),
+        kernel(ADD, 410, 900, 3),
+    ]
+    found = diagnose(open_subject([write(tmp_path / "hidden.json", *events)]).profiles[0])
+    assert found.verdict.where.kernel == ADD

@@ -1,0 +1,119 @@
+"""What findings cost: no time twice, dearest first, doubts before all."""
+
+import json
+
+import numpy as np
+import pytest
+from small import op, training, write
+
+from tests.findings.healthy import healthy
+from tracekit.cli import main
+from tracekit.engine.buckets import CODES
+from tracekit.findings import VERDICTS, Finding, diagnose, rule, unregister
+from tracekit.findings.diagnosis import diagnosis
+from tracekit.intervals import Union
+from tracekit.profile import open_subject
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """Four steps of 110 to 113 µs, one a millisecond."""
+    return open_subject([training(tmp_path / "small.json", steps=4)]).profiles[0]
+
+
+@pytest.fixture
+def well(tmp_path):
+    """A trace in which nothing is wrong."""
+    return healthy(tmp_path / "healthy.json")
+
+
+def claim(low: float, high: float) -> Union:
+    """The same µs of every step."""
+    starts = np.arange(4) * 1_000_000 + int(low * 1000)
+    return Union(starts, starts + int((high - low) * 1000))
+
+
+def test_time_that_two_claim_is_counted_once(profile):
+    found = [
+        Finding("sync_stall", "B", claim=claim(20, 50)),
+        Finding("python_bound", "A", claim=claim(0, 40)),
+        Finding("garbage", "C", claim=claim(60, 110)),
+    ]
+    listed = diagnosis(profile, found)
+    step = profile.means["wall"].step_ns
+    assert [(each.id, each.cost_ns, each.overlaps) for each in listed.findings] == [
+        ("python_bound", 40_000.0, ("sync_stall",)),
+        ("sync_stall", 10_000.0, ("python_bound",)),
+        ("garbage", 50_000.0, ()),  # of no verdict: it ranks below those that are
+    ]
+    assert listed.verdict.id == "python_bound"
+    assert listed.verdict.share == listed.findings[0].share == pytest.approx(40_000 / step)
+
+
+def test_what_is_claimed_in_full_by_another_is_named_there(profile):
+    listed = diagnosis(profile, [Finding("cold_start", "A", claim=claim(0, 40)), Finding("gc", "B", claim=claim(5, 9))])
+    assert [(each.id, each.overlaps) for each in listed.found] == [("cold_start", ("gc",))]
+
+
+def test_costs_never_add_up_to_more_than_the_step(profile):
+    found = [
+        Finding("sync_stall", "A", claim=claim(-500, 900)),
+        Finding("cold_start", "B", 1e9),
+        Finding("gc", "C", 5e4),
+    ]
+    listed = diagnosis(profile, found).found
+    assert sum(each.cost_ns for each in listed) <= profile.means["wall"].step_ns
+    assert all(0 < each.share <= 1 for each in listed)
+
+
+def test_small_ones_are_left_out_unless_all_is_asked_for(well, capsys):
+    @rule("flea")
+    def look(profile):
+        yield Finding("flea", "A flea bites", cost_ns=1000.0, advice="Scratch.")
+
+    try:
+        for given, seen in (((), False), (("--full",), True)):
+            assert main(["report", str(well), *given]) == 0
+            assert ("A flea bites" in capsys.readouterr().out) is seen
+        assert main(["report", str(well), "--format", "json"]) == 0
+        assert not json.loads(capsys.readouterr().out)["findings"]
+    finally:
+        unregister("flea")
+
+
+def test_a_cost_of_some_steps_is_spread_over_all(profile):
+    compiling = Finding("compile_in_steps", "A", claim=Union(np.array([0]), np.array([80_000])), every_step=True)
+    assert diagnosis(profile, [compiling]).found[0].cost_ns == 20_000
+
+
+def test_pieces_add_up_to_the_totals(profile):
+    cost = profile.cost
+    pieces = cost.pieces
+    summed = np.zeros_like(cost.wall)
+    for step, key, length in zip(pieces.step, pieces.bucket, pieces.dur, strict=True):
+        name = next(name for name, code in CODES.items() if code == key)
+        summed[step, cost.views["wall"].keys.index(name)] += length
+    assert (summed == cost.wall).all()
+    assert (pieces.start[1:] >= pieces.end[:-1]).all()
+
+
+def test_nothing_is_a_verdict_too(tmp_path, capsys):
+    assert main(["report", str(write(tmp_path / "nothing.json", op("aten::mm", 5, 5))), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    verdict, first = document["variants"][0]["verdict"], document["findings"][0]
+    assert verdict["id"] == first["id"] == "empty"
+    assert verdict["share"] is first["cost_ns"] is None
+
+
+def test_a_healthy_step_has_a_verdict_and_no_finding(well):
+    found = diagnose(open_subject([well]).profiles[0])
+    assert not found.found
+    assert found.verdict.id == "gpu_bound_gemm"
+    assert found.verdict.share > 0.99
+
+
+def test_what_beyond_the_verdicts_list_was_found_ranks_below_a_verdict(well):
+    listed = diagnosis(open_subject([well]).profiles[0], [Finding("garbage", "A", cost_ns=1e6)])
+    assert [each.id for each in listed.findings] == ["gpu_bound_gemm", "garbage"]
+    assert listed.verdict.id == "gpu_bound_gemm"
+    assert "garbage" not in VERDICTS

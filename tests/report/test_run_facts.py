@@ -1,0 +1,82 @@
+"""What a run says of its variants beside their traces."""
+
+import json
+
+import pytest
+from small import training
+
+from tracekit import run as runs
+from tracekit.faces.shared.document import as_document
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.report.sections.run_facts import facts
+from tracekit.report.warnings import warnings
+from tracekit.run import Compile, Ledger, Measured, Memory, Requested, Run, Traces, Variant
+
+
+def variant(tmp_path, name, **more):
+    (tmp_path / "traces").mkdir(exist_ok=True)
+    training(tmp_path / "traces" / f"{name}.json")
+    measured = Measured(step_ns=110_000, step_all_ns=[110_000] * 9, spread_ns=1, clock="cuda events")
+    traces = Traces(steady=f"traces/{name}.json")
+    requested = Requested(compile=name != "eager")
+    return Variant(name=name, outcome="ok", requested=requested, traces=traces, measured=measured, **more)
+
+
+def opened(tmp_path, *variants):
+    created = "2026-11-21T20:00:00+00:00"
+    run = Run(created=created, tracekit="0", recipe="r", script="r.py", variants=[*variants])
+    runs.write(run, tmp_path / "run.json")
+    return open_subject([tmp_path / "run.json"])
+
+
+def told(subject, label):
+    eager = subject.profiles[0]
+    (fact,) = (each for each in facts(subject.profiles, eager) if each.label == label)
+    return fact.values, [line for each in subject.profiles for line in warnings(each, eager) if "losses" in line]
+
+
+@pytest.mark.parametrize(
+    ("drift", "said", "warned"),
+    [
+        (None, "differs by 2.0e-03, more than the 1e-04 of rounding", True),
+        (1e-5, "differs by 2.0e-03, more than the 1e-04 of rounding", True),
+        (1e-3, "the same but for rounding (2.0e-03 of up to 3e-03)", False),
+    ],
+)
+def test_losses_may_differ_as_far_as_rounding_moves_them(tmp_path, drift, said, warned):
+    eager = variant(tmp_path, "eager", losses=[1.0, 0.5], loss_drift=drift)
+    subject = opened(tmp_path, eager, variant(tmp_path, "compiled", losses=[1.0, 0.501]))
+    values, lines = told(subject, "loss against the baseline")
+    assert values == {"compiled": said}
+    assert bool(lines) == warned
+    document = json.loads(json.dumps(as_document(report(subject))))
+    assert document["variants"][1]["measured"]["loss_tolerance"] == max(1e-4, 3 * (drift or 0))
+
+
+def test_of_a_variant_with_cuda_graphs_the_reserved_memory_is_quoted(tmp_path):
+    memory = Memory(peak_allocated_bytes=1 << 20, peak_reserved_bytes=1 << 30)
+
+    def recorded(span):
+        return Ledger(compiles=[Compile(id="0/0", kind="cudagraph", span=span, start_ns=1, end_ns=2, thread=3)])
+
+    subject = opened(
+        tmp_path,
+        variant(tmp_path, "eager", memory=memory),
+        variant(tmp_path, "prepared", memory=memory, ledger=recorded("cudagraphify.get_container")),
+        variant(tmp_path, "graphs", memory=memory, ledger=recorded("CUDAGraphNode.record")),
+    )
+    values, _ = told(subject, "peak GPU memory")
+    assert values == {
+        "eager": "1.00 MiB (1.00 GiB)",
+        "prepared": "1.00 MiB (1.00 GiB)",
+        "graphs": "1.00 GiB reserved, its CUDA graphs' own among it",
+    }
+
+
+def test_a_gpu_that_was_held_down_is_told(tmp_path):
+    state = {"clocks.sm": "1200 MHz", "clocks.max.sm": "1980 MHz", "throttled_by": ["power cap"]}
+    subject = opened(tmp_path, variant(tmp_path, "eager", gpu=state))
+    assert told(subject, "GPU under load")[0] == {"eager": "1200 MHz of 1980 MHz"}
+    (profile,) = subject.profiles
+    assert "its GPU ran slower than it could (power cap) while it was measured." in [*warnings(profile, profile)]

@@ -1,0 +1,56 @@
+"""How much GPU time a step has of each kind of work; the operator that launched a kernel decides, then its name."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tracekit.analyses.grouping import Grouping
+from tracekit.analyses.kernel_class import kernel_class
+from tracekit.profile import Profile
+from tracekit.trace.roles import KERNEL
+
+
+class KernelTime(NamedTuple):
+    """What the kernels (or copies) of one name, launched by one operator, take of a counted step.
+
+    A copy takes time only while no kernel runs: the others are free.
+    """
+
+    label: str  # the kind of work
+    name: str
+    operator: str | None
+    step_ns: float
+    per_step: float  # how many
+
+
+def kernel_times(profile: Profile) -> list[KernelTime]:
+    """The kernels and copies whose launch is known, the dearest first."""
+    trace = profile.trace
+    width = len(trace.names) + 1
+    groups = Grouping(profile, ["dur_ns"])
+    pieces = profile.cost.pieces
+    alone = pieces.union(pieces.of("gpu_copy"))
+    for activities, launches in trace.links.some():
+        operator = trace.operators.of(launches)
+        made_by = np.where(operator >= 0, trace.name_codes[np.maximum(operator, 0)].astype(np.int64) + 1, 0)
+        keys = trace.name_codes[activities].astype(np.int64) * width + made_by
+        asked = trace.rows(activities)
+        free = alone.within(asked.ts_ns, asked.end_ns)
+        taken = np.where(asked.roles.kind == KERNEL, trace.dur_ns[activities], free)
+        groups.add(keys, trace.steps.of(trace.ts_ns[launches]), taken)
+    found = groups.sorted({"key": str})
+    times = zip(map(int, found["key"]), found["dur_ns_per_step"].tolist(), found["per_step"].tolist(), strict=True)
+    return [_told(trace.names, divmod(key, width), time, per_step) for key, time, per_step in times]
+
+
+def _told(names: list[str], key: tuple[int, int], time: float, per_step: float) -> KernelTime:
+    name, operator = names[key[0]], names[key[1] - 1] if key[1] else None
+    return KernelTime(kernel_class(name, operator), name, operator, time, per_step)
+
+
+def summed(times: list[KernelTime], by: str) -> dict[str, float]:
+    """ns a step by one of the columns; the largest first."""
+    sums: dict[str, float] = {}
+    for each in times:
+        sums[getattr(each, by)] = sums.get(getattr(each, by), 0.0) + each.step_ns
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))

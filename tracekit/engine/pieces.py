@@ -1,0 +1,69 @@
+"""The answered steps as columns: from when to when, which bucket, which event is to blame, and in which step."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.engine.buckets import CODES, among
+from tracekit.intervals import Bools, Ints, Rows, Union, split
+
+if TYPE_CHECKING:
+    from tracekit.engine.attribution import Attribution
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """One entry for each stretch of one bucket and one event inside an answered step, in order of time.
+
+    They are disjoint, and add up to the totals of the view. `event` is the row to blame, −1 where none is; `step` the
+    place of the step.
+    """
+
+    view: str
+    start: Ints
+    end: Ints
+    bucket: NDArray[np.int8]
+    event: Rows
+    step: Rows
+
+    @property
+    def dur(self) -> Ints:
+        """How long each lasts, ns."""
+        return self.end - self.start
+
+    def of(self, *buckets: str) -> Bools:
+        """Those that lie in one of these buckets."""
+        return among(self.bucket, [CODES[key] for key in buckets])
+
+    def union(self, chosen: Bools) -> Union:
+        """The time of some of them."""
+        return Union.of(self.start[chosen], self.end[chosen])
+
+
+def pieces(cost: "Attribution") -> Pieces:
+    """Of the wall view, or of the host's where the trace cannot answer that; nothing where it answers neither."""
+    view = next((each for each in cost.views.values() if each.known.any()), None)
+    name = view.name if view is not None else "wall"
+    found = [*_found(cost, name)] if view is not None else []
+    columns = [np.concatenate(each) for each in zip(*found, strict=True)] if found else [np.zeros(0, np.int64)] * 5
+    start, end, bucket, event, step = columns
+    return Pieces(name, start, end, bucket.astype(np.int8), event.astype(np.int32), step.astype(np.int32))
+
+
+def _found(cost: "Attribution", name: str) -> Iterator[tuple[Ints, ...]]:
+    view = cost.views[name]
+    known = np.flatnonzero(view.known & (view.step_ns > 0))
+    lows, highs = view.starts_ns[known], view.starts_ns[known] + view.step_ns[known]
+    for part in cost.segments_of(name):
+        starts = part["start_ns"].to_numpy()
+        ends = starts + part["dur_ns"].to_numpy()
+        low, high, of = split(starts, ends, np.concatenate((lows, highs)))
+        place = np.searchsorted(lows, low, side="right") - 1
+        inside = (place >= 0) & (low < highs[np.maximum(place, 0)]) if len(known) else np.zeros(len(low), bool)
+        bucket = part["bucket"].combine_chunks().indices.to_numpy()
+        event = part["event"].fill_null(-1).to_numpy()
+        chosen = of[inside]
+        yield low[inside], high[inside], bucket[chosen], event[chosen], known[place[inside]]

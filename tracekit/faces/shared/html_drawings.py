@@ -1,0 +1,61 @@
+"""The drawings of the page: stacked bars and steps as SVG, which says in words what it shows."""
+
+import html
+
+from tracekit.faces.shared.wording import share
+from tracekit.report.blocks import Line
+from tracekit.report.breakdown import Breakdown
+from tracekit.sanitize import sanitize
+from tracekit.units import duration, thousandths
+
+_WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
+_STEPS = 500  # bars of a series; of more steps the longest of each stretch is drawn
+
+
+def escape(text: str) -> str:
+    """Text that is shown as it stands."""
+    return html.escape(sanitize(text))
+
+
+def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
+    """A stacked bar; what is too thin to be seen is still there, and the table says it."""
+    at = 0.0
+    pieces = []
+    for part in block.parts:
+        value = block.cells[part.key][name]
+        wide = value / longest * _WIDTH
+        if value:
+            hint = f"{part.label}: {thousandths(value)} {block.unit} {share(block, part.key, name)}"
+            pieces.append(
+                f'<rect x="{at:.2f}" width="{wide:.2f}" height="{_HEIGHT}" fill="{part.colour}">'
+                f"<title>{escape(hint)}</title></rect>"
+            )
+        at += wide
+    return _drawing(name, pieces)
+
+
+def step_bars(line: Line) -> str:
+    """A bar for each step, as high as the longest steady one; those that compile are marked, and cut at the top."""
+    steps = len(line.values)
+    cells = max(min(steps, _STEPS), 1)
+    steady = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
+    top, wide = max(steady, default=1) or 1, _WIDTH / max(cells, 20)
+    pieces = []
+    for k in range(cells if steps else 0):
+        stretch = slice(k * steps // cells, (k + 1) * steps // cells)
+        known = [value for value in line.values[stretch] if value is not None]
+        mark = "compiles" if "compiles" in line.marks[stretch] else "step" if known else "unknown"
+        high = _HEIGHT if mark != "step" else max(max(known) / top * _HEIGHT, 0.5)
+        hint = f"step {line.steps[stretch][0]}: {duration(max(known)) if known else 'unknown'}"
+        pieces.append(
+            f'<rect class="{mark}" x="{k * wide:.2f}" y="{_HEIGHT - high:.2f}" width="{wide * 0.85:.2f}" '
+            f'height="{high:.2f}"><title>{escape(hint)}</title></rect>'
+        )
+    return _drawing(line.name, pieces)
+
+
+def _drawing(label: str, pieces: list[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" height="{_HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(label)}">{"".join(pieces)}</svg>'
+    )

@@ -1,0 +1,110 @@
+"""The breakdown in the terminal's report: time by bucket and variant, and the differences from the baseline."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tracekit.faces.shared.text_tables import HEAD, width_of
+from tracekit.faces.shared.wording import is_noise, label, share, uncertainty
+from tracekit.names import aligned, short
+from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.sanitize import sanitize
+from tracekit.units import thousandths
+
+# In one table: whether shares and intervals stand in it, and how long names may be.
+_LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
+
+
+def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:
+    """One table where there is room for it; else the variants, and below them each comparison by itself.
+
+    Where room is short, first the intervals and then the shares are left out: no time is cut.
+    """
+    title = f"{block.title} ({block.unit})"
+    for shares, intervals, head in _LAYOUTS:
+        columns = Columns(block.variants, block.compared, shares, intervals, head)
+        whole = _buckets(title, block, columns)
+        if width_of(whole) <= width and len(set(short(block.variants, head))) == len(block.variants):
+            yield whole
+            return
+    yield from _in_parts(title, block, width)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a breakdown to draw."""
+
+    names: list[str]
+    others: list[str]
+    shares: bool
+    intervals: bool
+    head: int = HEAD  # letters of a name over a column
+
+
+def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableType]:
+    for names in _fitting(block, width):
+        yield _buckets(title, block, Columns(names, [], False, False))
+    for base in dict.fromkeys(block.baselines[name] for name in block.compared):
+        others = [name for name in block.compared if block.baselines[name] == base]
+        yield from _comparisons(block, base, others, width)
+
+
+def _comparisons(block: Breakdown, base: str, others: list[str], width: int) -> Iterator[RenderableType]:
+    """The differences to one baseline, as many to a table as there is room for; the intervals go before the numbers."""
+    title = f"Against {sanitize(base)} ({block.unit})"
+    for intervals in (True, False):
+        for room in range(len(others), 0, -1):
+            chunks = [others[at : at + room] for at in range(0, len(others), room)]
+            tables = [_buckets(title, block, Columns([], chunk, False, intervals)) for chunk in chunks]
+            if all(width_of(table) <= width for table in tables) or (room == 1 and not intervals):
+                yield from tables
+                return
+
+
+def _fitting(block: Breakdown, width: int) -> list[list[str]]:
+    """The variants, as many to a table as there is room for."""
+    names = block.variants
+    for room in range(len(names), 0, -1):
+        chunks = [names[at : at + room] for at in range(0, len(names), room)]
+        if all(width_of(_buckets("", block, Columns(chunk, [], False, False))) <= width for chunk in chunks):
+            return chunks
+    return [[name] for name in names]
+
+
+def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
+    table = RichTable(
+        title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1)
+    )
+    table.add_column("bucket", no_wrap=True)
+    for shown in aligned(columns.names, columns.head):
+        table.add_column(Text(shown), justify="right", overflow="ellipsis")
+        if columns.shares:
+            table.add_column("", justify="right", no_wrap=True, style="dim")
+    for shown in aligned(columns.others, columns.head):
+        head = "Δ" if columns.names and len(columns.others) == 1 else f"Δ {shown.strip()}"
+        table.add_column(Text(head), justify="right", overflow="ellipsis")
+        if columns.intervals:
+            table.add_column("95 %", justify="right", style="dim", no_wrap=True)
+    for key in block.keys:
+        table.add_row(*_row(block, key, columns), style="bold" if key == TOTAL else "")
+    return table
+
+
+def _row(block: Breakdown, key: str, columns: Columns) -> Iterator[RenderableType]:
+    part = block.part(key)
+    yield Text.assemble(("■ ", part.colour), part.label) if part is not None else Text(label(block, key))
+    for name in columns.names:
+        value = block.cells[key][name]
+        yield thousandths(value) if value or key == TOTAL else "·"
+        if columns.shares:
+            yield share(block, key, name)
+    for name in columns.others:
+        noise = is_noise(block, key, name)
+        delta = thousandths(block.deltas[key][name], signed=True)
+        yield Text(delta if columns.intervals or not noise else f"{delta} ~", style="dim" if noise else "")
+        if columns.intervals:
+            yield uncertainty(block, key, name)

@@ -1,0 +1,65 @@
+"""Tables of the terminal's report: one, or several one below the other where columns have no room beside each other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import StringIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tracekit.names import short
+
+HEAD = 24  # letters of a variant over a column
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as text; what is `parallel` may stand in another table below, where there is no room beside."""
+
+    head: str
+    right: bool
+    parallel: bool
+    cells: list[str]
+
+
+def fitting_tables(columns: list[Column], width: int) -> Iterator[RichTable]:
+    """One table, or several one below the other, each with as many of the parallel columns as there is room for.
+
+    Figures of several words are broken between them before a column moves down.
+    """
+    fixed = [column for column in columns if not column.parallel]
+    parallel = [column for column in columns if column.parallel]
+    for broken in (None, 24, 20) if parallel else ():
+        if width_of(table := _table(columns, broken)) <= width:
+            yield table
+            return
+    for room in range(len(parallel), 0, -1):
+        tables = [_table([*fixed, *parallel[at : at + room]]) for at in range(0, len(parallel), room)]
+        if room == 1 or all(width_of(table) <= width for table in tables):
+            yield from tables
+            return
+    yield _table(columns)
+
+
+def _table(columns: list[Column], broken: int | None = None) -> RichTable:
+    table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 2))
+    heads = iter(short([column.head for column in columns if column.parallel], HEAD))
+    for column in columns:
+        table.add_column(
+            Text(next(heads) if column.parallel else column.head),
+            justify="right" if column.right else "left",
+            overflow="fold",
+            no_wrap=column.right and not (broken and column.parallel),
+            max_width=broken if column.parallel else None,
+        )
+    for row in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def width_of(table: RichTable) -> int:
+    """How many cells a table takes where nothing is cut."""
+    console = Console(width=10_000, file=StringIO())
+    return console.measure(table).maximum

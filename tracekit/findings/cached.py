@@ -1,0 +1,41 @@
+"""A diagnosis from the cache, as long as nothing changed that a rule could look at."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from tracekit.analyses.cached import name_of
+from tracekit.findings.diagnosis import Diagnosis
+from tracekit.findings.finding import Finding
+from tracekit.findings.verdict import Verdict
+from tracekit.profile import Profile
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    verdict: Verdict
+    found: list[Finding]
+
+
+def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
+    """What the rules of these modules found before; None where nobody looked, or something changed."""
+    content = profile.trace.entry.recall(_name(profile, rules)) if profile.trace.entry is not None else None
+    if content is None:
+        return None
+    try:
+        known = msgspec.json.decode(content, type=_Stored)
+    except msgspec.DecodeError:
+        return None
+    return Diagnosis(known.verdict, known.found)
+
+
+def remember(profile: Profile, rules: Iterable[str], diagnosis: Diagnosis) -> None:
+    """Keep a diagnosis, without the claims: they served to rank it."""
+    if profile.trace.entry is not None:
+        found = [replace(each, claim=None) for each in diagnosis.found]
+        content = msgspec.json.encode(_Stored(diagnosis.verdict, found))
+        profile.trace.entry.remember(_name(profile, rules), content)
+
+
+def _name(profile: Profile, rules: Iterable[str]) -> str:
+    return name_of(profile, "diagnosis", __name__, *sorted(set(rules)))

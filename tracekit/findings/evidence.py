@@ -1,0 +1,27 @@
+"""The events behind a finding."""
+
+import numpy as np
+
+from tracekit.findings.finding import Evidence
+from tracekit.intervals import Ints, Rows
+from tracekit.profile import Profile
+
+MOST = 5
+
+
+def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evidence, ...]:
+    """The longest of these events, the longest first; of equals the earliest."""
+    trace = profile.trace
+    longest = np.lexsort((rows, -trace.dur_ns[rows]))[:most]
+    chosen = np.asarray(rows, np.int64)[longest]
+    steps = trace.steps.of(trace.ts_ns[chosen])
+    return tuple(
+        Evidence(
+            event=row,
+            step=trace.steps.number[step] if step >= 0 else None,
+            name=trace.names[trace.name_codes[row]],
+            start_ns=int(trace.ts_ns[row]),
+            dur_ns=int(trace.dur_ns[row]),
+        )
+        for row, step in zip(chosen.tolist(), steps.tolist(), strict=True)
+    )

@@ -1,0 +1,63 @@
+"""The GPU sets the pace: of which kind is its work, and which kernel is the dearest of that kind?"""
+
+from dataclasses import dataclass
+
+from tracekit.analyses.kernel_time import KernelTime, kernel_times, summed
+from tracekit.findings.finding import Where
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.trace.roles import GRAPH_LAUNCH
+from tracekit.units import percent
+
+_KINDS = {
+    "gpu_bound_gemm": ("matmul", "convolution"),
+    "gpu_bound_other": ("attention", "recurrent", "fft", "linear algebra", "other"),
+}
+_NOUNS = {
+    "gpu_bound_gemm": "matrix products and convolutions",
+    "gpu_bound_memory_bound": "work that moves memory",
+    "gpu_bound_other": "other work",
+}
+_GRAPHED = 0.5  # of the launch calls' work
+
+
+@dataclass(frozen=True)
+class GpuBound:
+    """Which verdict it is, what most of the GPU's work is, and the kernel that takes most of that."""
+
+    id: str
+    told: str
+    where: Where
+
+
+def gpu_bound(profile: Profile) -> GpuBound:
+    """Of a variant whose step the GPU bounds."""
+    times = [each for each in kernel_times(profile) if each.label != "communication"]
+    total = sum(each.step_ns for each in times)
+    if not total:
+        return GpuBound("gpu_bound_other", "", Where())
+    kinds: dict[str, list[KernelTime]] = {}
+    for each in times:
+        kinds.setdefault(_kind(each), []).append(each)
+    name, own = max(kinds.items(), key=lambda item: sum(each.step_ns for each in item[1]))
+    share = sum(each.step_ns for each in own) / total
+    dearest, time = next(iter(summed(own, "name").items()))
+    made_by = summed([each for each in own if each.name == dearest], "operator")
+    where = Where(kernel=dearest, operator=next(iter(made_by)))
+    told = f"{percent(share)} of its work is {_NOUNS[name]}, {short_kernel(dearest)} alone {percent(time / total)}"
+    return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, told, where)
+
+
+def _kind(each: KernelTime) -> str:
+    return next((kind for kind, labels in _KINDS.items() if each.label in labels), "gpu_bound_memory_bound")
+
+
+def _replayed(profile: Profile) -> bool:
+    """Whether most of the work comes from CUDA graphs."""
+    trace = profile.trace
+    if not trace.census.count(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)):
+        return False
+    replayed = sum(
+        int(trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True).sum()) for _, calls in trace.links.some()
+    )
+    return replayed > _GRAPHED * len(trace.links.activities)

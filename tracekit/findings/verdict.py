@@ -1,0 +1,105 @@
+"""What bounds the step, in one sentence: of the first finding or, where nothing is wrong, of where most time goes."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracekit.findings.finding import Finding, Where
+from tracekit.findings.gpu_bound import gpu_bound
+from tracekit.profile import Profile
+from tracekit.units import duration, percent
+
+# Every verdict, and what takes the time where that is no fault.
+VERDICTS = {
+    "empty": "Nothing that lasts was recorded",
+    "gpu_side_missing": "The GPU's side was not recorded",
+    "host_side_missing": "The host's side was not recorded",
+    "gpu_bound_gemm": "The GPU sets the pace, most of all by matrix products and convolutions",
+    "gpu_bound_memory_bound": "The GPU sets the pace, most of all by moving memory",
+    "gpu_bound_other": "The GPU sets the pace",
+    "cuda_graph_ok_gpu_bound": "The GPU sets the pace, and CUDA graphs keep it supplied",
+    "launch_bound": "Submitting work to the GPU takes most of the time",
+    "dispatch_bound": "Choosing what to run takes most of the time",
+    "python_bound": "Python takes most of the time",
+    "sync_stall": "The GPU idles most because the host waited for it",
+    "dataloader_bound": "The loop waits most for its next batch",
+    "h2d_pageable_copy": "Copies take most of the time",
+    "exposed_comm": "Communication that nothing hides takes most of the time",
+    "compile_in_steps": "Compiling takes most of the time",
+    "recompiles": "Recompiling takes most of the time",
+    "cold_start": "What happens only at first takes most of the time",
+    "host_freeze": "The host stands still most of the time",
+    "cpu_compute": "Operators compute on the CPU",
+    "idle_unexplained": "The GPU idles most, and nothing recorded says why",
+}
+_BUCKETS = {
+    "gpu": ("gpu_compute", "gpu_copy", "gpu_gap"),
+    "exposed_comm": ("gpu_comm",),
+    "host": ("kernel_launch", "dispatch", "python", "guards", "alloc"),
+    "sync_stall": ("sync_stall", "sync"),
+    "dataloader_bound": ("dataload",),
+    "compile_in_steps": ("compile",),
+    "cold_start": ("module_load",),
+    "idle_unexplained": ("profiler",),
+    "cpu_compute": ("cpu_compute",),
+}
+SLOW_HOST = {
+    "launch_bound": ("kernel_launch",),
+    "dispatch_bound": ("dispatch", "alloc"),
+    "python_bound": ("python", "guards"),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of `VERDICTS`, the sentence, and which share of the step it speaks of (None where no step has a length)."""
+
+    id: str
+    sentence: str
+    share: float | None
+    where: Where = field(default_factory=Where)
+
+    def document(self) -> dict[str, Any]:
+        """As the machine-readable report has it."""
+        return {"id": self.id, "sentence": self.sentence, "share": self.share}
+
+
+def verdict(profile: Profile) -> Verdict:
+    """Where most of the time of a step goes, whether that is a fault or not."""
+    parts = _parts(profile)
+    total = sum(parts.values())
+    if not total:
+        return Verdict("empty", f"{VERDICTS['empty']}.", None)
+    times = {name: _time(parts, buckets) for name, buckets in _BUCKETS.items()}
+    most = max(times, key=lambda name: times[name])
+    share = times[most] / total
+    taken = f"{percent(share)} of {duration(total)} a step"
+    if most == "gpu":
+        work = gpu_bound(profile)
+        told = f"{VERDICTS[work.id]}: {taken}{'; ' if work.told else ''}{work.told}."
+        return Verdict(work.id, told, share, work.where)
+    name = slowest(parts) if most == "host" else most
+    return Verdict(name, f"{VERDICTS[name]}: {taken}.", share)
+
+
+def slowest(parts: dict[str, float]) -> str:
+    """Which of the reasons for a slow host weighs most: `launch_bound`, `dispatch_bound` or `python_bound`."""
+    return max(SLOW_HOST, key=lambda name: _time(parts, SLOW_HOST[name]))
+
+
+def as_finding(profile: Profile, said: Verdict, found: list[Finding]) -> Finding:
+    """The verdict as a finding: what the others leave of its time."""
+    mean = profile.means["wall"] or profile.means["host"]
+    step = mean.step_ns if mean is not None else 0.0
+    left = max(step - sum(each.cost_ns or 0.0 for each in found), 0.0)
+    cost = min((said.share or 0.0) * step, left)
+    advice = "Less of it, or cheaper work, would make the step shorter; nothing else weighs as much."
+    return Finding(said.id, said.sentence, cost, advice, share=cost / step if step else None, where=said.where)
+
+
+def _parts(profile: Profile) -> dict[str, float]:
+    mean = profile.means["wall"] or profile.means["host"]
+    return mean.parts if mean is not None else {}
+
+
+def _time(parts: dict[str, float], buckets: tuple[str, ...]) -> float:
+    return sum(parts.get(key, 0.0) for key in buckets)

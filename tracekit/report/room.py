@@ -1,0 +1,95 @@
+"""How much of a report fits on two screens? Chapters get room in the order of what they are worth.
+
+Every face that prints from top to bottom shows the same sections, whatever its width, so that heights are estimated
+for a line of 120 letters.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.breakdown import Breakdown
+
+SCREENS = 2 * 45 - 6  # lines; some are for what wraps, and for the sentences at the end
+_LINE = 120  # letters
+_HEAD = 2  # the line of headings, and the rule below it
+TITLE = 2  # a chapter's title, and the empty line before it
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a chapter would like to show, entry by entry: blocks that can be left out one by one."""
+
+    worth: float
+    entries: Sequence[tuple[Sequence[Block], int | None]]  # the blocks, and how many rows of their tables
+
+
+def granted(wishes: Sequence[Wish], lines: int) -> list[set[tuple[int, int]]]:
+    """For each chapter the blocks that fit into so many lines, as (entry, block); none where the chapter does not.
+
+    The most valuable chapter comes whole. Then come the sentences of the others, and last their tables and excerpts.
+    """
+    shown: list[set[tuple[int, int]]] = [set() for _ in wishes]
+    order = sorted(range(len(wishes)), key=lambda k: -wishes[k].worth)
+    for k in order:
+        said = {at for at, block, _ in _blocks(wishes[k]) if isinstance(block, Sentences) or k == order[0]}
+        cost = TITLE + sum(height(block, rows) for at, block, rows in _blocks(wishes[k]) if at in said)
+        if said and cost <= lines:
+            shown[k], lines = said, lines - cost
+    for k in order:
+        for at, block, rows in _blocks(wishes[k]) if shown[k] else ():
+            cost = height(block, rows)
+            if at not in shown[k] and cost <= lines:
+                shown[k].add(at)
+                lines -= cost
+    return shown
+
+
+def _blocks(wish: Wish) -> Iterable[tuple[tuple[int, int], Block, int | None]]:
+    for entry, (blocks, rows) in enumerate(wish.entries):
+        for index, block in enumerate(blocks):
+            yield (entry, index), block, rows
+
+
+@singledispatch
+def height(block: Block, rows: int | None) -> int:
+    """How many lines a block takes, `rows` of its tables."""
+    raise TypeError(f"{type(block).__name__}: is not a kind of block")
+
+
+@height.register
+def _(block: Sentences, rows: int | None) -> int:
+    return sum(_wrapped(line) for line in block.lines)
+
+
+@height.register
+def _(block: Notes, rows: int | None) -> int:
+    return sum(_wrapped(note.text) for note in block.notes)
+
+
+@height.register
+def _(block: Series, rows: int | None) -> int:
+    return len(block.lines)
+
+
+@height.register
+def _(block: Breakdown, rows: int | None) -> int:
+    return 1 + _HEAD + len(block.keys)
+
+
+@height.register
+def _(block: Table, rows: int | None) -> int:
+    if block.layout == "records":
+        return _HEAD + len(block.rows.schema)
+    there = block.rows.num_rows
+    return _HEAD + (there if rows is None or there <= rows else rows + 1)
+
+
+@height.register
+def _(block: Excerpt, rows: int | None) -> int:
+    return 1 + _HEAD + len(block.lines)
+
+
+def _wrapped(text: str) -> int:
+    return max(1, -(-len(text) // _LINE))

@@ -75,3 +75,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a count: give 1 or more")
     return int(text)
+
+
+def percentage(text: str) -> float:
+    """A number of per cent, as a share."""
+    try:
+        share = float(text) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage: give 0 or more")
+    return share

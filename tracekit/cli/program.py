@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tracekit.cli.audit import AuditVerb
 from tracekit.cli.cache import CacheVerb
 from tracekit.cli.capture import CaptureVerb
+from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
@@ -26,7 +27,7 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, ExportVerb, CacheVerb, DoctorVerb)
+VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, CheckVerb, ExportVerb, CacheVerb, DoctorVerb)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 

@@ -26,10 +26,12 @@ from tracekit.errors.capturing import (
     UnsupportedDeviceError,
 )
 from tracekit.errors.output import (
+    BudgetError,
     NeedsFolderError,
     NoTerminalError,
     OutputError,
     StandardOutputError,
+    UnknownMetricError,
     UnknownVariantError,
 )
 from tracekit.errors.reading import (
@@ -53,6 +55,7 @@ __all__ = [
     "BadRunError",
     "BombError",
     "BrokenSyntaxError",
+    "BudgetError",
     "DirectoryGivenError",
     "EmptyTraceError",
     "ForeignDeviceError",
@@ -81,6 +84,7 @@ __all__ = [
     "SourceUnavailableError",
     "StandardOutputError",
     "TracekitError",
+    "UnknownMetricError",
     "UnknownParameterError",
     "UnknownVariantError",
     "UnreadableFileError",

@@ -5,6 +5,20 @@ from collections.abc import Sequence
 from tracekit.errors.base import TracekitError, named
 
 
+class UnknownMetricError(TracekitError):
+    """A metric that nobody measures."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"{name}: no such metric. There are: {', '.join(known)}")
+
+
+class BudgetError(TracekitError):
+    """A budget that cannot be used."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{named(path)}: is not a budget: {why}.")
+
+
 class OutputError(TracekitError):
     """An output path that cannot be written."""
 

@@ -5,8 +5,8 @@ import statistics
 from pathlib import Path
 
 import pytest
+from small import training
 
-from tests.small import training
 from tracekit import run as runs
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject

@@ -35,7 +35,7 @@ verify: $(VENV)/.verify verify-recipes
 
 verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)
-	$(BIN)/python recipes/verify.py
+	$(BIN)/python tests/recipes/verify.py
 
 # With the machine's own Python and PyTorch: nothing is installed.
 gpu:

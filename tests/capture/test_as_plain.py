@@ -12,7 +12,7 @@ from compiling import FORMS, USUAL
 from tests.capture.conftest import perform
 from tracekit import run as runs
 
-ROOT = Path(runs.__file__).parents[1]
+ROOT = Path(runs.__file__).parents[2]
 NAMES = [*FORMS] if os.environ.get("TRACEKIT_VERIFY") else USUAL
 
 

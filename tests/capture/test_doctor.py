@@ -12,7 +12,7 @@ from tracekit import run as runs
 from tracekit.capture import doctor, environment, probes
 from tracekit.capture.doctor import CHECKS, Check, Found, as_json, as_text, can_capture, examine
 
-ROOT = Path(runs.__file__).parents[1]
+ROOT = Path(runs.__file__).parents[2]
 
 
 def found(ok, text="so"):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -11,7 +12,8 @@ import pytest
 
 from tests.capture.conftest import perform
 from tracekit import run as runs
-from tracekit.capture import process
+from tracekit.capture import folder_state, process
+from tracekit.capture.folder_state import FolderState
 from tracekit.cli import main
 
 WRITES = """
@@ -93,6 +95,57 @@ def test_nothing_changes_and_nothing_is_resumed(place, capsys):
     assert "what it prepared before its first step is left: data/more/unread.bin, data/raw.bin" in said
 
 
+FOREIGN = """
+import ctypes, sqlite3, subprocess, sys
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+file = libc.fopen(b"by_c.bin", b"wb")
+libc.fputs(b"other", ctypes.c_void_p(file))
+libc.fclose(ctypes.c_void_p(file))
+subprocess.run([sys.executable, "-c", "open('by_a_child.txt', 'a').write('more')"], check=True)
+table = sqlite3.connect("results.db")
+table.execute("insert into results values (2)")
+table.commit()
+sqlite3.connect("file:new.db?mode=rwc", uri=True).execute("create table results (epoch)")
+sqlite3.connect(":memory:").execute("create table results (epoch)")
+open("by_python.txt", "w").write("undone")
+raise SystemExit(3)
+"""
+
+
+def test_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "here" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    Path("train.py").write_text(FOREIGN)
+    for name in ("by_c.bin", "by_a_child.txt", "by_python.txt", "untouched.txt"):
+        Path(name).write_text(f"before {name}")
+    with sqlite3.connect("results.db") as table:
+        table.execute("create table results (epoch)")
+    before = tree(tmp_path / "here")
+    answer = perform(tmp_path / "traces", "measure", "train.py", script=True)
+    after = tree(tmp_path / "here")
+    assert "(exit code 3)" in answer.error
+    assert {name for name in {*before, *after} if before.get(name) != after.get(name)} == {"by_c.bin", "by_a_child.txt"}
+    (told,) = (each for each in answer.effective.notes if each.startswith("files changed"))
+    assert told.startswith(
+        "files changed and were not put back: by_a_child.txt, by_c.bin. A library in C wrote them, or"
+    )
+
+
+def test_of_a_large_folder_the_files_nearest_to_the_top_are_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_state, "_MOST_FILES", 4)
+    for name in ("deep/er/c", "deep/b", "a", "deep/er/d", "deep/er/e", ".git/index", "spared/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("before")
+    state = FolderState([str(tmp_path), str(tmp_path / "deep")], [str(tmp_path / "spared")])
+    (tmp_path / "deep/b").write_text("after, and longer")
+    (tmp_path / "a").unlink()
+    for name in ("new", "spared/x", ".git/index"):
+        (tmp_path / name).write_text("after, and longer")
+    assert state.changed() == [str(tmp_path / "a"), str(tmp_path / "deep/b")]
+
+
 def test_in_place_all_of_it_stays(place):
     with process.scratch() as scratch:
         from tracekit.capture.job import Job
@@ -109,7 +162,7 @@ def test_a_capture_that_was_killed_is_undone_by_the_next(place):
     given = ["../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]
     capture = subprocess.Popen(
         [sys.executable, "-m", "tracekit", "capture", *given],
-        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[2])},
     )
     while not Path("latest").is_symlink():
         assert capture.poll() is None

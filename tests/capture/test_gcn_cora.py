@@ -13,7 +13,7 @@ from tracekit.capture import process
 from tracekit.capture.job import Job
 from tracekit.run import Requested
 
-RECIPE = Path(runs.__file__).parents[1] / "recipes" / "gcn_cora.py"
+RECIPE = Path(runs.__file__).parents[2] / "recipes" / "gcn_cora.py"
 
 
 @pytest.fixture(scope="module")

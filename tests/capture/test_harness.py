@@ -36,7 +36,7 @@ from tracekit.errors import (
     UnknownVariantError,
 )
 
-ROOT = Path(runs.__file__).parents[1]
+ROOT = Path(runs.__file__).parents[2]
 FAILING = """
 import torch
 PARAMS = {"sound": True}

@@ -10,20 +10,20 @@ import pytest
 
 from tests.capture.conftest import COMPILED, perform, read_trace
 from tracekit import run as runs
-from tracekit.capture.child.script import is_script
 from tracekit.capture.child.traces import COLD, DETAIL, fit
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
+from tracekit.capture.script_or_recipe import is_script
 from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
 from tracekit.errors import NoRecipeError
-from tracekit.run import Requested
-from tracekit.run_facts import warnings
+from tracekit.report.warnings import warnings
+from tracekit.run import Requested, divergence
 from tracekit.trace import Trace
 
 EAGER = Requested(compile=False)
-ROOT = Path(runs.__file__).parents[1]
+ROOT = Path(runs.__file__).parents[2]
 HEAD = """
 import sys, torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -81,6 +81,10 @@ def test_from_the_command_line_to_a_run(tmp_path):
     assert compiled.ledger.breaks == []
     assert [entry.step for entry in compiled.ledger.compiles] == [0, 0]
     assert "compiled in place: Net" in compiled.effective.remarks
+    assert (len(eager.losses), len(compiled.losses)) == (20, 20)
+    assert divergence(eager.losses, compiled.losses) < 1e-5
+    assert 0 < eager.loss_drift < 1e-4
+    assert "; same losses as eager;" in done.stderr
     for variant in run.variants:
         assert "the script ended after 23 steps: fewer than a capture takes" in variant.effective.notes
         assert (variant.measured.steps, variant.profiled.steps) == (20, 2)
@@ -345,13 +349,23 @@ def test_windows_fit_into_the_steps_there_are(available):
         ("def setup(rank, world_size): ...", True),
         ("print('def setup(ctx)')", True),
         ("if True:\n  def train(): ...", True),
-        ("def (", False),
     ],
 )
 def test_a_recipe_defines_setup(tmp_path, source, expected):
     path = tmp_path / "x.py"
     path.write_text(source)
     assert is_script(path) is expected
+
+
+@pytest.mark.parametrize("given", [[], ["--script"], ["--step-at", "train.py:1"]])
+def test_one_that_is_no_valid_python_is_told_its_line(tmp_path, monkeypatch, capsys, given):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("import torch\nfor step in range(3)\n    pass\n")
+    assert main(["capture", "train.py", *given]) == 1
+    assert main(["audit", "train.py", *given]) == 1
+    said = capsys.readouterr().err
+    assert said.count("train.py:2: is not valid Python (expected ':'). Mend that line; python train.py shows it") == 2
+    assert "recipe" not in said
 
 
 def event_names(path):

@@ -151,7 +151,7 @@ def test_an_exception_keeps_what_was_measured(tmp_path):
     given = ["--variants", "eager", "--steps", "2", "--device", "cpu", "-o", str(out), "--script"]
     done = subprocess.run(
         [sys.executable, "-m", "tracekit", "capture", str(path), *given],
-        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[2])},
         capture_output=True,
         text=True,
         check=False,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from small import op, training, write
 
+from tests.findings.healthy import healthy
 from tracekit.cli import main
 from tracekit.engine.buckets import CODES
 from tracekit.findings import VERDICTS, Finding, diagnose, rule, unregister
@@ -18,6 +19,12 @@ from tracekit.profile import open_subject
 def profile(tmp_path):
     """Four steps of 110 to 113 µs, one a millisecond."""
     return open_subject([training(tmp_path / "small.json", steps=4)]).profiles[0]
+
+
+@pytest.fixture
+def well(tmp_path):
+    """A trace in which nothing is wrong."""
+    return healthy(tmp_path / "healthy.json")
 
 
 def claim(low: float, high: float) -> Union:
@@ -59,18 +66,16 @@ def test_costs_never_add_up_to_more_than_the_step(profile):
     assert all(0 < each.share <= 1 for each in listed)
 
 
-def test_small_ones_are_left_out_unless_all_is_asked_for(tmp_path, capsys):
-    path = training(tmp_path / "small.json", steps=4)
-
+def test_small_ones_are_left_out_unless_all_is_asked_for(well, capsys):
     @rule("flea")
     def look(profile):
-        yield Finding("flea", "A flea bites", claim=claim(0, 1), advice="Scratch.")
+        yield Finding("flea", "A flea bites", cost_ns=1000.0, advice="Scratch.")
 
     try:
         for given, seen in (((), False), (("--full",), True)):
-            assert main(["report", str(path), *given]) == 0
+            assert main(["report", str(well), *given]) == 0
             assert ("A flea bites" in capsys.readouterr().out) is seen
-        assert main(["report", str(path), "--format", "json"]) == 0
+        assert main(["report", str(well), "--format", "json"]) == 0
         assert not json.loads(capsys.readouterr().out)["findings"]
     finally:
         unregister("flea")
@@ -100,8 +105,15 @@ def test_nothing_is_a_verdict_too(tmp_path, capsys):
     assert verdict["share"] is first["cost_ns"] is None
 
 
-def test_a_healthy_step_has_a_verdict_and_no_finding(profile):
-    found = diagnose(profile)
-    assert not found.findings
-    assert found.verdict.id in VERDICTS
-    assert 0 < found.verdict.share <= 1
+def test_a_healthy_step_has_a_verdict_and_no_finding(well):
+    found = diagnose(open_subject([well]).profiles[0])
+    assert not found.found
+    assert found.verdict.id == "gpu_bound_gemm"
+    assert found.verdict.share > 0.99
+
+
+def test_what_beyond_the_verdicts_list_was_found_ranks_below_a_verdict(well):
+    listed = diagnosis(open_subject([well]).profiles[0], [Finding("garbage", "A", cost_ns=1e6)])
+    assert [each.id for each in listed.findings] == ["gpu_bound_gemm", "garbage"]
+    assert listed.verdict.id == "gpu_bound_gemm"
+    assert "garbage" not in VERDICTS

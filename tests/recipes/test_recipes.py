@@ -119,7 +119,7 @@ def check(name, variant, params, steps, counts):
     assert compiled.limits == (["recompile_limit"] if counts.startswith("8/8") else [])
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in RECIPES.glob("*.py") if path.stem != "verify"))
+@pytest.mark.parametrize("name", sorted(path.stem for path in RECIPES.glob("*.py")))
 def test_a_recipe_says_what_it_trains_on_and_how_well(name):
     if name == "dgl_twin":
         pytest.importorskip("dgl")

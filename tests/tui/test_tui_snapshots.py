@@ -46,7 +46,7 @@ def pressing(*keys: str) -> Any:
 
 @SIZES
 @pytest.mark.parametrize(
-    "keys", [(), ("w",), ("2",), ("3",), ("question_mark",)], ids=["overview", "host", "steps", "kernels", "help"]
+    "keys", [(), ("w",), ("2",), ("3",), ("question_mark",)], ids=["overview", "host", "findings", "kernels", "help"]
 )
 def test_screens(snap_compare: Any, pair: list[Path], size: tuple[int, int], keys: tuple[str, ...]) -> None:
     assert snap_compare(build_app(pair), run_before=pressing(*keys), terminal_size=size)

@@ -58,7 +58,7 @@ def answer(profile: Profile) -> Answer:
 
 def _aside(trace: Trace) -> str:
     """What lies in the bucket of syncs, and is none of the training's."""
-    if not len(waits := _of_the_capture(trace, _waiting(trace))):
+    if not len(waits := of_the_capture(trace, _waiting(trace))):
         return ""
     waited = duration(int(trace.dur_ns[waits].sum()))
     return f" The capture's own wait at its last step's end ({waited}) is left out."
@@ -146,10 +146,10 @@ def _waiting(trace: Trace) -> Ints:
 
 def _of_the_training(trace: Trace) -> Ints:
     calls = _waiting(trace)
-    return np.setdiff1d(calls, _of_the_capture(trace, calls), assume_unique=True)
+    return np.setdiff1d(calls, of_the_capture(trace, calls), assume_unique=True)
 
 
-def _of_the_capture(trace: Trace, calls: Ints) -> Ints:
+def of_the_capture(trace: Trace, calls: Ints) -> Ints:
     """Syncs that the capture itself made, so that its last step ends when its work is done."""
     if not trace.census.any(lambda roles: roles.own_wait):
         return calls[:0]

@@ -167,7 +167,7 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
     if apart is None:
         return [f"its losses cannot be compared with {eager.name}'s"]
     if apart > loss_tolerance(eager.loss_drift):
-        return [f"losses differ from {eager.name}'s: {apart:.1e} apart within {len(variant.losses)} steps"]
+        return [f"losses differ from {eager.name}'s: {apart:.1e} apart, of the first {len(variant.losses)}"]
     if apart > loss_tolerance():
         return [f"same losses as {eager.name} but for rounding, which moves those by {eager.loss_drift:.1e}, too"]
     return [f"same losses as {eager.name}"]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tracekit.capture import kineto_log, messages, process
 from tracekit.capture.job import Answer, Job, Stage, Window, has_something
+from tracekit.capture.loss_drift import with_drift
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
@@ -22,7 +23,7 @@ from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant
 # Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
 # there what the profiled pass compiled. Those of the measured pass stay, for the passes after it.
 _GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile", "check"))
-_SCRIPTS_GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))  # its losses are its own
+_WITHOUT_CHECK: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))
 Answers = dict[Stage, Answer]
 
 
@@ -63,7 +64,8 @@ def slug(name: str, among: Sequence[str]) -> str:
 def _perform_all(
     plan: Plan, prepared: Prepared, place: Path, *, caches: Path, options: Options, answers: Answers
 ) -> None:
-    for stages in _SCRIPTS_GROUPS if prepared.script else _GROUPS:
+    # A recipe has a metric, too; of a script only losses could be told, and of one variant there is nothing to compare.
+    for stages in _WITHOUT_CHECK if prepared.script and len(prepared.plans) == 1 else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
                 options.tell(messages.doing(plan.name, stage))
@@ -72,6 +74,9 @@ def _perform_all(
                 if stage == "profile":
                     again = partial(_again, job, scratch, place, options)
                     answers[stage] = completed(answers[stage], place, again)
+                if stage == "check" and prepared.script and not plan.requested.compile:
+                    rounded = partial(_perform, replace(job, rounded=True), scratch, place, options)
+                    answers[stage] = with_drift(answers[stage], rounded)
                 if answers[stage].outcome != "ok" and not has_something(answers[stage]):
                     return
 
@@ -111,7 +116,7 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
 
 
 def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
-    log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}.log"
+    log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}{'-rounded' if job.rounded else ''}.log"
     load, began = load_average(), time.time_ns()
     answer = process.perform(job, scratch, log, options.timeout, options.tell)
     answer = _with_warnings(answer, log)

@@ -3,17 +3,17 @@
 import math
 import shlex
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tracekit import installed
 from tracekit import run as runs
 from tracekit.capture import environment, messages, process
 from tracekit.capture.child.program import marked
-from tracekit.capture.child.script import is_script
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.options import Options
 from tracekit.capture.params import parse_all
+from tracekit.capture.script_or_recipe import is_script, statements
 from tracekit.capture.variants import Plan, plan
 from tracekit.errors import (
     BadParameterError,
@@ -56,7 +56,7 @@ def prepare(options: Options) -> Prepared:
     _check_compiler(plans, device)
     run = Run(
         created=runs.now(),
-        tracekit=own_version(),
+        tracekit=installed.version() or "0",
         recipe=str(options.recipe).rpartition(".")[2] if options.module else Path(options.recipe).stem,
         script=str(options.recipe),
         params=_script_params(options) if script else params,
@@ -78,6 +78,7 @@ def check_options(options: Options, verb: str = "capture") -> None:
             raise NoSuchRecipeError(options.recipe, verb)
         if Path(options.recipe).suffix != ".py":
             raise NotPythonError(options.recipe)
+        statements(options.recipe)
     _check_boundary(options.step_at)
     if not environment.has_torch():
         raise NoTorchError
@@ -102,6 +103,7 @@ def _check_boundary(step_at: str) -> None:
     if file:
         if not line.isdecimal() or not Path(file).is_file():
             raise NoSuchLineError(file, line)
+        statements(file)
         marked(Path(file).read_bytes(), file, int(line))
 
 
@@ -167,11 +169,3 @@ def _check_compiler(plans: list[Plan], device: str) -> None:
         missing := environment.missing_compiler(device)
     ):
         raise NoCompilerError(missing)
-
-
-def own_version() -> str:
-    """tracekit's."""
-    try:
-        return metadata.version("tracekit")
-    except metadata.PackageNotFoundError:  # run from a clone
-        return "0"

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tracekit.capture import kineto_log
+from tracekit.installed import python_path
 
 _SESSIONS = 3
 _APART = 1e-3
@@ -127,11 +128,9 @@ def main(name: str, folder: str) -> None:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    package = str(Path(__file__).parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     # An empty cache: code that was compiled on another day would hide a missing compiler.
-    own = {"PYTHONPATH": os.pathsep.join(paths), "TORCHINDUCTOR_CACHE_DIR": folder}
-    return {**os.environ, **kineto_log.loud(), **own}
+    variables = {"PYTHONPATH": python_path(), "TORCHINDUCTOR_CACHE_DIR": folder}
+    return {**os.environ, **kineto_log.loud(), **variables}
 
 
 def _trace(activities: list[object], device: str) -> list[dict[str, object]]:

@@ -17,15 +17,15 @@ from typing import BinaryIO
 import msgspec
 
 from tracekit import interruption
-from tracekit.capture import kineto_log, progress
+from tracekit.capture import folder_state, kineto_log, progress
+from tracekit.capture.files_told import with_files
 from tracekit.capture.job import SO_FAR, Answer, Job, has_something
-from tracekit.capture.undo import Undone, undo
+from tracekit.capture.undo import undo
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
 _LOOKED_EVERY_S = 1.0
-_NAMED = 3  # files in a sentence
 
 
 @contextmanager
@@ -41,13 +41,14 @@ def scratch() -> Iterator[Path]:
 
 def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None) -> Answer:
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
+    files = folder_state.before(job)
     try:
         answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
         answer = _with_so_far(answer, folder / SO_FAR)
     finally:
         with interruption.held_back():
             undone = undo(folder)
-    return _with_files(answer, undone)
+    return with_files(answer, undone, files.changed())
 
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> Answer:
@@ -98,26 +99,6 @@ def _with_so_far(failed: Answer, path: Path) -> Answer:
     return msgspec.structs.replace(found, **{name: getattr(failed, name) for name in names})
 
 
-def _with_files(answer: Answer, files: Undone) -> Answer:
-    remarks, notes = [*answer.effective.remarks], [*answer.effective.notes]
-    if files.undone:
-        remarks.append(f"what it wrote was undone: {_some(files.undone)} (--in-place leaves it)")
-    if files.left:
-        remarks.append(f"what it prepared before its first step is left: {_some(files.left)}")
-    if files.failed:
-        notes.append(f"what it wrote could not be undone: {_some(files.failed)}")
-    effective = msgspec.structs.replace(answer.effective, remarks=remarks, notes=notes)
-    return msgspec.structs.replace(answer, effective=effective)
-
-
-def _some(paths: list[str]) -> str:
-    """A few of them, as one would type them here."""
-    here = f"{Path.cwd()}{os.sep}"
-    named = [path.removeprefix(here) for path in paths]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"{', '.join(named[:_NAMED])}{more}"
-
-
 def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
@@ -142,6 +123,8 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         **(kineto_log.loud() if job.stage == "profile" else {}),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
+        # Where a program puts texts into a set, their order is part of its randomness, and every pass has the same.
+        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
         # Elsewhere the path of a socket in it would grow too long.
         **({"TMPDIR": str(folder)} if sys.platform == "linux" else {}),
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from tracekit.atomic import put
 from tracekit.units import duration
 
 _FILE = "progress.json"
@@ -32,9 +33,7 @@ class Writer:
         if self._file is None or now_ns < self._next_ns:
             return
         self._next_ns = now_ns + _WRITTEN_EVERY_NS
-        part = self._file.with_suffix(".part")
-        part.write_bytes(msgspec.json.encode(_Progress(taken, self._wanted, now_ns - last_ns)))
-        part.replace(self._file)
+        put(self._file, msgspec.json.encode(_Progress(taken, self._wanted, now_ns - last_ns)))
 
 
 class Reader:

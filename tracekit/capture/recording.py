@@ -19,8 +19,8 @@ from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.harness import make_folder, run_file
 from tracekit.capture.job import Answer, Job
 from tracekit.capture.passes import relative, slug
-from tracekit.capture.preparation import own_version
 from tracekit.errors import NoTorchError, ProfilerBusyError, TracekitError
+from tracekit.installed import version
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
 from tracekit.sanitize import sanitize
 
@@ -105,7 +105,7 @@ class _Recording:
         except StopIteration as end:
             self.found = end.value
 
-    def _optimizer_stepped(self) -> None:
+    def _optimizer_stepped(self, _: object) -> None:
         if not self._marks:
             self._stepped()
 
@@ -127,7 +127,7 @@ def _run_to_add_to(out: Path, variant: str) -> Run:
         return known
     return Run(
         created=runs.now(),
-        tracekit=own_version(),
+        tracekit=version() or "0",
         recipe="recorded",
         script="tracekit.record",
         device=_device(),

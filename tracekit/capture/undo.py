@@ -17,7 +17,7 @@ class Undone:
 
     undone: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)  # data that the program prepared, and read before its first step
-    failed: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # and why
 
 
 def undo(folder: Path) -> Undone:
@@ -29,7 +29,7 @@ def undo(folder: Path) -> Undone:
             if _undo(entry, folder / BACKUPS, spared):
                 done.undone.append(entry["path"])
         except OSError as error:
-            done.failed.append(f"{entry['path']} ({error.strerror or error})")
+            done.failed[entry["path"]] = error.strerror or str(error)
     done.undone = [*dict.fromkeys(reversed(done.undone))]
     done.left = sorted(path for path in spared if os.path.lexists(path))
     (folder / JOURNAL).unlink(missing_ok=True)

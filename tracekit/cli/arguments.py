@@ -14,6 +14,12 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="INPUT",
         help="a trace, a folder of them, the run.json of a capture, an address (s3://…), or - for standard input",
     )
+    parser.add_argument(
+        "--steps",
+        choices=("annotated", "infer"),
+        default="annotated",
+        help="where a trace has no ProfilerStep: all of it is one step, or infer steps from what repeats in it",
+    )
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
 
@@ -69,3 +75,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a count: give 1 or more")
     return int(text)
+
+
+def percentage(text: str) -> float:
+    """A number of per cent, as a share."""
+    try:
+        share = float(text) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage: give 0 or more")
+    return share

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tracekit.cli.audit import AuditVerb
 from tracekit.cli.cache import CacheVerb
 from tracekit.cli.capture import CaptureVerb
+from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
@@ -26,7 +27,7 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, ExportVerb, CacheVerb, DoctorVerb)
+VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, CheckVerb, ExportVerb, CacheVerb, DoctorVerb)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 
@@ -49,7 +50,9 @@ class _Version(argparse.Action):
     """Says the version, looked up only then: what reads a package's metadata takes a while to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        write_out(f"tracekit {_version()}\n")
+        from tracekit.installed import version
+
+        write_out(f"tracekit {version() or 'unknown'}\n")
         parser.exit()
 
 
@@ -118,12 +121,3 @@ def _guarded(work: Callable[[], int]) -> int:
 def _failed(error: TracekitError) -> int:
     tell(f"tracekit: {sanitize(str(error))}")
     return 1
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tracekit")
-    except PackageNotFoundError:
-        return "unknown"

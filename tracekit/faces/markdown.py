@@ -39,6 +39,13 @@ def render(report: Report, options: Options | None = None) -> str:
     return "\n".join(_lines(report, options or Options())) + "\n"
 
 
+def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
+    """Some blocks alone, as the report writes them."""
+    options = options or Options()
+    paragraphs = ("\n".join(written(block, Page(options.full, options.rows, ""))) for block in blocks)
+    return "\n\n".join(paragraphs) + "\n"
+
+
 def escape(text: str) -> str:
     """Text that Markdown and HTML show as it stands."""
     return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(sanitize(text), quote=False)))

@@ -34,8 +34,7 @@ def diagnosis(profile: Profile, found: list[Finding]) -> Diagnosis:
     if first.id not in VERDICTS or (first.share is not None and not any(map(_of_the_gpu, listed))):
         usual = verdict(profile)
         if first.id not in VERDICTS or (_of_the_gpu(usual) and (usual.share or 0.0) > (first.share or 0.0)):
-            first = as_finding(profile, usual, listed)
-            listed = [first, *listed]
+            return Diagnosis(usual, [as_finding(profile, usual, listed), *listed])
     return Diagnosis(Verdict(first.id, first.title, first.share, first.where), listed)
 
 

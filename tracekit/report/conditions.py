@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tracekit.profile import Member
 from tracekit.profile.device import device_name
 from tracekit.report.blocks import Note
-from tracekit.run_facts import described
+from tracekit.run import Run
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
@@ -24,6 +24,15 @@ def condition_notes(report: "Report") -> Iterator[Note]:
             yield Note("warning", (entry.variant,), text)
     if len(report.subject.runs) > 1:
         yield from _between_runs(report)
+
+
+def described(run: Run) -> list[tuple[str, str]]:
+    """The conditions of a run, label and value."""
+    environment = run.environment
+    lines = [("recipe", run.recipe), ("captured", run.created), ("device", run.device), ("data", run.data or "")]
+    lines += [("parameters", ", ".join(f"{key}={value}" for key, value in run.params.items()))]
+    lines += [(key, str(value)) for key, value in environment.items() if isinstance(value, str | int | float)]
+    return [(label, value) for label, value in lines if value]
 
 
 def _different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:

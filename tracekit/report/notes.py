@@ -7,7 +7,8 @@ from tracekit.compare import COVERS, Comparison
 from tracekit.profile import Member, Profile
 from tracekit.report.blocks import Note
 from tracekit.report.conditions import condition_notes
-from tracekit.run_facts import busy, contrast_of, remarks, warnings
+from tracekit.report.warnings import busy, remarks, warnings
+from tracekit.run_facts import contrast_of
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report

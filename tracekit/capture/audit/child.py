@@ -10,7 +10,7 @@ import torch
 import torch._dynamo  # it lists torch's functions as it is imported, and must meet the true ones
 from msgspec.structs import replace
 
-from tracekit.capture.audit import cuda, tensors
+from tracekit.capture.audit import cuda, saving, several, tensors
 from tracekit.capture.audit.devices import GPU, Devices
 from tracekit.capture.audit.emulation import Emulation
 from tracekit.capture.audit.regions import Regions
@@ -50,6 +50,8 @@ def emulated() -> Iterator[Emulation]:
         replacing = stack.enter_context(Replacing())
         cuda.replace(replacing, emulation.devices, watch)
         tensors.replace(replacing, emulation)
+        saving.replace(replacing, emulation.devices)
+        several.replace(replacing)
         replacing.replace(torch, compile=regions.compile)
         replacing.replace(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
         replacing.replace(threading.Thread, run=_in_threads(emulation, threading.Thread.run))

@@ -1,8 +1,8 @@
 """What the program does to files, written down before it does it: the parent undoes it when the pass is over.
 
 A pass runs the program in its own folder, as its user does. Without this each would overwrite the user's checkpoints,
-and resume from those of the pass before it. Python tells of every file that it opens, moves or removes; what other
-code writes by itself is not seen, but for torch.save.
+and resume from those of the pass before it. Python tells of every file that it opens, moves or removes, and of every
+database of SQLite; what other code writes by itself is not seen, but for torch.save.
 """
 
 import json
@@ -14,11 +14,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
 
 JOURNAL, BACKUPS = "journal.jsonl", "backups"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_LARGEST_DATABASE_BYTES = 1 << 28  # a copy of which every pass can bear, for one that may only read
 _NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{os.sep}proc{os.sep}")
 
 
@@ -79,6 +81,7 @@ class FileJournal:
                 "os.link": lambda args: self._changes(_path(args[1], args[3])),
                 "os.symlink": lambda args: self._changes(_path(args[1], args[2])),
                 "os.chmod": lambda args: self._changes(_path(args[0], args[2])),
+                "sqlite3.connect": lambda args: self._database(os.fsdecode(args[0])),
             }.items()
         }
 
@@ -127,6 +130,15 @@ class FileJournal:
             # Copied now, restored to the nanosecond: reading it may have changed when it was last read.
             self._note("changed", path, backup=backup, times=[status.st_atime_ns, status.st_mtime_ns])
         self._known.add(path)
+
+    def _database(self, name: str) -> None:
+        """SQLite writes by itself, with a file or two beside it; whether it will, nobody says."""
+        if not name or name == ":memory:":
+            return
+        path = _path(unquote(urlsplit(name).path) if name.startswith("file:") else name)
+        if not os.path.exists(path) or os.path.getsize(path) <= _LARGEST_DATABASE_BYTES:
+            for each in (path, *(f"{path}{ending}" for ending in ("-journal", "-wal", "-shm"))):
+                self._changes(each)
 
     def _makes_folder(self, path: str) -> None:
         if not os.path.lexists(path):

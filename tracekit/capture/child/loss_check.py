@@ -1,6 +1,7 @@
 """Does it still compute the same? Losses of seeded steps, with the random numbers of eager mode."""
 
 import math
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tracekit.capture.child.recipe import Feed
@@ -33,11 +34,17 @@ def drift(feed: Feed, losses: list[float | None]) -> float | None:
     Some trainings amplify a last digit within twenty steps to a percent: then such a difference between two variants
     says nothing against either. Two plain runs would not show it, for on one machine they may agree bit for bit.
     """
-    from tracekit.capture.child.rounding import RoundedDifferently
-
-    with RoundedDifferently(_SEED):
+    with rounded_differently():
         apart = divergence(losses, _losses(feed))
     return apart if apart is not None and math.isfinite(apart) else None
+
+
+def rounded_differently() -> AbstractContextManager[object]:
+    """Within, sums round as they might elsewhere."""
+    from tracekit.capture.child.rounding import RoundedDifferently
+
+    mode: AbstractContextManager[object] = RoundedDifferently(_SEED)
+    return mode
 
 
 def _losses(feed: Feed) -> list[float | None]:

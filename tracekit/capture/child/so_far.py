@@ -4,13 +4,11 @@ from pathlib import Path
 
 import msgspec
 
+from tracekit.atomic import put
 from tracekit.capture.job import SO_FAR, Answer, Job
 
 
 def keep(job: Job, answer: Answer) -> None:
     """Leave it, in place of what was left before; in a process of the user's own there is no parent to find it."""
-    if not job.scratch:
-        return
-    part = Path(job.scratch, f"{SO_FAR}.part")
-    part.write_bytes(msgspec.json.encode(answer, enc_hook=repr))
-    part.replace(Path(job.scratch, SO_FAR))
+    if job.scratch:
+        put(Path(job.scratch, SO_FAR), msgspec.json.encode(answer, enc_hook=repr))

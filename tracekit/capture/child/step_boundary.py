@@ -12,13 +12,15 @@ from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 class StepEnds:
     """While entered, calls `ended` after each step of the optimizer that steps first, whatever others do.
 
+    It is told what the step returned: the loss of its closure, where it was given one.
+
     Not from the optimizer's post hook: that one runs inside the range the profiler records for the optimizer, so a
     step would end within it, and the next begin.
     """
 
     def __init__(
         self,
-        ended: Callable[[], None],
+        ended: Callable[[Any], None],
         entered: Callable[[Region], None] = lambda _: None,
         left: Callable[[], None] = lambda: None,
     ) -> None:
@@ -51,13 +53,13 @@ class StepEnds:
         self._replaced.undo()
         self.optimizers.clear()
 
-    def _count(self, optimizer: Any) -> None:
+    def _count(self, optimizer: Any, made: Any = None) -> None:
         self._calls += 1
         self._compiled.saw(optimizer)
         if all(each is not optimizer for each in self.optimizers):
             self.optimizers.append(optimizer)
         if optimizer is self.optimizers[0]:
-            self._ended()
+            self._ended(made)
 
     def _region_entered(self, region: Region) -> None:
         if region.steps:
@@ -94,7 +96,7 @@ class StepEnds:
                 made = step(*args, **kwargs)
             finally:
                 self._inside = False
-            self._stepped(args[0] if own is None else own)
+            self._stepped(args[0] if own is None else own, made)
             return made
 
         counted.counted = True  # type: ignore[attr-defined]

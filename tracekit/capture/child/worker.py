@@ -13,11 +13,13 @@ from typing import Any
 
 import msgspec
 
+from tracekit.atomic import put
 from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
-from tracekit.capture.child.loss_check import check, draw_as_eager, drift
+from tracekit.capture.child.loss_check import check, draw_as_eager, drift, rounded_differently
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.steering import steered
 from tracekit.capture.child.traces import profile
 from tracekit.capture.compiler import provenance
@@ -37,9 +39,7 @@ def main(folder: str) -> None:
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
     _die_with(job.parent)
     answer = perform(job)
-    part = Path(folder, "answer.part")
-    part.write_bytes(msgspec.json.encode(answer, enc_hook=repr))
-    part.replace(Path(folder, "answer.json"))
+    put(Path(folder, "answer.json"), msgspec.json.encode(answer, enc_hook=repr))
 
 
 def perform(job: Job) -> Answer:
@@ -114,6 +114,8 @@ def _profile(job: Job, notes: list[str]) -> Answer:
 
 def _check(job: Job, notes: list[str]) -> Answer:
     draw_as_eager(job)
+    if job.script:
+        return _check_script(job)
     found = check(_feed(job, notes))
     if job.requested.compile or not found.losses:
         return found
@@ -123,6 +125,13 @@ def _check(job: Job, notes: list[str]) -> Answer:
     except Exception as error:  # its losses are known, and comparable as those of any other
         note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
         return msgspec.structs.replace(found, effective=Effective(notes=[note]))
+
+
+def _check_script(job: Job) -> Answer:
+    """Its losses; how far rounding moves them takes another process, for a script can be run only once in one."""
+    losses = Losses()
+    with CompileRecorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
+        return script.run(job, losses.steps, recorder, losses)
 
 
 def _audit(job: Job, notes: list[str]) -> Answer:

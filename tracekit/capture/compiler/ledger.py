@@ -15,6 +15,7 @@ _ID = re.compile(r"(\d+)/(\d+)$")
 _PLACE = re.compile(r"user code at (.+):(\d+)$", re.M)
 _REASON = re.compile(r"^(?:Graph Break )?Reason: (.*)", re.M | re.S)
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.M)
+_OPERATOR = re.compile(r"^ *Developer debug context: unsupported operator: (\S+)", re.M)
 _CALLS_MODULE = re.compile(r"in _(wrapped_)?call_impl$", re.M)
 _OURS = str(Path(__file__).parents[1])
 _SMALL = 0.01  # phases below this share of the compilation are summed up as "other"
@@ -138,8 +139,10 @@ def _reason(head: str) -> str:
     lines = [line.strip() for line in (found[1] if found else head).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Encountered graph break when"):
         lines = lines[1:]
-    wanted = [line for line in lines[:2] if not line.startswith("Hint:")]
-    return ": ".join(line.removeprefix("Explanation: ").rstrip(".") for line in wanted)
+    wanted = [line.removeprefix("Explanation:").strip(" .") for line in lines[:2] if not line.startswith("Hint:")]
+    said = ": ".join(filter(None, wanted))
+    operator = _OPERATOR.search(head)  # named for developers only
+    return f"{said} ({operator[1]})" if operator and operator[1] not in said else said
 
 
 def _users_stack(stack: str) -> str:

@@ -4,10 +4,10 @@ import pyarrow as pa
 
 from tracekit.profile.names import spelled
 from tracekit.report.blocks import Sentences, Table
+from tracekit.report.conditions import described
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
-from tracekit.run_facts import described
 from tracekit.trace.schema import column
 
 CONDITIONS = pa.schema(

@@ -13,8 +13,9 @@ from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
+from tracekit.report.warnings import remarks
 from tracekit.run import Run, Variant
-from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps, remarks
+from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps
 from tracekit.trace.schema import column
 from tracekit.unprofiled import own_interval
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tracekit.installed import python_path
 from tracekit.trace.reading import read_worker
 from tracekit.trace.reading.batch_store import FEW, BatchStore, Part
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
@@ -171,10 +172,6 @@ class _Workers:
         return [f"{self._folder}/{worker}" for worker in range(1, self._every)] if self._running else []
 
     def _start(self, worker: int) -> "subprocess.Popen[bytes]":
-        import tracekit
-
-        home = str(Path(tracekit.__file__).parent.parent)
-        paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
         return subprocess.Popen(
             [
                 *(
@@ -186,7 +183,7 @@ class _Workers:
                 ),
                 *(str((self._first or 0) + worker), str(self._every), str(os.getpid())),
             ],
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": python_path()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from tracekit.report.blocks import Excerpt, Sentences
 from tracekit.report.outline import outline
 from tracekit.report.room import TITLE, Wish, granted, height
 
-SAMPLE = Path(__file__).parent.parent / "sample_traces" / "run.json"
+SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
 
 
 def wish(worth, sentences, *excerpts):

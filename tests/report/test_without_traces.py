@@ -4,8 +4,8 @@ import json
 
 import pytest
 from msgspec.structs import replace
+from test_unprofiled_report import measured, reported
 
-from tests.test_unprofiled_report import measured, reported
 from tracekit import load
 from tracekit import run as runs
 from tracekit.cli import main

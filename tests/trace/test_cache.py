@@ -19,7 +19,7 @@ from tracekit.report import report
 from tracekit.trace import Trace
 from tracekit.trace.storing import cache
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

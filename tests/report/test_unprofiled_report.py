@@ -5,15 +5,15 @@ import statistics
 from pathlib import Path
 
 import pytest
+from small import training
 
-from tests.small import training
 from tracekit import run as runs
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.headline import headline
+from tracekit.report.sections.run_facts import facts
 from tracekit.run import Measured, Pass, Profiled, Requested, Run, Traces, Variant
-from tracekit.run_facts import facts
 
 MS = 1_000_000
 

@@ -1,7 +1,7 @@
-"""Capture every recipe, and print what came of it as a table: `python recipes/verify.py [NAME …]`.
+"""Capture every recipe, and print what came of it as a table: `python tests/recipes/verify.py [NAME …]`.
 
 All of them on the CPU with aot_eager, at their tests' sizes; `gcn_cora` and `sage_products` with inductor, too, and
-`gat_pubmed` in every mode. This is no recipe. It takes half an hour on two cores.
+`gat_pubmed` in every mode. It takes half an hour on two cores.
 """
 
 import sys
@@ -39,9 +39,9 @@ HEAD = "| recipe | variant | compiled / again / breaks | losses | step, ms | eag
 
 
 def main(wanted):
-    here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.glob("pathologies/*.py")])
-    chosen = [file for file in files if file.stem not in ("verify", "dgl_twin") and (not wanted or file.stem in wanted)]
+    recipes = Path(__file__).resolve().parents[2] / "recipes"
+    files = sorted([*recipes.glob("*.py"), *recipes.glob("pathologies/*.py")])
+    chosen = [file for file in files if file.stem != "dgl_twin" and (not wanted or file.stem in wanted)]
     print(HEAD, flush=True)
     right = True
     for file in chosen:

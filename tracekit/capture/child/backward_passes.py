@@ -1,23 +1,24 @@
-"""How many micro-batches a step takes: the backward passes in it."""
+"""The backward passes of a script: how many a step takes, which are its micro-batches, and what they begin at."""
 
 import statistics
 from collections.abc import Callable
 from typing import Any
 
-from tracekit.capture.child.replaced import Replacements
+from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 
 _STEPS = 10  # as many tell; later ones are timed, and nothing of ours should be in them
 
 
-class MicroBatches:
-    """While entered, counts the backward passes of the first steps."""
+class BackwardPasses:
+    """While entered, counts those of the first steps. Where somebody listens, all of them are heard of."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Callable[[Any], None] | None = None) -> None:
+        self._listener = listener and out_of_dynamos_sight(listener)
         self._passes = 0
         self._ended: list[int] = []  # how many there had been when each step ended
         self._replaced = Replacements()
 
-    def __enter__(self) -> "MicroBatches":
+    def __enter__(self) -> "BackwardPasses":
         import torch
 
         self._replaced.put(torch.autograd, "backward", self._counting(torch.autograd.backward))
@@ -28,7 +29,8 @@ class MicroBatches:
 
     def step_aside(self) -> None:
         """Compiled code is about to run, or to be made."""
-        self._replaced.step_aside()
+        if self._listener is None:
+            self._replaced.step_aside()
 
     def step_back(self) -> None:
         """It has run."""
@@ -42,7 +44,7 @@ class MicroBatches:
     def step_ended(self) -> None:
         """One more."""
         self._ended.append(self._passes)
-        if len(self._ended) == _STEPS:
+        if len(self._ended) == _STEPS and self._listener is None:
             self._replaced.undo()
 
     def in_a_step(self) -> float:
@@ -53,6 +55,8 @@ class MicroBatches:
     def _counting(self, backward: Callable[..., None]) -> Callable[..., None]:
         def counting(*args: Any, **kwargs: Any) -> None:
             self._passes += 1
+            if self._listener is not None:
+                self._listener(args[0] if args else kwargs.get("tensors"))
             backward(*args, **kwargs)
 
         return counting

@@ -219,7 +219,7 @@ def test_without_hard_links_an_earlier_run_is_copied(tmp_path, monkeypatch):
 
 
 def test_litter_of_a_killed_write_is_swept(tmp_path):
-    old, young = tmp_path / ".run.json.1.part", tmp_path / ".run.json.2.part"
+    old, young = tmp_path / ".tracekit-1.part", tmp_path / ".tracekit-2.part"
     old.write_text("{")
     young.write_text("{")
     os.utime(old, (time.time() - 3600,) * 2)
@@ -241,7 +241,7 @@ for at in range(10_000):
 
 
 def test_killed_at_any_moment_the_run_is_whole_and_earlier_ones_are_there(tmp_path):
-    root = Path(runs.__file__).parents[1]
+    root = Path(runs.__file__).parents[2]
     for attempt in range(8):
         folder = tmp_path / str(attempt)
         folder.mkdir()
@@ -268,7 +268,7 @@ def test_killed_at_any_moment_the_run_is_whole_and_earlier_ones_are_there(tmp_pa
         ([1.0, 2.0], [1.0, 2.5], 0.25),
         ([1.0, None], [1.0, None], 0.0),
         ([1.0, 1.0], [1.0, None], float("inf")),
-        ([1.0], [1.0, 2.0], None),
+        ([1.0], [1.0, 2.0], 0.0),
         ([], [], None),
     ],
 )

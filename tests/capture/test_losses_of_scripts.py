@@ -1,0 +1,100 @@
+"""Losses of scripts, which keep them to themselves: read where backward passes begin, compared between variants."""
+
+import math
+
+import pytest
+import torch
+
+from tests.capture.conftest import COMPILED, perform
+from tests.capture.test_script import script
+from tracekit.capture.child.script_losses import Losses
+from tracekit.capture.child.timing import drive
+from tracekit.capture.job import Answer
+from tracekit.capture.loss_drift import with_drift
+from tracekit.run import divergence
+
+# Two losses a step: one of a function that trains inside of what is compiled, one of a module, with dropout. From the
+# eleventh step on what is compiled computes something else.
+TWO_LOSSES = """
+import random, numpy
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+def whole(x, late):
+    loss = loss_of(net, x)
+    if torch.compiler.is_compiling() and late: loss = loss * 1.01
+    loss.backward()
+whole = torch.compile(whole)
+words = {"some", "words", "in", "any", "order"}
+for at in range(steps):
+    optimizer.zero_grad()
+    x = torch.randn(6, 4) * (random.random() + numpy.random.rand() + 0.1 * [*words].index("order"))
+    whole(x, at >= 10)
+    torch.autograd.backward(torch.nn.functional.dropout(net(x)).square().mean())
+    net(x).backward(torch.zeros(6, 1))  # of no single number
+    optimizer.step()
+"""
+
+
+def losses(tmp_path, body, **more):
+    answer = perform(tmp_path, "check", script(tmp_path, body), script=True, **more)
+    assert answer.outcome == "ok", answer.traceback or answer.error
+    return answer.losses
+
+
+def test_variants_train_alike_or_are_told_apart(tmp_path):
+    eager, compiled = losses(tmp_path, TWO_LOSSES), losses(tmp_path, TWO_LOSSES, requested=COMPILED)
+    assert len(eager) == len(compiled) == 2 * 20
+    assert len({*eager}) == len(eager)
+    assert divergence(eager[:20], compiled[:20]) < 1e-5
+    assert divergence(eager, compiled) > 1e-3
+
+
+def test_a_closure_tells_where_no_backward_pass_does():
+    seen = Losses()
+    seen.optimizer_returned(torch.tensor(3.0))
+    seen.backward_from((torch.tensor(2.0), torch.ones(3), torch.tensor([[1.0]])))
+    seen.optimizer_returned(torch.tensor(2.0))  # of the closure that began the backward pass
+    seen.backward_from(torch.tensor(math.inf))
+    seen.optimizer_returned(None)
+    seen.optimizer_returned(0.5)
+    assert drive(seen.steps(), lambda: None).losses == [3.0, 2.0, 1.0, None, 0.5]
+
+
+def test_one_with_an_optimizer_of_closures(tmp_path):
+    body = """
+optimizer, x = torch.optim.SGD(net.parameters(), lr=0.05), torch.randn(6, 4)
+def closure():
+    loss = loss_of(net, x)
+    for each, grad in zip(net.parameters(), torch.autograd.grad(loss, [*net.parameters()])): each.grad = grad
+    return loss
+for _ in range(steps): optimizer.step(closure)
+"""
+    found = losses(tmp_path, body)
+    assert len(found) == 20
+    assert found == sorted(found, reverse=True)
+
+
+def test_without_losses_it_says_why(tmp_path):
+    body = "with torch.no_grad():\n  for _ in range(steps): net(torch.randn(6, 4))\n"
+    answer = perform(tmp_path, "check", script(tmp_path, body), script=True)
+    assert answer.losses == []
+    assert any(each.startswith("losses were not compared: no backward pass") for each in answer.effective.remarks)
+
+
+@pytest.mark.parametrize(
+    ("again", "drift", "left", "said"),
+    [
+        (Answer(losses=[1.0, 0.5000001]), pytest.approx(2e-7), [1.0, 0.5], ""),
+        (Answer(losses=[1.0, None]), None, [1.0, 0.5], ""),
+        (Answer(losses=[1.1, 0.5]), None, [], "losses were not compared: the script draws random numbers"),
+        (Answer(outcome="error", error="it died"), None, [1.0, 0.5], "is unknown: it died"),
+    ],
+)
+def test_how_far_losses_move_is_told_by_another_run(again, drift, left, said):
+    checked = with_drift(Answer(losses=[1.0, 0.5]), lambda: again)
+    assert (checked.loss_drift, checked.losses) == (drift, left)
+    assert said in "".join(checked.effective.remarks)
+
+
+def test_what_has_no_losses_is_not_run_again():
+    for checked in (Answer(), Answer(outcome="error", losses=[1.0])):
+        assert with_drift(checked, lambda: pytest.fail("it was")) is checked

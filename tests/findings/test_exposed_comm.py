@@ -1,0 +1,62 @@
+"""Communication that nothing hides: what it costs, and how much of it is waiting."""
+
+import pytest
+from small import event, kernel, launch, step, write
+
+from tracekit.findings import diagnose
+from tracekit.findings.rules.exposed_comm import exposed_comm
+from tracekit.profile import open_subject
+
+GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
+
+
+def trained(path, talks, hidden=0.0):
+    """One step for each duration of its collective, which starts that many µs before the computing ends."""
+    events, at = [], 0.0
+    for k, talk in enumerate(talks):
+        done = at + 510 + talk - hidden
+        events += [
+            step(k, at, done),
+            launch(at + 1, at + 5, 2 * k + 1),
+            kernel(GEMM, at + 10, at + 510, 2 * k + 1),
+            event("user_annotation", "## gradients ##", at + 5, at + 9),
+            event("user_annotation", "nccl:all_reduce", at + 6, at + 8.5),
+            launch(at + 7, at + 8, 2 * k + 2),
+            kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(int)", at + 510 - hidden, done, 2 * k + 2) | {"tid": 9},
+        ]
+        at = done
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def test_what_is_exposed_and_whose_it_is(tmp_path):
+    (found,) = exposed_comm(trained(tmp_path / "a.json", [800, 800], hidden=100))
+    assert (found.where.operator, found.where.module) == ("nccl:all_reduce", "## gradients ##")
+    assert "87.5 % of the time that it runs" in found.title
+    assert "0.0 % of it is waiting" in found.title
+    diagnosed = diagnose(trained(tmp_path / "b.json", [800, 800], hidden=100))
+    assert diagnosed.verdict.id == "exposed_comm"
+    assert diagnosed.findings[0].cost_ns == pytest.approx(700_000)
+
+
+def test_the_fastest_calls_show_the_transfer(tmp_path):
+    (found,) = exposed_comm(trained(tmp_path / "a.json", [100] + [900] * 3))
+    assert "85.7 % of it is waiting" in found.title  # 2,400 of 2,800
+    assert "equal work" in found.advice
+
+
+def test_one_call_tells_nothing_of_waiting(tmp_path):
+    (found,) = exposed_comm(trained(tmp_path / "a.json", [900]))
+    assert "cannot be told" in found.title
+
+
+def test_what_is_hidden_costs_nothing(tmp_path):
+    assert not [*exposed_comm(trained(tmp_path / "a.json", [400, 400], hidden=400))]
+    assert diagnose(trained(tmp_path / "b.json", [400, 400], hidden=400)).verdict.id == "gpu_bound_gemm"
+
+
+def test_many_short_ones_should_travel_together(tmp_path):
+    events = [step(0, 0, 1010)]
+    for k in range(40):
+        events += [launch(20 * k, 20 * k + 5, k + 1), kernel("rcclKernel(int)", 10 + 25 * k, 35 + 25 * k, k + 1)]
+    (found,) = exposed_comm(open_subject([write(tmp_path / "a.json", *events)]).profiles[0])
+    assert "bucket" in found.advice

@@ -1,0 +1,106 @@
+"""What a GPU that is busy could do faster: each rule fires on its cause, and on nothing else."""
+
+import json
+
+import pytest
+from small import kernel, launch, op, step, write
+
+from tracekit.findings import diagnose
+from tracekit.findings.rules.unaligned_products import unaligned_products
+from tracekit.findings.rules.unfused_elementwise import unfused_elementwise
+from tracekit.findings.rules.without_tensor_cores import without_tensor_cores
+from tracekit.profile import open_subject
+
+GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
+SGEMM = "ampere_sgemm_128x64_tn"
+ALIGNED = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_tn_align4>(int)"
+UNALIGNED = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>(int)"
+SIMT = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nt_align1>(int)"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
+
+
+def working(path, *work, major=8):
+    """Two steps of kernels, one after the other: of each its operator, name, µs and stream."""
+    events = []
+    for k in range(2):
+        at = 1000.0 * k
+        until = at + 10
+        for number, (operator, name, length, stream) in enumerate(work):
+            events += [
+                op(operator, at + number, at + number + 0.9),
+                launch(at + number + 0.1, at + number + 0.8, 100 * k + number + 1),
+                kernel(name, until, until + length, 100 * k + number + 1) | {"tid": stream},
+            ]
+            until += length
+        events.append(step(k, at, until))
+    write(path, *events)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"deviceProperties": [{"id": 0, "computeMajor": major}]}))
+    return open_subject([path]).profiles[0]
+
+
+@pytest.mark.parametrize(
+    "name", [SGEMM, SIMT, "cudnn_ampere_scudnn_128x64_relu_xregs_large_nn_v1", "magma_sgemmEx_kernel<float>(int)"]
+)
+def test_products_in_fp32(tmp_path, name):
+    profile = working(tmp_path / "a.json", ("aten::mm", name, 600, 7), ("aten::add", ADD, 200, 7))
+    (found,) = without_tensor_cores(profile)
+    assert (found.where.kernel, found.where.operator) == (name, "aten::mm")
+    assert found.title.startswith("75.0 %")
+    assert "TF32" in found.advice
+    diagnosed = diagnose(profile)
+    assert [each.id for each in diagnosed.findings] == ["gpu_bound_gemm", "without_tensor_cores"]
+    assert diagnosed.findings[1].cost_ns == pytest.approx(600_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "major"),
+    [
+        (GEMM, 8), (ALIGNED, 8), (UNALIGNED, 8), ("cutlass_tensorop_s1688dgrad_optimized_tf32_128x128_16x4", 8),
+        ("volta_s884gemm_fp16_64x64_ldg8_f2f_nn", 7), ("volta_fp16_scudnn_fp16_128x64_relu", 7), (ADD, 8),
+        ("maxwell_sgemm_128x64_nn", 6),  # a GPU without tensor cores
+    ],
+)  # fmt: skip
+def test_what_uses_tensor_cores_or_could_not(tmp_path, name, major):
+    assert not [*without_tensor_cores(working(tmp_path / "a.json", ("aten::mm", name, 600, 7), major=major))]
+
+
+def test_a_gpu_whose_tensor_cores_take_half_precision_only(tmp_path):
+    (found,) = without_tensor_cores(working(tmp_path / "a.json", ("aten::mm", "volta_sgemm_64x64_nt", 600, 7), major=7))
+    assert "half precision" in found.advice
+    assert "TF32" not in found.advice
+
+
+def test_operands_that_are_not_aligned(tmp_path):
+    (found,) = unaligned_products(working(tmp_path / "a.json", ("aten::bmm", UNALIGNED, 600, 7)))
+    assert (found.where.kernel, found.where.operator) == (UNALIGNED, "aten::bmm")
+
+
+@pytest.mark.parametrize("name", [GEMM, ALIGNED, SIMT, "cutlass_80_tensorop_bf16_s16816gemm_64x64_tn_align16"])
+def test_operands_that_are_aligned_or_never_can_be_said_to_be(tmp_path, name):
+    assert not [*unaligned_products(working(tmp_path / "a.json", ("aten::bmm", name, 600, 7)))]
+
+
+def test_chains_of_elementwise_kernels(tmp_path):
+    work = [
+        ("aten::mm", GEMM, 200, 7),
+        ("aten::add", ADD, 50, 7),
+        ("aten::mul", ADD, 100, 7),
+        ("aten::relu", ADD, 30, 7),
+    ]
+    profile = working(tmp_path / "a.json", *work, ("aten::mm", GEMM, 200, 7), ("aten::add", ADD, 40, 7))
+    (found,) = unfused_elementwise(profile)
+    assert "3 elementwise kernels a step follow one another, in 1 chains" in found.title
+    costs = {each.id: each.cost_ns for each in diagnose(profile).findings}
+    assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        [("aten::add", ADD, 50, 7), ("aten::mm", GEMM, 200, 7), ("aten::mul", ADD, 100, 7)],
+        [("triton_poi_fused_add_0", "triton_poi_fused_add_0", 50, 7)] * 3,
+        [("aten::add", ADD, 50, 7), ("aten::add", ADD, 50, 9)],
+    ],
+)
+def test_no_chains(tmp_path, work):
+    assert not [*unfused_elementwise(working(tmp_path / "a.json", *work))]

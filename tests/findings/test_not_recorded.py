@@ -1,0 +1,63 @@
+"""A side that is missing from the recording is said first, and nothing is concluded from what is not there."""
+
+import pytest
+from small import event, kernel, launch, op, step, training, write
+
+from tracekit.findings import diagnose
+from tracekit.profile import open_subject
+
+
+def diagnosed(path):
+    return diagnose(open_subject([path]).profiles[0])
+
+
+def missing(path):
+    found = diagnosed(path)
+    assert found.findings[0].id == found.verdict.id
+    assert found.findings[0].cost_ns is found.verdict.share is None
+    return found.verdict.id, str(found.verdict.where)
+
+
+def test_launches_without_a_kernel(tmp_path):
+    events = [step(0, 0, 100), *(launch(10 * k, 10 * k + 5, k + 1) for k in range(5))]
+    assert missing(write(tmp_path / "a.json", *events)) == ("gpu_side_missing", "cudaLaunchKernel")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        op("aten::cudnn_convolution", 10, 50),
+        op("aten::_cudnn_rnn", 10, 50),
+        op("triton_poi_fused_add_0", 10, 50),
+        event("user_annotation", "nccl:all_reduce", 10, 50),
+        event("mtia_runtime", "mtiaLaunch", 10, 50),
+        event("mtia_ccp_events", "kernel", 10, 50, tid=9),
+    ],
+)
+def test_operators_of_an_accelerator_on_a_trace_of_the_cpu(tmp_path, made):
+    found = diagnosed(write(tmp_path / "a.json", step(0, 0, 100), op("aten::relu", 60, 90), made))
+    assert found.verdict.id == "gpu_side_missing"
+    assert not any("CPU" in finding.title + finding.advice for finding in found.findings)
+
+
+def test_kernels_of_nobody(tmp_path):
+    path = write(tmp_path / "a.json", kernel("gemm", 10, 50, 1), kernel("gemm", 60, 90, 2))
+    assert missing(path)[0] == "host_side_missing"
+
+
+def test_kernels_of_another_process_than_that_of_the_steps(tmp_path):
+    other = [each | {"pid": 2, "tid": 2} for each in (op("aten::mm", 10, 40), launch(20, 30, 1))]
+    path = write(tmp_path / "a.json", step(0, 0, 100), *other, kernel("gemm", 35, 50, 1))
+    assert missing(path)[0] == "host_side_missing"
+
+
+@pytest.mark.parametrize("names", [("aten::mkldnn_convolution", "aten::mm"), ("aten::conv2d", "cpp_fused_add_0")])
+def test_a_cpu_that_computes_is_no_missing_gpu(tmp_path, names):
+    path = write(
+        tmp_path / "a.json", step(0, 0, 100), *(op(name, 10 + 40 * k, 45 + 40 * k) for k, name in enumerate(names))
+    )
+    assert diagnosed(path).verdict.id == "cpu_compute"
+
+
+def test_both_sides_are_there(tmp_path):
+    assert not diagnosed(training(tmp_path / "a.json")).findings

@@ -1,0 +1,59 @@
+"""The losses of a script, which keeps them to itself: what its backward passes begin at, or its closures return.
+
+They are read at once, which waits for the GPU: in a pass of its own, in which nothing is timed.
+"""
+
+import contextlib
+import math
+import time
+from typing import Any
+
+from tracekit.capture.child import timing
+from tracekit.capture.child.loss_check import STEPS
+from tracekit.capture.job import Answer
+
+_LEAST_STEPS = 5  # unless so many take longer than `_PATIENCE_NS`
+_PATIENCE_NS = 60_000_000_000
+
+
+class Losses:
+    """In the order in which the script made them, from its very beginning: so two variants' are of the same batches."""
+
+    def __init__(self) -> None:
+        self._read: list[float | None] = []
+        self._in_step = 0
+
+    def backward_from(self, roots: Any) -> None:
+        """A backward pass begins at these tensors: those of a single number are losses."""
+        for root in roots if isinstance(roots, list | tuple) else [roots]:
+            self._note(root)
+
+    def optimizer_returned(self, made: Any) -> None:
+        """What a step of the optimizer returned: its closure's loss, where it was given one."""
+        if not self._in_step:
+            self._note(made)
+        self._in_step = 0
+
+    def steps(self) -> timing.Steps[Answer]:
+        """As many steps as a recipe's losses are compared in; fewer where they take minutes."""
+        until = time.perf_counter_ns() + _PATIENCE_NS
+        with contextlib.suppress(timing.EndedError):
+            for step in range(STEPS):
+                if step >= _LEAST_STEPS and time.perf_counter_ns() > until:
+                    break
+                yield
+        return Answer(losses=[] if all(each is None for each in self._read) else [*self._read])
+
+    def _note(self, loss: Any) -> None:
+        number = _number(loss)
+        if number is not None:
+            self._in_step += 1
+            self._read.append(number if math.isfinite(number) else None)
+
+
+def _number(loss: Any) -> float | None:
+    import torch
+
+    if isinstance(loss, torch.Tensor):
+        return float(loss.detach()) if loss.numel() == 1 and not loss.is_complex() else None
+    return float(loss) if isinstance(loss, float) else None

@@ -1,0 +1,84 @@
+"""What there is to say of a script's pass: what a step of it is, and what was different from a plain run."""
+
+import sys
+from typing import Any
+
+from msgspec.structs import replace
+
+from tracekit.capture.child import timing
+from tracekit.capture.child.boundary import Boundary
+from tracekit.capture.child.idle_profilers import was_one_met
+from tracekit.capture.child.script_steps import ScriptSteps
+from tracekit.capture.job import Answer
+from tracekit.run import Effective
+
+_DRIVERS = ("lightning", "pytorch_lightning")
+
+
+def with_remarks(found: Answer, steps: ScriptSteps) -> Answer:
+    """The answer, with what there is to say of how it came about."""
+    assert steps.boundary is not None
+    notes, remarks = [*found.effective.notes], [*found.effective.remarks, *_remarks(found, steps)]
+    if found.ended is not None and _is_short(found, steps):
+        notes.append(f"the script ended after {found.ended} steps: fewer than a capture takes")
+    effective = replace(found.effective, notes=notes, remarks=remarks)
+    return replace(
+        found,
+        effective=_of_scripted(effective, steps),
+        boundary=steps.boundary.name.lower(),
+        step=_what_a_step_is(steps),
+    )
+
+
+def _remarks(found: Answer, steps: ScriptSteps) -> list[str]:
+    said, twin = [], steps.twin
+    if steps.job.stage == "check" and not found.losses:
+        said.append("losses were not compared: no backward pass begins at a single number, and no closure returns one")
+    if steps.job.requested.compile and not twin.compiles_itself and twin.compiled:
+        said.append(f"compiled in place: {', '.join(type(each).__name__ for each in twin.compiled)}")
+    if steps.boundary is Boundary.OPTIMIZER and len(steps.optimizers) > 1:
+        said.append(f"several optimizers step ({', '.join(steps.optimizers)}): a step ends where the first one does")
+    if drivers := [name for name in _DRIVERS if name in sys.modules]:
+        said.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
+    if was_one_met():
+        said.append("the script's own profiler was kept idle: two at once crash")
+    return said
+
+
+def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
+    """Asked to compile a torch.jit.script module, torch.compile refuses."""
+    if not steps.twin.scripted:
+        return effective
+    names = ", ".join(_name(each) for each in steps.twin.scripted)
+    why = f"torch.compile takes no module of torch.jit.script ({names}): compile the module that it was made of"
+    notes = [each for each in effective.notes if each != effective.ran_eagerly]
+    return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
+
+
+def _what_a_step_is(steps: ScriptSteps) -> str:
+    """`4 steps of Adam, 16 micro-batches`."""
+    assert steps.boundary is not None
+    count, batches = steps.job.step_every, steps.backward.in_a_step()
+    several = "s" * (count > 1)
+    each = {
+        Boundary.OPTIMIZER: f"step{several} of {next(iter(steps.optimizers), 'the optimizer')}",
+        Boundary.MARK: f"mark{several} reached",
+    }.get(steps.boundary, f"call{several} of {_name(steps.caller)}")
+    passes = f", {batches:g} micro-batches (backward passes)" if batches > count else ""
+    return f"{count} {each}{passes}"
+
+
+def _is_short(found: Answer, steps: ScriptSteps) -> bool:
+    if steps.job.stage == "check":
+        return False
+    if found.measured is not None:
+        return found.measured.steps < timing.LEAST_TIMED_STEPS
+    return found.profiled is None or found.profiled.steps < steps.job.steps
+
+
+def _name(caller: Any) -> str:
+    import torch
+
+    if isinstance(caller, torch.jit.ScriptModule):
+        return str(caller.original_name)
+    return type(caller).__name__ if isinstance(caller, torch.nn.Module) else "what is compiled"

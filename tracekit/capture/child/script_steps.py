@@ -1,0 +1,216 @@
+"""The script under way: where its steps end, when each of them did, and what had compiled by then."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tracekit import step_marks
+from tracekit.capture.child import timing
+from tracekit.capture.child.backward_passes import BackwardPasses
+from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
+from tracekit.capture.child.failure import failure
+from tracekit.capture.child.file_journal import FileJournal
+from tracekit.capture.child.measure import FIRST_STEPS, peaks
+from tracekit.capture.child.replaced import out_of_dynamos_sight
+from tracekit.capture.child.script_losses import Losses
+from tracekit.capture.child.script_variant import Twin
+from tracekit.capture.child.steering import used_all_the_same
+from tracekit.capture.child.step_boundary import StepEnds
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.ledger import total_ns
+from tracekit.capture.job import Answer, Job
+from tracekit.capture.progress import Writer
+from tracekit.errors import ForeignDeviceError
+from tracekit.run import Measured
+
+
+class EnoughError(BaseException):
+    """Stops the script; no `except Exception` of its own may catch it."""
+
+    def __init__(self, failed: Answer | None = None) -> None:
+        self.failed = failed
+
+
+class ScriptSteps:
+    """Between `enter` and `leave` the steps of whatever runs resume the pass that `begin` makes."""
+
+    def __init__(
+        self,
+        job: Job,
+        begin: Callable[[], timing.Steps[Answer]],
+        recorder: CompileRecorder,
+        losses: Losses | None = None,
+    ) -> None:
+        self.job, self._make, self._recorder, self._losses = job, begin, recorder, losses
+        self.found: Answer | None = None
+        self.boundary: Boundary | None = None  # where steps end; None before the first one
+        self.caller: Any = None  # whose calls are steps, where they are
+        self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
+        self.twin = Twin(job.requested, self._called)
+        self.backward = BackwardPasses(losses.backward_from if losses else None)
+        self._steps: timing.Steps[Answer] | None = None
+        self._allowed = allowed(job.step_at)
+        self._calls: Counter[int] = Counter()
+        self._stamps: list[tuple[int, int]] = []
+        self._marks = timing.Marks(job.device)
+        self._ends_seen = 0
+        self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
+        self._journal = None if job.in_place or not job.scratch else FileJournal(Path(job.scratch), [job.folder])
+        self._progress = Writer(job.scratch, _usual_steps(job))
+        self._marked = out_of_dynamos_sight(lambda: self._reached(Boundary.MARK))
+
+    @property
+    def taken(self) -> int:
+        """How many steps have ended."""
+        return max(0, len(self._stamps) - 1)
+
+    def enter(self) -> None:
+        """Take hold of torch."""
+        self._ends.__enter__()
+        self.twin.__enter__()
+        self.backward.__enter__()
+        step_marks.listen(self._marked)
+        if self._journal is not None:
+            self._journal.begin()
+
+    def leave(self) -> None:
+        """Let go of torch; what the script was stopped in must not be measured."""
+        if self._journal is not None:
+            self._journal.end()
+        step_marks.listen_no_more(self._marked)
+        self.optimizers = [type(each).__name__ for each in self._ends.optimizers]
+        self.backward.__exit__()
+        self.twin.__exit__()
+        self._ends.__exit__()
+
+    def end_early(self) -> Answer:
+        """What the pass found in the steps that there were."""
+        assert self._steps is not None
+        try:
+            self._steps.throw(timing.EndedError)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+        except timing.EndedError:
+            pass
+        return self._measured()
+
+    def why_none(self) -> str:
+        """Why no step ended."""
+        children = _children()
+        started = f"; it started {children} processes, and what they train is not seen" if children else ""
+        if ":" in self.job.step_at:
+            return f"{self.job.step_at} was not reached twice{started}"
+        return f"no optimizer stepped, and no module was called again and again{started}"
+
+    def _called(self, module: Any, trains: bool) -> bool:
+        """The outermost module is about to run; whether it should be compiled, where modules are."""
+        self._calls[id(module)] += 1
+        boundary = of_a_call(self._allowed, trains, self._ends.made)
+        if boundary is not None and (self.boundary is None or boundary > self.boundary):
+            self._begin(boundary, module)
+        elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
+            self._stepped()
+            self.twin.watch(module)
+        # The first call that does not train may be there to make lazy parameters.
+        return trains or (self.boundary is Boundary.CALL and (len(self._allowed) == 1 or self._calls[id(module)] > 1))
+
+    def _compiled_code_begins(self, function: Any) -> None:
+        import torch
+
+        self.backward.step_aside()
+        if not self.twin.is_aside:  # no module has called it
+            self._called(function, torch.is_grad_enabled())
+        self.twin.step_aside()
+
+    def _compiled_code_ended(self) -> None:
+        self.twin.step_back()
+        if not self.twin.is_aside:
+            self.backward.step_back()
+
+    def _optimizer_stepped(self, made: Any) -> None:
+        if self._losses is not None:
+            self._losses.optimizer_returned(made)
+        self._reached(Boundary.OPTIMIZER)
+
+    def _reached(self, boundary: Boundary) -> None:
+        if boundary not in self._allowed or (self.boundary is not None and boundary < self.boundary):
+            return
+        if boundary != self.boundary:  # nothing told us when this one began
+            self._begin(boundary, None)
+            self.twin.look_no_more()
+        else:
+            self.twin.look_no_more()
+            self._stepped()
+
+    def _begin(self, boundary: Boundary, caller: Any) -> None:
+        """Begin the pass, or begin it anew: what was thought to be steps was not."""
+        if other := used_all_the_same():
+            raise EnoughError(failure(ForeignDeviceError(self.job.recipe, other)))
+        if self._steps is not None:
+            self._steps.close()
+        self.boundary, self.caller, self._ends_seen = boundary, caller, 0
+        self._stamps.clear()
+        self._marks.clear()
+        self.backward.forget()
+        if self._journal is not None and boundary is not Boundary.CALL:
+            self._journal.training()
+        self._stamp()
+        self._steps = self._make()
+        next(self._steps)
+
+    def _stepped(self) -> None:
+        self._ends_seen += 1
+        if self._ends_seen % self.job.step_every:
+            return
+        self._stamp()
+        (last_ns, _), (now_ns, _) = self._stamps[-2:]
+        self._progress.took(self.taken, now_ns, last_ns)
+        self.backward.step_ended()
+        if self.found is None:
+            assert self._steps is not None
+            try:
+                next(self._steps)
+                return
+            except StopIteration as end:
+                self.found = end.value
+        raise EnoughError
+
+    def _stamp(self) -> None:
+        self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))
+        self._marks.mark()
+
+    def _measured(self) -> Answer:
+        """Of a script that ended early: the steps after the first in which nothing compiled."""
+        compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
+        every = [*zip(self._marks.steps_ns(), compiled, strict=True)]
+        first = [ns for ns, _ in every[:FIRST_STEPS]]
+        timed = [ns for ns, compiled in every[FIRST_STEPS:] if not compiled] or [every[-1][0]]
+        measured = Measured(
+            step_ns=timing.median_ns(timed),
+            step_all_ns=timed,
+            spread_ns=timing.spread_ns(timed),
+            first_steps_ns=first,
+            warmup_steps=len(every) - len(timed),
+            compile_ns=total_ns([*self._recorder.compiled]),
+            compiles=len(self._recorder.compiled),
+            clock=timing.clock(self.job.device),
+        )
+        return Answer(measured=measured, memory=peaks(self.job.device))
+
+
+def _usual_steps(job: Job) -> int:
+    """That a pass takes where nothing compiles late."""
+    warmup = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
+    return warmup + (timing.LEAST_TIMED_STEPS + 1 if job.stage == "measure" else job.steps + 6)
+
+
+def _children() -> int:
+    """How many processes multiprocessing has started."""
+    known = sys.modules.get("multiprocessing.process")
+    counter = repr(getattr(known, "_process_counter", "count(1)"))
+    return int("".join(filter(str.isdigit, counter)) or 1) - 1

@@ -1,0 +1,37 @@
+"""What is said of the files that a pass wrote: undone, left, or changed by who knows whom."""
+
+import os
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tracekit.capture.job import Answer
+from tracekit.capture.undo import Undone
+
+_NAMED = 3  # files in a sentence
+
+
+def with_files(answer: Answer, files: Undone, changed: list[str]) -> Answer:
+    """The answer, with a sentence for each kind of change. `changed` are files that are not what they were."""
+    remarks, notes = [*answer.effective.remarks], [*answer.effective.notes]
+    if files.undone:
+        remarks.append(f"what it wrote was undone: {_some(files.undone)} (--in-place leaves it)")
+    if files.left:
+        remarks.append(f"what it prepared before its first step is left: {_some(files.left)}")
+    if files.failed:
+        failed = [f"{path} ({why})" for path, why in files.failed.items()]
+        notes.append(f"what it wrote could not be undone: {_some(failed)}")
+    if others := [path for path in changed if path not in files.left and path not in files.failed]:
+        notes.append(
+            f"files changed and were not put back: {_some(others)}. A library in C wrote them, or another program: "
+            "later passes may find them so"
+        )
+    return replace(answer, effective=replace(answer.effective, remarks=remarks, notes=notes))
+
+
+def _some(paths: list[str]) -> str:
+    """A few of them, as one would type them here."""
+    here = f"{Path.cwd()}{os.sep}"
+    named = [path.removeprefix(here) for path in paths]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"{', '.join(named[:_NAMED])}{more}"

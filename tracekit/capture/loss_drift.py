@@ -1,0 +1,35 @@
+"""How far do the losses of a script move from run to run? Told by another run, in which sums round differently."""
+
+import math
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from tracekit.capture.job import Answer
+from tracekit.run import divergence
+
+# Of the first loss, relative, before training has amplified anything: no rounding does that.
+_OTHER_TRAINING = 1e-2
+
+
+def with_drift(checked: Answer, again: Callable[[], Answer]) -> Answer:
+    """The losses of an eager variant, with how far rounding moves them; none where the script never trains twice alike.
+
+    `again` runs it once more, rounded differently.
+    """
+    if checked.outcome != "ok" or not checked.losses:
+        return checked
+    rerun = again()
+    if rerun.outcome != "ok":
+        return _noted(checked, f"how far rounding alone moves its losses is unknown: {rerun.error}")
+    apart = divergence(checked.losses[:1], rerun.losses[:1])
+    if apart is None or apart > _OTHER_TRAINING:
+        said = "losses were not compared: the script draws random numbers that no seed fixes, so no two runs are alike"
+        return replace(_noted(checked, said), losses=[])
+    moved = divergence(checked.losses, rerun.losses)
+    return replace(checked, loss_drift=moved if moved is not None and math.isfinite(moved) else None)
+
+
+def _noted(checked: Answer, said: str) -> Answer:
+    effective = checked.effective
+    return replace(checked, effective=replace(effective, remarks=[*effective.remarks, said]))

@@ -1,0 +1,34 @@
+"""Is a file a training script or a recipe? Told by looking, without running it."""
+
+import ast
+from pathlib import Path
+
+from tracekit.errors import BrokenSyntaxError
+
+
+def is_script(path: str | Path) -> bool:
+    """Is it a training script? A recipe defines `setup`. Raises BrokenSyntaxError."""
+    return not any(_defines_setup(statement) for statement in statements(path))
+
+
+def statements(path: str | Path) -> list[ast.stmt]:
+    """Those of the file. Raises BrokenSyntaxError."""
+    try:
+        return ast.parse(Path(path).read_bytes()).body
+    except SyntaxError as error:
+        raise BrokenSyntaxError(path, error.lineno or 1, error.msg) from None
+    except (ValueError, RecursionError, MemoryError) as error:  # of old versions, and of what is nested too deeply
+        raise BrokenSyntaxError(path, 1, str(error) or type(error).__name__) from None
+
+
+def _defines_setup(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.FunctionDef(name="setup", args=taken):
+            return len(taken.args) == 1 or taken.vararg is not None  # setup(rank, world_size) is distributed training's
+        case ast.ClassDef(name="setup"):
+            return True
+        case ast.Assign(targets=targets):
+            return any(isinstance(each, ast.Name) and each.id == "setup" for each in targets)
+        case ast.ImportFrom(names=names):
+            return any((each.asname or each.name) == "setup" for each in names)
+    return False

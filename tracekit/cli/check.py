@@ -1,0 +1,90 @@
+"""`tracekit check`: does a run keep its budget, or what an earlier one reached?"""
+
+import argparse
+from pathlib import Path
+
+from tracekit.cli.arguments import percentage
+from tracekit.cli.output import refuse_to_overwrite, write_file
+from tracekit.cli.streams import write_out
+
+
+class CheckVerb:
+    """Hold a run to a budget, or to an earlier run; exits with 1 where it is worse. Fit for a pull request."""
+
+    name = "check"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("inputs", nargs=1, type=Path, metavar="INPUT", help="the run.json of a capture, or a trace")
+        limit = parser.add_mutually_exclusive_group(required=True)
+        limit.add_argument(
+            "--budget", type=Path, metavar="FILE", help="limits in TOML: [variant.NAME], and below it METRIC = LIMIT"
+        )
+        limit.add_argument("--against", type=Path, metavar="EARLIER", help="an earlier run of the same variants")
+        parser.add_argument(
+            "--metric",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="with --against: what to compare, repeatable (default: the step time and what can be counted)",
+        )
+        parser.add_argument(
+            "--tolerance",
+            type=percentage,
+            default=0.03,
+            metavar="PERCENT",
+            help="with --against: so much more time is not worth a failure (default: 3)",
+        )
+        parser.add_argument(
+            "--allow-unanswered",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="a metric that may stay unknown, repeatable (default: what cannot be answered fails)",
+        )
+        parser.add_argument("--format", choices=("text", "markdown", "json", "junit"), default="text")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
+        parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there as well")
+        parser.add_argument("--markdown", type=Path, metavar="FILE", help="write Markdown there as well")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Check, and say what came of it."""
+        from tracekit.cli.progress import Progress
+        from tracekit.errors import UnknownMetricError
+        from tracekit.faces import Options
+        from tracekit.gate import against, failed, read_budget, within
+        from tracekit.gate.drawing import FORMATS
+        from tracekit.gate.metrics import METRICS
+        from tracekit.profile import open_subject
+
+        for metric in (*options.metric, *options.allow_unanswered):
+            if metric not in METRICS:
+                raise UnknownMetricError(metric, list(METRICS))
+        outputs = {
+            path: FORMATS[name]
+            for name, path in (
+                (options.format, options.output),
+                ("junit", options.junit),
+                ("markdown", options.markdown),
+            )
+            if path is not None
+        }
+        inputs = [*options.inputs, *(each for each in (options.budget, options.against) if each is not None)]
+        for path in outputs:
+            refuse_to_overwrite(path, inputs)
+        budget = read_budget(options.budget) if options.budget is not None else None
+        allow = frozenset(options.allow_unanswered)
+        with Progress() as progress:
+            new = open_subject(options.inputs, progress)
+            if budget is not None:
+                rows = within(new, budget, allow)
+            else:
+                rows = against(new, open_subject([options.against], progress), options.metric, options.tolerance, allow)
+        for path, draw in outputs.items():
+            write_file(draw(rows, Options()), path)
+        if options.output is None:
+            write_out(FORMATS[options.format](rows, Options()))
+        return int(failed(rows))

@@ -1,0 +1,19 @@
+"""What all failures have in common, and how they name files."""
+
+_LONGEST = 200  # characters of a name that a sentence bears
+_STDIN = "-"
+
+
+class TracekitError(Exception):
+    """The base of every failure that a user can cause. `str()` of it is the sentence to show; exit code 1."""
+
+
+def named(path: object) -> str:
+    """A path in a sentence: one that is very long, cut in its middle."""
+    text = str(path)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+
+
+def read_from(path: object) -> str:
+    """What is read, in a sentence."""
+    return "standard input" if str(path) == _STDIN else named(path)

@@ -1,0 +1,165 @@
+"""Failures of capturing and auditing: recipes, scripts, parameters, devices."""
+
+from tracekit.errors.base import TracekitError, named
+
+
+class NoSuchRecipeError(TracekitError):
+    """The recipe to capture names no file."""
+
+    def __init__(self, path: object, verb: str = "capture") -> None:
+        super().__init__(f"{named(path)}: no such recipe. Try: tracekit {verb} recipes/gcn_cora.py")
+
+
+class NotARecipeError(TracekitError):
+    """A Python file that breaks the recipe contract."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{named(path)}: is not a recipe ({why}). A recipe defines setup(ctx) and returns its training step."
+        )
+
+
+class NotPythonError(TracekitError):
+    """A file to capture that Python would not run, or would run by accident: JSON reads as an expression."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{named(path)}: is not a Python file. A recipe or a training script is a .py file.")
+
+
+class BrokenSyntaxError(TracekitError):
+    """A file to capture that this Python cannot compile."""
+
+    def __init__(self, path: object, line: int, why: str) -> None:
+        super().__init__(
+            f"{named(path)}:{line}: is not valid Python ({why}). Mend that line; python {named(path)} shows it, too."
+        )
+
+
+class NoRecipeError(TracekitError):
+    """What only a recipe can be given, given to a script."""
+
+    def __init__(self, path: object, name: str, value: object, verb: str = "capture") -> None:
+        super().__init__(
+            f"{named(path)}: is a script, and --param is for recipes. Give it its own arguments after --, "
+            f"as in tracekit {verb} {named(path)} -- --{name} {value}"
+        )
+
+
+class NoScriptError(TracekitError):
+    """What only a script can be given, given to a recipe."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path}: is a recipe, and arguments after --, --step-every and --step-at are for other scripts. "
+            "Give it parameters, --param NAME=VALUE, or say that it is one: --script"
+        )
+
+
+class NoSuchLineError(TracekitError):
+    """A line to end steps at where no statement begins."""
+
+    def __init__(self, path: object, line: object) -> None:
+        super().__init__(
+            f"{named(path)}:{line}: no statement begins there. Name the line of one that runs once in every step, "
+            "as in --step-at train.py:12"
+        )
+
+
+class NoStepsError(TracekitError):
+    """A script in which nothing tells where a step ends."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{named(path)}: {why}, so there is no step to measure. Does it train, with these arguments? "
+            "Name the line at which a step ends, --step-at FILE:LINE, or call tracekit.step() there."
+        )
+
+
+class RecipeFailedError(TracekitError):
+    """The recipe raised before anything was captured."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{named(path)}: failed before anything was captured ({why}). Does it run by itself?")
+
+
+class AuditFailedError(TracekitError):
+    """What was to be audited raised before its first steps were done."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{named(path)}: failed before its steps could be seen ({why}). Does it run by itself?")
+
+
+class UnknownParameterError(TracekitError):
+    """A parameter that the recipe does not declare."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"{name}: the recipe has no such parameter. There are: {', '.join(known) or 'none'}")
+
+
+class BadParameterError(TracekitError):
+    """A value that does not fit the parameter or option it is given to."""
+
+    def __init__(self, name: str, value: object, wanted: str) -> None:
+        super().__init__(f"{name}={value}: is not {wanted}. Give one, as in {name}=…")
+
+
+class NoTorchError(TracekitError):
+    """Capturing without PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Capturing needs PyTorch, which is not installed here. Install it: pip install 'tracekit[capture]'"
+        )
+
+
+class ProfilerBusyError(TracekitError):
+    """A recording while another profiler runs in the same process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A profiler runs in this process already, and two at once crash it. Stop it first, or leave its block."
+        )
+
+
+class NoCompilerError(TracekitError):
+    """torch.compile without what it generates code for."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"The inductor backend needs {what}, and there is none here. "
+            "Install it, or capture with --backend aot_eager."
+        )
+
+
+class NoSuchDeviceError(TracekitError):
+    """A device that PyTorch does not see."""
+
+    def __init__(self, device: str, known: list[str]) -> None:
+        super().__init__(f"{device}: PyTorch sees no such device here. There are: {', '.join(known)}")
+
+
+class UnsupportedDeviceError(TracekitError):
+    """A device that PyTorch trains on, and that cannot be measured."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(
+            f"{device}: a capture measures CPUs and GPUs of NVIDIA and AMD alone. Capture with --device cpu; "
+            "what torch.profiler recorded elsewhere is still read: tracekit report trace.json"
+        )
+
+
+class ForeignDeviceError(TracekitError):
+    """A script that trains on an accelerator that cannot be measured, though it was told that there is none."""
+
+    def __init__(self, script: object, device: str) -> None:
+        super().__init__(
+            f"{script}: it trains on {device}, and a capture measures CPUs and GPUs of NVIDIA and AMD alone. "
+            "Tell it to train on the CPU, as by an argument after --"
+        )
+
+
+class NothingCapturedError(TracekitError):
+    """Every variant failed, so there is no run to write."""
+
+    def __init__(self, recipe: object, why: str) -> None:
+        super().__init__(f"{recipe}: no variant could be captured ({why}). Nothing was written.")

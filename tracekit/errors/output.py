@@ -1,0 +1,57 @@
+"""Failures of showing: files to write, standard output, the terminal, and the variants that are named."""
+
+from collections.abc import Sequence
+
+from tracekit.errors.base import TracekitError, named
+
+
+class UnknownMetricError(TracekitError):
+    """A metric that nobody measures."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"{name}: no such metric. There are: {', '.join(known)}")
+
+
+class BudgetError(TracekitError):
+    """A budget that cannot be used."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{named(path)}: is not a budget: {why}.")
+
+
+class OutputError(TracekitError):
+    """An output path that cannot be written."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{named(path)}: cannot be written ({why}). Name another place with -o.")
+
+
+class StandardOutputError(TracekitError):
+    """Standard output that takes nothing: a full disk, or it was closed."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Standard output cannot be written ({why}). Send it somewhere else.")
+
+
+class NeedsFolderError(TracekitError):
+    """A format of several files without a folder to put them in."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"--format {name} writes several files. Name a folder for them: -o tables/")
+
+
+class NoTerminalError(TracekitError):
+    """The terminal UI without a terminal."""
+
+    def __init__(self, inputs: Sequence[object]) -> None:
+        traces = named(" ".join(str(path) for path in inputs))
+        super().__init__(
+            f"The TUI needs a terminal, and this is none. Print the report instead: tracekit report {traces}"
+        )
+
+
+class UnknownVariantError(TracekitError):
+    """A baseline that no variant is named after."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"{name}: no such variant. There are: {', '.join(known)}")

@@ -1,0 +1,115 @@
+"""Failures of reading: files, traces, runs, and what is asked of them."""
+
+import errno
+import os
+
+from tracekit.errors.base import TracekitError, named, read_from
+
+_ADVICE = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Check its permissions."),
+    **dict.fromkeys((errno.ENOSPC, errno.EFBIG), "Point TRACEKIT_CACHE_DIR at a folder with room."),
+    errno.ENAMETOOLONG: "Give it a shorter name.",
+    errno.ELOOP: "Check where its links lead.",
+}
+
+
+class NoSuchFileError(TracekitError):
+    """The path names nothing."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{read_from(path)}: no such file or folder. Check the path.")
+
+
+class DirectoryGivenError(TracekitError):
+    """The path is a directory where a trace or a run is wanted."""
+
+    def __init__(self, path: object, said: str = "is a directory. Name the trace or the run.json inside it.") -> None:
+        super().__init__(f"{named(path)}: {said}")
+
+
+class NoTraceInsideError(DirectoryGivenError):
+    """A folder of traces, and there is none in it."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(path, "no trace was found in this folder. Name one that holds .json or .json.gz files itself.")
+
+
+class UnreadableFileError(TracekitError):
+    """The operating system refuses to read the file."""
+
+    def __init__(self, path: object, why: str) -> None:
+        advice = next((said for code, said in _ADVICE.items() if os.strerror(code) == why), "Name another file.")
+        super().__init__(f"{read_from(path)}: cannot be read ({why}). {advice}")
+
+
+class NotATraceError(TracekitError):
+    """The file exists, but it is not a Kineto trace."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{read_from(path)}: is not a PyTorch profiler trace ({why}). "
+            "Write one with prof.export_chrome_trace('trace.json.gz')."
+        )
+
+
+class EmptyTraceError(TracekitError):
+    """A trace, and no event with a duration in it."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{read_from(path)}: the trace holds no events. "
+            "Was the profiler active? Its schedule may have ended before a step."
+        )
+
+
+class BadRunError(TracekitError):
+    """A run.json that does not say what it should."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{read_from(path)}: is not a run that this version can read ({why}). "
+            "Capture it again: tracekit capture RECIPE"
+        )
+
+
+class NoTraceInRunError(TracekitError):
+    """A run whose profiled passes all failed, for a command that shows traces."""
+
+    def __init__(self, path: object, why: str, measured: bool) -> None:
+        next_step = f"See what was measured: tracekit report {named(path)}" if measured else "Capture it again."
+        super().__init__(f"{named(path)}: holds no trace ({why}), so there is nothing to break down. {next_step}")
+
+
+class BombError(TracekitError):
+    """An archive that unpacks to far more than traces do."""
+
+    def __init__(self, path: object, packed: int, limit: int, setting: str) -> None:
+        super().__init__(
+            f"{read_from(path)}: unpacks to more than {limit:,} bytes from {packed:,}, which no trace does. "
+            f"If it is one, raise the limit: {setting}={limit * 4}"
+        )
+
+
+class SourceUnavailableError(TracekitError):
+    """An address that cannot be fetched."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{named(path)}: cannot be fetched ({why}). Fetch it by other means, and name the file.")
+
+
+class NothingOfYoursError(TracekitError):
+    """Asking for lines where no recording has any."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{read_from(path)}: no line of yours can be identified: {why}. "
+            "Capture with tracekit capture, or profile with with_stack=True."
+        )
+
+
+class NoSuchSourceError(TracekitError):
+    """A file or a function that is not among the user's, or not one alone."""
+
+    def __init__(self, name: object, known: list[str]) -> None:
+        shown = ", ".join(known[:8]) or "none"
+        super().__init__(f"{named(name)}: is not one source of yours in this recording. There are: {shown}")

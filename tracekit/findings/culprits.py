@@ -1,0 +1,130 @@
+"""Who is to blame: the events behind a stretch of time, what was open around them, and whose line that is."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.engine.pieces import Pieces
+from tracekit.findings.finding import Where
+from tracekit.intervals import Bools, Ints, Rows
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
+
+_BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
+_NOTHING = "nothing that was recorded"
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Events of one name and the time they are blamed for, per counted step."""
+
+    name: str
+    step_ns: float
+    rows: Ints  # the events, those that are blamed for most first; none where nothing is blamed
+    chosen: Bools  # the pieces
+
+
+def counted_steps(profile: Profile) -> int:
+    """Over how many steps a cost is spread."""
+    return max(int(profile.counted.sum()), 1)
+
+
+def by_name(profile: Profile, chosen: Bools) -> list[Culprit]:
+    """Pieces by the name of the event that is blamed for them, the costliest first."""
+    return grouped(profile, chosen, lambda event: profile.trace.name_codes[event].astype(np.int64))
+
+
+def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> list[Culprit]:
+    """Pieces of counted steps by a key of the event that is blamed for them, the costliest first."""
+    pieces, trace = profile.cost.pieces, profile.trace
+    place = np.flatnonzero(chosen & profile.counted[pieces.step])
+    event, dur = pieces.event[place], pieces.dur[place]
+    keys = np.full(len(place), -1, np.int64)
+    keys[event >= 0] = key(event[event >= 0])
+    found = []
+    values, which = np.unique(keys, return_inverse=True)
+    for group, value in enumerate(values.tolist()):
+        own = which == group
+        mask = np.zeros(len(chosen), bool)
+        mask[place[own]] = True
+        rows = _heaviest(event[own], dur[own]) if value >= 0 else np.zeros(0, np.int64)
+        name = trace.names[trace.name_codes[rows[0]]] if len(rows) else _NOTHING
+        found.append(Culprit(name, float(dur[own].sum()) / counted_steps(profile), rows, mask))
+    return sorted(found, key=lambda each: -each.step_ns)
+
+
+def _heaviest(event: Rows, dur: Ints) -> Ints:
+    rows, which = np.unique(event.astype(np.int64), return_inverse=True)
+    return rows[np.argsort(-np.bincount(which, dur), kind="stable")]
+
+
+def around(profile: Profile, row: int) -> Ints:
+    """The events of its thread that are open when an event starts, the outermost first, it last."""
+    trace = profile.trace
+    until = int(np.searchsorted(trace.ts_ns, trace.ts_ns[row], side="right"))
+    before = slice(0, until)
+    open_ = (trace.track[before] == trace.track[row]) & (
+        trace.ts_ns[before] + trace.dur_ns[before] >= trace.ts_ns[row] + trace.dur_ns[row]
+    )
+    rows = np.flatnonzero(open_)
+    kind = trace.labels.kinds[trace.category_codes[rows]]
+    inner = np.select([kind == PYTHON, kind == OPERATOR, kind == RUNTIME], [1, 2, 3], 0)
+    order: Ints = rows[np.lexsort((inner, -trace.dur_ns[rows], trace.ts_ns[rows]))]
+    return order
+
+
+def operators_around(profile: Profile, row: int) -> list[str]:
+    """The names of the operators around an event, the outermost first; its own, if it is one."""
+    trace = profile.trace
+    rows = around(profile, row)
+    asked = trace.rows(rows).roles
+    return [trace.names[code] for code in trace.name_codes[rows[(asked.kind == OPERATOR) & ~asked.annotation]].tolist()]
+
+
+def frames_around(profile: Profile, row: int) -> list[str]:
+    """The Python frames around an event, the outermost first."""
+    trace = profile.trace
+    rows = around(profile, row) if trace.has_stacks else np.zeros(0, np.int64)
+    kind = trace.labels.kinds[trace.category_codes[rows]]
+    return [trace.names[code] for code in trace.name_codes[rows[kind == PYTHON]].tolist()]
+
+
+def where(profile: Profile, row: int, operator: str | None = None) -> Where:
+    """Whose an event is: the user's line, where it is known, the operator and the module."""
+    operators = [operator] if operator is not None else operators_around(profile, row)
+    innermost = operators[-1] if operators else None
+    owner = int(profile.ownership.of_events(np.array([row]))[0])
+    owners = profile.ownership.owners
+    lines, modules = owners.group_of(owner), owners.modules[owners.rows[owner][2]]
+    module = modules[-1] if modules else None
+    if lines:
+        line = lines[0]
+        return Where(line.file, line.line, line.function, innermost, module=module)
+    return Where(operator=innermost, module=module)
+
+
+def plain(name: str) -> str:
+    """A name as people know it: `zoom_shift` of `<built-in function zoom_shift>`."""
+    found = _BUILT_IN.match(name)
+    return found[1] if found else short_kernel(name)
+
+
+def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
+    """The user's line that takes most of these buckets of the wall time, and its share of them; where it is known."""
+    means = profile.owner_means
+    by_line = means.by("wall", lambda owner: owner.lines, lambda mean: mean.bucket in buckets)
+    total = sum(by_line.values())
+    known = {lines: time for lines, time in by_line.items() if lines}
+    if not known or not total:
+        return Where(), 0.0
+    lines = max(known, key=lambda each: known[each])
+    return Where(lines[0].file, lines[0].line, lines[0].function), known[lines] / total
+
+
+def blamed(pieces: Pieces, rows: Ints) -> Bools:
+    """The pieces for which one of these events is blamed."""
+    found: Bools = np.isin(pieces.event, rows)
+    return found

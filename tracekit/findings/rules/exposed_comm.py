@@ -1,0 +1,111 @@
+"""Does the GPU only talk to other GPUs, with nothing to compute meanwhile?"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.kernels import kernels, time_of
+from tracekit.findings.ranking import Steps
+from tracekit.intervals import Ints
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import USER
+from tracekit.units import count, duration, percent
+
+_DDP = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
+_BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
+_FASTEST = 0.1  # of the calls of one collective: what they take is the transfer; what others take longer is waiting
+_MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
+_LATE = 0.5  # of their time: where more than that is waiting, ranks come late
+
+
+@rule("exposed_comm")
+def exposed_comm(profile: Profile) -> Iterator[Finding]:
+    """`exposed_comm`: how much of it nothing hides, and how much of that is waiting for ranks that come late."""
+    mean, pieces = profile.means["wall"], profile.cost.pieces
+    chosen = pieces.of("gpu_comm")
+    if mean is None or not (chosen & profile.counted[pieces.step]).any():
+        return
+    claim = pieces.union(chosen)
+    rows = kernels(profile, lambda events: events.roles.communication)
+    asked = profile.trace.rows(rows)
+    kinds, places = _kinds(profile, rows)
+    worst = int(np.bincount(kinds, claim.within(asked.ts_ns, asked.end_ns)).argmax())
+    steps = Steps.of(profile)
+    low, high = steps.low[steps.counted], steps.high[steps.counted]
+    exposed, running = (float(union.within(low, high).mean()) for union in (claim, time_of(profile, rows)))
+    per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds)
+    yield Finding(
+        "exposed_comm",
+        f"Communication takes {duration(exposed, like=mean.step_ns)} of {duration(mean.step_ns)} a step while nothing "
+        f"computes, {percent(exposed / running)} of the time that it runs: {count(per_step)} collectives a step, "
+        f"dearest {_called(places[worst])}; {_said(waiting)}",
+        claim=claim,
+        where=places[worst],
+        evidence=evidence(profile, rows[kinds == worst]),
+        advice=_advice(waiting, per_step, float(np.median(profile.trace.dur_ns[rows]))),
+        link=_DDP,
+    )
+
+
+def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
+    """For each kernel which collective it is – by the kernel, the backend's annotation, the span that the program named
+    around it – and what these are."""
+    trace = profile.trace
+    launches = trace.links.launch(rows)
+    backend = trace.labels.fits(_BACKEND)
+    around = [
+        enclosing(trace, launches, lambda part: (part.roles.kind == USER) & backend[part.name_codes]),
+        enclosing(
+            trace, launches, lambda part: (part.roles.kind == USER) & ~part.roles.step & ~backend[part.name_codes]
+        ),
+    ]
+    names = [np.where(each >= 0, trace.name_codes[np.maximum(each, 0)], -1) for each in around]
+    keys, kinds = np.unique(np.stack([trace.name_codes[rows], *names], axis=1), axis=0, return_inverse=True)
+    told = [[trace.names[code] if code >= 0 else None for code in key] for key in keys.tolist()]
+    return kinds.ravel(), [Where(kernel=kernel, operator=call, module=span) for kernel, call, span in told]
+
+
+def _called(place: Where) -> str:
+    name = place.operator or short_kernel(place.kernel or "")
+    return f"{name} in {place.module}" if place.module else name
+
+
+def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
+    """Which part of the collectives' time is waiting for other ranks; None where no collective comes twice.
+
+    The same collective comes once a step: the fastest tenth of its calls shows what the transfer takes.
+    """
+    trace = profile.trace
+    steps = trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
+    order = np.lexsort((rows, steps, kinds))
+    first = np.concatenate(([True], (np.diff(kinds[order]) != 0) | (np.diff(steps[order]) != 0)))
+    place = np.arange(len(rows)) - np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
+    taken = waited = 0.0
+    _, calls = np.unique(np.stack([kinds[order], place], axis=1), axis=0, return_inverse=True)
+    for call in range(int(calls.max()) + 1):
+        dur = trace.dur_ns[rows[order[calls.ravel() == call]]]
+        if len(dur) > 1:
+            taken += float(dur.sum())
+            waited += float(np.maximum(dur - np.quantile(dur, _FASTEST, method="lower"), 0).sum())
+    return waited / taken if taken else None
+
+
+def _said(waiting: float | None) -> str:
+    if waiting is None:
+        return "how much of it is waiting for other ranks cannot be told from one call of each"
+    return f"{percent(waiting)} of it is waiting for other ranks (the fastest calls show the transfer)"
+
+
+def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:
+    if per_step >= _MANY and median_ns < _SHORT_NS:
+        return "Let small collectives travel together: larger buckets (bucket_cap_mb), or one flattened tensor."
+    if waiting is not None and waiting > _LATE:
+        return "Give the ranks equal work: most of this waits for whichever comes last; look at that rank's trace."
+    return (
+        "Start it earlier, under the backward (DDP's buckets, FSDP's prefetch), or send less: larger micro-batches "
+        "between synchronisations (no_sync), a half-precision or compressing communication hook."
+    )

@@ -1,0 +1,65 @@
+"""Do copies to the GPU from pageable memory hold the host up?"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.culprits import counted_steps, operators_around, where
+from tracekit.intervals import Ints, Union
+from tracekit.profile import Profile
+from tracekit.trace import Trace
+from tracekit.units import count, duration, size
+
+_PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
+_LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
+
+
+@rule("pageable_copies")
+def pageable_copies(profile: Profile) -> Iterator[Finding]:
+    """`h2d_pageable_copy`: what the GPU does nothing for but copy, or wait for such a copy to be submitted."""
+    trace, pieces = profile.trace, profile.cost.pieces
+    if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.gpu & roles.named(_PAGEABLE)):
+        return
+    copies, calls = _pageable(trace)
+    rows = np.concatenate((copies, calls))
+    asked = trace.rows(rows)
+    claim = Union.of(asked.ts_ns, asked.end_ns)
+    claim = claim.minus(pieces.union(pieces.of("gpu_compute", "gpu_comm")))
+    counted = np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[calls])]
+    if not counted.any():
+        return
+    longest = calls[counted][np.argmax(trace.dur_ns[calls[counted]])]
+    operators = operators_around(profile, int(longest))
+    place = where(profile, int(longest), operators[0] if operators else None)
+    steps = counted_steps(profile)
+    blocked = trace.dur_ns[calls[counted]].sum() / steps
+    moved = np.asarray(trace.events["bytes"].take(copies[counted]).fill_null(0)).sum() / steps
+    line = f" at {place.file}:{place.line}" if place.file else ""
+    yield Finding(
+        "h2d_pageable_copy",
+        f"{count(round(float(counted.sum()) / steps, 1))} copies a step to the GPU{line} are from pageable memory "
+        f"({size(moved)}): the host is held up {duration(blocked)} in their calls",
+        advice="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
+        "non_blocking=True, so that copies run beside the work; or make the data on the GPU.",
+        where=place,
+        evidence=evidence(profile, calls[counted]),
+        link=_LINK,
+        claim=claim,
+    )
+
+
+def pageable_calls(trace: Trace) -> Ints:
+    """The calls that copy from pageable memory to the GPU."""
+    return _pageable(trace)[1]
+
+
+def _pageable(trace: Trace) -> tuple[Ints, Ints]:
+    """Such copies and their calls."""
+    found = [np.zeros((2, 0), np.int64)]
+    for activities, launches in trace.links.some():
+        chosen = trace.rows(activities).roles.named(_PAGEABLE)
+        found.append(np.stack((activities[chosen], launches[chosen])).astype(np.int64))
+    copies, calls = np.concatenate(found, axis=1)
+    return copies, calls

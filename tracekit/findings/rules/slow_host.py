@@ -1,0 +1,120 @@
+"""Does the GPU idle because the host submits its work too slowly?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.engine.buckets import BUCKETS
+from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.culprits import by_name, counted_steps, line_of, plain
+from tracekit.findings.holes import is_hole
+from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.verdict import SLOW_HOST
+from tracekit.intervals import Bools, Ints
+from tracekit.profile import Profile
+from tracekit.trace import Trace
+from tracekit.trace.roles import GRAPH_LAUNCH
+from tracekit.units import count, duration
+
+_LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
+_OF_A_LINE = 0.3  # of the time: a line with less is not the culprit
+_BUCKETS = ("kernel_launch", "dispatch", "python", "guards")
+_GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
+_COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_ADVICE = {
+    "launch_bound": (
+        'Submit whole steps at once: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which remove {most} at '
+        "most; or do more in each kernel, by larger batches or fused operators.",
+        _GRAPHS,
+    ),
+    "dispatch_bound": (
+        "Let the GPU run ahead of the operators' dispatch: torch.compile fuses them, CUDA graphs "
+        '(mode="reduce-overhead") skip them, and both together remove {most} at most; larger batches hide it.',
+        _COMPILE,
+    ),
+    "python_bound": (
+        "Take work out of the Python between operators: hoist what does not change out of the loop, replace loops over "
+        "tensors by one operator, or compile the model: that removes {most} at most.",
+        _COMPILE,
+    ),
+}
+
+
+@rule("slow_host")
+def slow_host(profile: Profile) -> Iterator[Finding]:
+    """`launch_bound`, `dispatch_bound` or `python_bound`: by the largest of the reasons; what is long has rules of its
+    own."""
+    mean = profile.means["wall"]
+    if mean is None or profile.trace.device != "gpu":
+        return
+    pieces = profile.cost.pieces
+    chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~np.isin(pieces.event, pageable_calls(profile.trace))
+    times = {
+        name: sum(_per_step(profile, chosen & pieces.of(key)) for key in keys if key in _BUCKETS)
+        for name, keys in SLOW_HOST.items()
+    }
+    idle = sum(times.values())
+    if idle < _LEAST * mean.step_ns:
+        return
+    name = max(times, key=lambda each: times[each])
+    line, share = line_of(profile, *(key for key in SLOW_HOST[name] if key in _BUCKETS))
+    culprits = [each for each in by_name(profile, chosen & pieces.of(*SLOW_HOST[name])) if len(each.rows)]
+    operator = plain(culprits[0].name) if culprits and culprits[0].step_ns >= _OF_A_LINE * times[name] else None
+    place = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
+    advice, link = _ADVICE[name]
+    yield Finding(
+        name,
+        f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step because the host is too "
+        f"slow: {_parts(profile, chosen, mean.step_ns)}; {_launches(profile)}",
+        advice=advice.format(most=duration(idle)),
+        where=place,
+        evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
+        link=link,
+        confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",
+        claim=pieces.union(chosen),
+    )
+
+
+def _per_step(profile: Profile, chosen: Bools) -> float:
+    pieces = profile.cost.pieces
+    return float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / counted_steps(profile)
+
+
+def _parts(profile: Profile, chosen: Bools, like: float) -> str:
+    pieces = profile.cost.pieces
+    times = {key: _per_step(profile, chosen & pieces.of(key)) for key in _BUCKETS}
+    largest = sorted((key for key in times if times[key] > 0), key=lambda key: -times[key])
+    return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
+
+
+def _launches(profile: Profile) -> str:
+    """How much the GPU is given to do at a time, against what giving costs."""
+    trace = profile.trace
+    kernels, calls = _of_counted_steps(profile)
+    if not len(calls):
+        return "no launch call is linked to a kernel"
+    steps = counted_steps(profile)
+    told = (
+        f"{count(round(len(kernels) / steps))} kernels and copies a step take {duration(float(np.median(kernels)))} "
+        f"each (median), {count(round(len(calls) / steps))} calls that submit them {duration(float(np.median(calls)))}"
+    )
+    replays = _replays(trace)
+    return (
+        f"{told}; {count(replays)} calls of the trace replay CUDA graphs, the others stand between" if replays else told
+    )
+
+
+def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
+    """How long each GPU activity of the counted steps takes, and each call that submitted them."""
+    trace = profile.trace
+    counted = np.append(profile.counted, False)
+    work, calls = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for activities, launches in trace.links.some():
+        inside = counted[trace.steps.of(trace.ts_ns[launches])]
+        work.append(trace.dur_ns[activities[inside]])
+        calls.append(launches[inside].astype(np.int64))
+    return np.concatenate(work), trace.dur_ns[np.unique(np.concatenate(calls))]
+
+
+def _replays(trace: Trace) -> int:
+    return trace.census.count(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True))

@@ -1,0 +1,149 @@
+"""Where does the host wait for the GPU, so that the GPU then waits for the host?"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.analyses.syncs import of_the_capture
+from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around, where
+from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.intervals import Ints, Rows
+from tracekit.profile import Profile
+from tracekit.trace.roles import bare
+from tracekit.units import count, duration
+
+_MOST = 5  # places that are told one by one
+_LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Why something waits: known by an operator or a Python function around the call."""
+
+    known_by: str  # fits the whole name of an operator, or of a function
+    said: str
+    advice: str
+
+
+_REASONS = (
+    _Reason("maybe_num_nodes", "counts the nodes", "Pass num_nodes, so that nothing is read back to count them."),
+    _Reason(
+        r"torch_scatter::.*|scatter(_\w+)?",
+        "reads back how many rows there will be",
+        "Pass dim_size, so that nothing is read back to find it.",
+    ),
+    _Reason(
+        r"aten::_?coalesce|coalesce",
+        "counts what is left after duplicates are merged",
+        "Merge duplicates once, before training.",
+    ),
+    _Reason(
+        r"torchmetrics.*|compute_metrics",
+        "reads a metric back",
+        "Add the metric up on the GPU, and read it once an epoch.",
+    ),
+    _Reason(
+        r"aten::repeat_interleave",
+        "reads back how long its result is",
+        "Pass output_size to repeat_interleave, where the length is known.",
+    ),
+    _Reason(
+        r"aten::_?unique\w*|aten::unique_(dim|consecutive)",
+        "counts the distinct values",
+        "Find the distinct values once, before training, or in the data loader.",
+    ),
+    _Reason(
+        r"aten::masked_select|aten::index(_put_?)?",
+        "counts the rows of a boolean mask",
+        "Keep the shape: torch.where, a weight of zero, ignore_index in the loss, or indices made once from the mask.",
+    ),
+    _Reason(
+        r"aten::nonzero\w*|aten::argwhere",
+        "counts what is not zero",
+        "Keep the shape (torch.where with three arguments), or make the indices once, before training.",
+    ),
+    _Reason(
+        r"aten::is_nonzero|aten::equal|aten::allclose",
+        "decides in Python by a value of the GPU",
+        "Decide on the GPU (torch.where), or only every so many steps.",
+    ),
+    _Reason(
+        r"aten::item|aten::_local_scalar_dense",
+        "reads a value back",
+        "Keep the value on the GPU (detach it, add it up there) and read it every so many steps.",
+    ),
+    _Reason(
+        r"aten::(_?to(_copy)?|copy_|cpu|_copy_from)",
+        "copies to the host and waits for it",
+        "Copy less often, or with non_blocking=True into pinned memory, and wait for it later.",
+    ),
+)
+_ANY = _Reason("", "waits for the GPU", "Leave the wait out, or wait once after many steps.")
+
+
+@rule("sync_stall")
+def sync_stall(profile: Profile) -> Iterator[Finding]:
+    """One finding for each place that waits, the costliest first; the time in which the GPU idles because of it."""
+    if profile.means["wall"] is None or profile.trace.device != "gpu":
+        return
+    pieces, trace = profile.cost.pieces, profile.trace
+    calls = np.unique(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
+    calls = calls[calls >= 0]
+    calls = np.setdiff1d(np.setdiff1d(calls, of_the_capture(trace, calls)), pageable_calls(trace))
+    chosen = pieces.of("sync_stall") & np.isin(pieces.event, calls)
+    places = _Places(profile)
+    for culprit in grouped(profile, chosen, places.of)[:_MOST]:
+        yield _finding(profile, culprit)
+
+
+class _Places:
+    """Numbers for the places that calls are made at: your line, and the operator or, without one, the call."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def of(self, calls: Rows) -> Ints:
+        """The number of each call's place."""
+        trace = self._profile.trace
+        maker = trace.operators.of(calls)
+        made = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
+        owner = self._profile.ownership.of_events(calls.astype(np.int64))
+        _, number = np.unique(np.stack((owner, made)), axis=1, return_inverse=True)
+        found: Ints = number.reshape(-1).astype(np.int64)
+        return found
+
+
+def _finding(profile: Profile, culprit: Culprit) -> Finding:
+    trace, row = profile.trace, int(culprit.rows[0])
+    operators = operators_around(profile, row)
+    reason = _reason(operators, frames_around(profile, row))
+    call = bare(trace.names[trace.name_codes[row]])
+    maker = next((name for name in operators if reason.known_by and re.fullmatch(reason.known_by, name)), None)
+    maker = maker or (operators[-1] if operators else None)
+    steps = trace.steps.of(trace.ts_ns[culprit.rows])
+    number = float(np.append(profile.counted, False)[steps].sum()) / max(int(profile.counted.sum()), 1)
+    waited = trace.dur_ns[culprit.rows].sum() / max(int(profile.counted.sum()), 1)
+    who = f"{maker} ({call})" if maker else call
+    place = where(profile, row, maker)
+    line = f" at {place.file}:{place.line}" if place.file else ""
+    return Finding(
+        "sync_stall",
+        f"{who}{line} {reason.said}: {count(round(number, 1))} times a step the host waits, {duration(waited)} in all, "
+        f"and the GPU then idles {duration(culprit.step_ns)}",
+        advice=reason.advice,
+        where=place,
+        evidence=evidence(profile, culprit.rows),
+        link=_LINK,
+        claim=profile.cost.pieces.union(culprit.chosen),
+    )
+
+
+def _reason(operators: list[str], frames: list[str]) -> _Reason:
+    functions = [frame.rpartition(": ")[2] for frame in frames]
+    for reason in _REASONS:
+        if any(re.fullmatch(reason.known_by, name) for name in (*operators, *functions)):
+            return reason
+    return _ANY

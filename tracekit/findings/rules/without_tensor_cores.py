@@ -1,0 +1,68 @@
+"""Do matrix products and convolutions run without tensor cores?"""
+
+import re
+from collections.abc import Iterator
+
+from tracekit.analyses.kernel_class import without_parameters
+from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.kernels import dearest, kernels, named, share_of_work, time_of
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.trace import Trace
+from tracekit.units import percent
+
+_LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"
+# cuBLAS and cuDNN say `sgemm` and `scudnn` for fp32 on the ordinary cores, CUTLASS `simt`; those of tensor cores are
+# named by their instruction: s1688, s16816, s884, wgmma.
+_FP32 = re.compile(
+    r"(?:^|_)sgemm(?:_|Ex)|simt_sgemm|(?:^|_)scudnn_|convolve_sgemm|(?:dgrad|wgrad)\w*engine<float|gemmSN_\w+<float"
+    r"|gemmk1_kernel<(?:int, )?float"
+)
+_TENSOR = re.compile(r"tensorop|s884|s1688|s16816|wgmma|tf32|bf16|fp16|h884")
+_ARCHITECTURES = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8, "hopper": 9, "sm80": 8, "sm90": 9}
+_FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
+
+
+@rule("without_tensor_cores")
+def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
+    """Beyond the verdicts' list: products in fp32 on a GPU that has tensor cores."""
+    rows = kernels(profile, named(profile, _on_ordinary_cores))
+    if not len(rows):
+        return
+    where, own = dearest(profile, rows)
+    major = _major(profile.trace, where.kernel or "")
+    if major is not None and major < _FIRST:
+        return
+    yield Finding(
+        "without_tensor_cores",
+        f"{percent(share_of_work(profile, rows))} of the GPU's work is products and convolutions in fp32, without "
+        f"tensor cores, most of all {short_kernel(where.kernel or '')}",
+        claim=time_of(profile, rows),
+        where=where,
+        evidence=evidence(profile, own),
+        advice=_advice(major),
+        link=_LINK,
+    )
+
+
+def _on_ordinary_cores(name: str) -> bool:
+    name = without_parameters(name)
+    return _FP32.search(name) is not None and _TENSOR.search(name) is None
+
+
+def _major(trace: Trace, kernel: str) -> int | None:
+    """The GPU's compute capability, as the trace tells it, or its kernel's name; None where neither does."""
+    listed = trace.meta.get("deviceProperties")
+    for device in listed if isinstance(listed, list) else []:
+        if isinstance(device, dict) and isinstance(device.get("computeMajor"), int):
+            return int(device["computeMajor"])
+    return next((major for name, major in _ARCHITECTURES.items() if name in kernel), None)
+
+
+def _advice(major: int | None) -> str:
+    if major is not None and major < _FIRST_WITH_TF32:
+        return "Run them in half precision, which this GPU's tensor cores take: torch.autocast and a GradScaler."
+    return (
+        'Allow TF32: torch.set_float32_matmul_precision("high"), for convolutions torch.backends.cudnn.allow_tf32; or '
+        "run under torch.autocast with bfloat16. Sizes in multiples of 8 fit tensor cores best."
+    )

@@ -1,0 +1,78 @@
+"""Is a run as good as an earlier one, variant by variant?"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tracekit.gate.metrics import METRICS, NS_PER_MS, Reading
+from tracekit.gate.rows import Row, judged, unanswered
+from tracekit.profile import Member, Missing, Subject
+from tracekit.unprofiled import contrast
+
+TOLERANCE = 0.03  # of the earlier value: less is not worth a failure
+_COUNTS = ("recompiles", "graph_breaks", "syncs")
+
+
+def against(
+    new: Subject,
+    old: Subject,
+    metrics: Sequence[str] = (),
+    tolerance: float = TOLERANCE,
+    allow: frozenset[str] = frozenset(),
+) -> list[Row]:
+    """A row for each variant of the earlier run and each metric.
+
+    The limit of a time is the earlier one and `tolerance` more, that of a count the earlier count. Unless `metrics` are
+    named: the unprofiled step time, or else the wall time, and the counts that the earlier run can answer.
+    """
+    return list(_rows(new, old, metrics, tolerance, allow))
+
+
+def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, allow: frozenset[str]) -> Iterator[Row]:
+    members = {member.name: member for member in new.known}
+    if len(members) == len(old.known) == 1:  # two bare traces: their names are those of their files
+        members = {old.known[0].name: new.known[0]}
+    for before in old.known:
+        for metric in metrics or _worth_checking(before):
+            earlier = METRICS[metric](before)
+            if earlier.value is None:
+                why = f"the earlier run cannot say: {earlier.why}"
+                yield unanswered(before.name, metric, None, why, metric in allow)
+                continue
+            limit = earlier.value * (1 if metric in _COUNTS else 1 + tolerance)
+            after = members.get(before.name)
+            if after is None:
+                yield unanswered(before.name, metric, limit, "there is no such variant any more", metric in allow)
+            else:
+                yield judged(before.name, metric, limit, _reading(metric, after, before, earlier), metric in allow)
+
+
+def _worth_checking(member: Member) -> list[str]:
+    measured = member.variant is not None and member.variant.measured is not None
+    pace = [] if isinstance(member, Missing) and not measured else ["step_ms" if measured else "wall_ms"]
+    return [*pace, *(name for name in _COUNTS if METRICS[name](member).value is not None)]
+
+
+def _reading(metric: str, after: Member, before: Member, earlier: Reading) -> Reading:
+    """What the later run reads; its interval holds how sure both are."""
+    reading = METRICS[metric](after)
+    if reading.value is None or reading.interval is None or earlier.interval is None:
+        return reading
+    if metric == "step_ms":
+        return _by_passes(after, before, reading)
+    assert earlier.value is not None
+    half = math.hypot(reading.value - reading.interval[0], earlier.interval[1] - earlier.value)
+    return Reading(reading.value, (max(reading.value - half, 0.0), reading.value + half))
+
+
+def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
+    """The same by the passes of both runs."""
+    assert after.variant is not None
+    assert before.variant is not None
+    ours, theirs = after.variant.measured, before.variant.measured
+    assert ours is not None
+    assert theirs is not None
+    interval = contrast(ours, theirs).interval
+    if interval is None:
+        return Reading(None, why="a single step on either side does not tell a difference from noise")
+    base = theirs.step_ns / NS_PER_MS
+    return Reading(reading.value, (interval[0] * base, interval[1] * base))

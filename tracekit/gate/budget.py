@@ -1,0 +1,71 @@
+"""Limits by variant and metric, written by hand in TOML.
+
+allow_unanswered = ["syncs"]        # optional: what may stay unknown
+
+[variant.compiled]
+step_ms = 12.5
+sync_stall_ms = 0.5
+recompiles = 0
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracekit.errors import BudgetError, NoSuchFileError, UnreadableFileError
+from tracekit.gate.metrics import METRICS
+
+_KEYS = ("allow_unanswered", "variant")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Upper limits, by variant and metric."""
+
+    limits: dict[str, dict[str, float]]
+    allow_unanswered: frozenset[str] = frozenset()
+
+
+def read_budget(path: Path) -> Budget:
+    """Read a budget. Raises NoSuchFileError, UnreadableFileError or BudgetError."""
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except FileNotFoundError:
+        raise NoSuchFileError(path) from None
+    except OSError as error:
+        raise UnreadableFileError(path, error.strerror or "failed") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BudgetError(path, f"it is not TOML ({error})") from None
+    for key in content:
+        if key not in _KEYS:
+            raise BudgetError(path, f"{key!r} is not a key of a budget: it has [variant.NAME] and allow_unanswered")
+    variants = content.get("variant")
+    if not isinstance(variants, dict) or not variants:
+        raise BudgetError(path, "it limits nothing: write [variant.NAME] and below it, for example, wall_ms = 12.5")
+    return Budget({name: _limits(path, name, of) for name, of in variants.items()}, _allowed(path, content))
+
+
+def _limits(path: Path, variant: str, given: Any) -> dict[str, float]:
+    if not isinstance(given, dict):
+        raise BudgetError(path, f"variant.{variant} is not a table: write [variant.{variant}]")
+    for metric, limit in given.items():
+        _known(path, metric)
+        if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
+            raise BudgetError(path, f"{metric} of {variant} is not a number of at least 0")
+    return {metric: float(limit) for metric, limit in given.items()}
+
+
+def _allowed(path: Path, content: dict[str, Any]) -> frozenset[str]:
+    allowed = content.get("allow_unanswered", [])
+    if not isinstance(allowed, list) or not all(isinstance(each, str) for each in allowed):
+        raise BudgetError(path, 'allow_unanswered is not a list of metrics: write allow_unanswered = ["syncs"]')
+    for metric in allowed:
+        _known(path, metric)
+    return frozenset(allowed)
+
+
+def _known(path: Path, metric: str) -> None:
+    if metric not in METRICS:
+        raise BudgetError(path, f"{metric!r} is not a metric. There are: {', '.join(METRICS)}")

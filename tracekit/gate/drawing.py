@@ -1,0 +1,97 @@
+"""The rows of a check for people, for a pull request, for machines, and for a build server."""
+
+import json
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import pyarrow as pa
+
+from tracekit.faces import Options, markdown, text
+from tracekit.gate.rows import Row, failed
+from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.sanitize import sanitize
+from tracekit.trace.schema import LABEL, column
+
+SCHEMA = "tracekit.check/1"
+_COLUMNS = pa.schema(
+    [
+        column("variant", LABEL, "the variant", role="name"),
+        column("metric", LABEL, "what is limited, with its unit"),
+        column("limit", pa.string(), "the most that passes", role="figure"),
+        column("value", pa.string(), "what was read", role="figure"),
+        column("interval", pa.string(), "where the value could as well lie", role="figure"),
+        column("outcome", LABEL, "pass, noise, fail, unanswered or allowed"),
+        column("why", pa.string(), "what the numbers cannot say"),
+    ]
+)
+
+
+def as_text(rows: Sequence[Row], options: Options) -> str:
+    """For a terminal."""
+    return text.draw_blocks(_blocks(rows), options)
+
+
+def as_markdown(rows: Sequence[Row], options: Options) -> str:
+    """For a pull request."""
+    return markdown.draw_blocks(_blocks(rows), options)
+
+
+def as_json(rows: Sequence[Row], options: Options) -> str:
+    """For machines: `tracekit.check/1`."""
+    content = {"schema": SCHEMA, "failed": failed(rows), "rows": [row.document() for row in rows]}
+    return json.dumps(content, indent=1, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
+
+
+def as_junit(rows: Sequence[Row], options: Options) -> str:
+    """For a build server: a test case for each row."""
+    failures = sum(row.fails for row in rows)
+    suite = ElementTree.Element("testsuite", name="tracekit check", tests=str(len(rows)), failures=str(failures))
+    for row in rows:
+        case = ElementTree.SubElement(suite, "testcase", classname=sanitize(row.variant), name=sanitize(row.metric))
+        if row.fails:
+            ElementTree.SubElement(case, "failure", type=row.outcome, message=sanitize(_said(row)))
+        elif row.outcome == "allowed":
+            ElementTree.SubElement(case, "skipped", message=sanitize(row.why))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+FORMATS = {"text": as_text, "markdown": as_markdown, "json": as_json, "junit": as_junit}
+
+
+def _blocks(rows: Sequence[Row]) -> list[Block]:
+    columns = [
+        [row.variant for row in rows],
+        [row.metric for row in rows],
+        [_number(row.limit) for row in rows],
+        [_number(row.value) for row in rows],
+        [None if row.interval is None else " … ".join(map(_figure, row.interval)) for row in rows],
+        [row.outcome for row in rows],
+        [row.why or None for row in rows],
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
+    return [Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS)), Sentences((_summary(rows),))]
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    failing = sum(row.fails for row in rows)
+    if not rows:
+        return "Nothing was checked."
+    checks = "1 check" if len(rows) == 1 else f"{len(rows)} checks"
+    passed = "it passes" if len(rows) == 1 else "all pass"
+    return f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}." if failing else f"{checks}: {passed}."
+
+
+def _said(row: Row) -> str:
+    if row.value is None:
+        return f"{row.metric} of {row.variant}: {row.why}"
+    interval = "" if row.interval is None else f" ({' … '.join(map(_figure, row.interval))})"
+    return f"{row.metric} of {row.variant} is {_figure(row.value)}{interval}; the limit is {_number(row.limit)}"
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else _figure(value)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.4g}"

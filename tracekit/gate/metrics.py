@@ -1,0 +1,141 @@
+"""What can be limited, and what a variant reads of it: a value, where it could as well lie, or why nobody can say."""
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.analyses import summaries
+from tracekit.engine.buckets import HOST, WALL
+from tracekit.intervals import Ints
+from tracekit.profile import Member, Missing, Profile
+from tracekit.run import Measured
+from tracekit.run_facts import cold_cost_ns
+from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_median, student_t
+from tracekit.unprofiled import own_interval
+
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A metric of a variant, in the metric's own unit; None where it cannot be answered, and then why."""
+
+    value: float | None
+    interval: Interval | None = None  # None: it is exact
+    why: str = ""
+
+
+Read = Callable[[Member], Reading]
+
+
+def _step(member: Member) -> Reading:
+    """A step without the profiler: the pace to quote."""
+    measured = member.variant.measured if member.variant is not None else None
+    if measured is None:
+        return Reading(None, why="its unprofiled step time was not measured")
+    low, high = _of_step(measured)
+    return Reading(measured.step_ns / NS_PER_MS, (low / NS_PER_MS, high / NS_PER_MS))
+
+
+def _of_step(measured: Measured) -> Interval:
+    interval = own_interval(measured)
+    return interval if interval is not None else interval_of_median(measured.step_all_ns or [measured.step_ns])
+
+
+def _of_view(name: str, key: str | None) -> Read:
+    """A step of that view, or one bucket of it, under the profiler."""
+
+    def read(member: Member) -> Reading:
+        if isinstance(member, Missing):
+            return Reading(None, why=f"it has no trace ({member.outcome})")
+        view, counted = member.views[name], member.answered[name]
+        if not counted.any():
+            return Reading(None, why=view.reason or "none of its steps can be answered")
+        steps = view.totals[counted]
+        return _mean(steps.sum(axis=1) if key is None else steps[:, view.keys.index(key)], member)
+
+    return read
+
+
+def _mean(steps: Ints, profile: Profile) -> Reading:
+    """The mean over steps; its interval holds how they vary and how far repeated passes lie apart."""
+    values = (steps / NS_PER_MS).tolist()
+    mean = statistics.fmean(values)
+    half = math.hypot(half_width_of_mean(values) if len(values) > 1 else 0.0, mean * _between_passes(profile))
+    return Reading(mean, (max(mean - half, 0.0), mean + half))
+
+
+def _between_passes(profile: Profile) -> float:
+    """How far one more pass may lie from the mean of those that were measured, as a share of the step."""
+    measured = profile.variant.measured if profile.variant is not None else None
+    logs = [math.log(each.step_ns) for each in measured.counted] if measured is not None else []
+    if len(logs) < 2:
+        return 0.0
+    return student_t(len(logs) - 1) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
+
+
+def _of_ledger(count: Callable[[Profile | Missing], float]) -> Read:
+    def read(member: Member) -> Reading:
+        if member.variant is None:
+            return Reading(None, why="a bare trace does not say what was compiled: only a capture's run does")
+        return Reading(count(member))
+
+    return read
+
+
+def _recompiles(member: Member) -> float:
+    assert member.variant is not None
+    return sum(each.kind == "recompile" for each in member.variant.ledger.compiles)
+
+
+def _graph_breaks(member: Member) -> float:
+    assert member.variant is not None
+    return len(member.variant.ledger.breaks)
+
+
+def _fallbacks(member: Member) -> float:
+    assert member.variant is not None
+    return len(member.variant.ledger.limits) + len(member.variant.ledger.skips)
+
+
+def _per_step(analysis: str) -> Read:
+    """Calls per counted step, as the report's section of that name has them."""
+
+    def read(member: Member) -> Reading:
+        if isinstance(member, Missing):
+            return Reading(None, why=f"it has no trace ({member.outcome})")
+        answer = next(each for each in summaries(member) if each.analysis == analysis)
+        if answer.status == "unanswered":
+            return Reading(None, why=answer.sentence)
+        return Reading(float(np.nansum(np.array(answer.table["per_step"].to_pylist(), float))))
+
+    return read
+
+
+def _compile_cost(member: Member) -> Reading:
+    cost = cold_cost_ns(member.variant)
+    return Reading(None, why="its compile cost was not measured") if cost is None else Reading(cost / 1e9)
+
+
+def _memory(member: Member) -> Reading:
+    peak = member.variant.memory.peak_allocated_bytes if member.variant is not None else None
+    return Reading(None, why="its GPU memory was not measured") if peak is None else Reading(peak / 2**20)
+
+
+METRICS: dict[str, Read] = {
+    "step_ms": _step,
+    "wall_ms": _of_view("wall", None),
+    "host_ms": _of_view("host", None),
+    **{f"{key}_ms": _of_view("wall", key) for key in WALL},
+    **{f"host_{key}_ms": _of_view("host", key) for key in HOST},
+    "recompiles": _of_ledger(_recompiles),
+    "graph_breaks": _of_ledger(_graph_breaks),
+    "fallbacks": _of_ledger(_fallbacks),
+    "syncs": _per_step("syncs"),
+    "launches": _per_step("launches"),
+    "compile_cost_s": _compile_cost,
+    "peak_allocated_mib": _memory,
+}

@@ -1,0 +1,82 @@
+"""What makes a variant's figures doubtful, and what is worth knowing of them, in sentences."""
+
+import statistics
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.profile import Member, Profile
+from tracekit.run import Run
+from tracekit.run_facts import inflation_of, loss_difference, tolerance_of
+from tracekit.units import count, duration, percent, ratio
+
+PACE_TOLERANCE = 0.05
+LEAST_STEPS = 5  # of fewer, one odd step moves the median, and a spread says little
+_LEAST_INFLATION = 0.9  # profiled step time over unprofiled: a profiler only ever adds
+_OWN_LOAD = 1.5  # loads, in cores: while passes run they are part of it
+
+
+def warnings(member: Member, baseline: Member) -> Iterator[str]:
+    """What makes a variant's figures doubtful."""
+    variant = member.variant
+    if variant is None:
+        return
+    difference = loss_difference(member, baseline)
+    if difference is not None and difference > tolerance_of(member, baseline):
+        yield (
+            f"its losses differ from {baseline.name}'s by up to {percent(difference)}, and rounding explains "
+            f"{percent(tolerance_of(member, baseline))}: the variants may not compute the same thing."
+        )
+    if variant.measured is not None and variant.measured.steps < LEAST_STEPS:
+        steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
+        yield f"its unprofiled pace rests on {steps} only: train longer before comparing it."
+    if variant.measured is not None and variant.measured.compiles_timed:
+        yield (
+            f"{count(variant.measured.compiles_timed)} compilations fell into the timed steps: it never settled, "
+            "and its unprofiled pace contains them."
+        )
+    if isinstance(member, Profile) and variant.measured and variant.profiled and member.answered["wall"].any():
+        walls = member.cost.wall_ns[member.answered["wall"]]
+        # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.
+        step_ns = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
+        if abs(step_ns / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
+            yield (
+                f"the trace's pace ({duration(step_ns)}) is not the profiled pass's "
+                f"({duration(variant.profiled.step_ns)}): the traced steps may not be representative."
+            )
+    yield from _too_fast(member)
+    if reasons := variant.gpu.get("throttled_by"):
+        yield f"its GPU ran slower than it could ({', '.join(map(str, reasons))}) while it was measured."
+    yield from variant.effective.notes
+
+
+def remarks(member: Member) -> Iterator[str]:
+    """What is worth knowing of a variant, and nothing to doubt."""
+    if member.variant is None:
+        return
+    if member.variant.step:
+        yield f"a step is {member.variant.step}."
+    for remark in member.variant.effective.remarks:
+        yield remark if remark.endswith((".", "?", ")")) else f"{remark}."
+
+
+def _too_fast(member: Member) -> Iterator[str]:
+    inflation = inflation_of(member)
+    if inflation is not None and inflation < _LEAST_INFLATION:
+        yield (
+            f"its traced steps took {ratio(inflation)} the unprofiled step time, and a profiler only ever adds: either "
+            "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
+        )
+
+
+def busy(run: Run) -> str | None:
+    """What to say where more wanted to run than there are processors."""
+    cores, before = run.environment.get("cpus_usable"), run.environment.get("cpu_load")
+    loads = [each.load for variant in run.variants if variant.measured for each in variant.measured.passes]
+    during = statistics.median([load for load in loads if load is not None] or [0.0])
+    if not isinstance(cores, int) or not isinstance(before, int | float):
+        return None
+    if before <= cores and during <= _OWN_LOAD * cores:
+        return None
+    load = f"load {before:.1f} before, {during:.1f} between the passes" if any(loads) else f"load {before:.1f} before"
+    return f"the machine was busy ({load}, on {cores} cores): what else ran disturbed what was measured."

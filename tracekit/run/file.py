@@ -1,0 +1,117 @@
+"""The run file: written whole or not at all, versioned, validated; an earlier run is never lost."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from tracekit.atomic import replacing
+from tracekit.errors import BadRunError, DirectoryGivenError, NoSuchFileError, OutputError, UnreadableFileError
+from tracekit.run.model import SCHEMA, Run
+
+_SNIFFED_BYTES = 4096
+
+
+def is_run(source: str | Path | bytes) -> bool:
+    """Does this look like a run file? Reads at most 4 KiB."""
+    if not isinstance(source, bytes):
+        try:
+            with open(source, "rb") as file:
+                source = file.read(_SNIFFED_BYTES)
+        except OSError:
+            return False
+    head = source[:_SNIFFED_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return head.startswith(b"{") and b'"tracekit.run/' in head
+
+
+def read(path: str | Path) -> Run:
+    """The run in this file, validated."""
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise NoSuchFileError(path) from None
+    except IsADirectoryError:
+        raise DirectoryGivenError(path) from None
+    except OSError as error:
+        raise UnreadableFileError(path, error.strerror or str(error)) from None
+    return _decode(content, path)
+
+
+def write(run: Run, path: str | Path) -> Path | None:
+    """Put the run there in one instant; an earlier run moves aside to `run-<its time>.json`, never lost: says where.
+
+    A link is written through: it stays, and what it leads to is replaced.
+    """
+    path = Path(os.path.realpath(path) if os.path.islink(path) else path)
+    content = msgspec.json.format(msgspec.json.encode(run), indent=1)
+    try:
+        with replacing(path, durable=True) as part:
+            part.write_bytes(content + b"\n")
+            aside = _keep_earlier(path, run)
+    except OSError as error:
+        raise OutputError(path, error.strerror or str(error)) from None
+    return aside
+
+
+def now() -> str:
+    """The time for `created`, with offset and microseconds."""
+    return datetime.now(UTC).astimezone().isoformat()
+
+
+def stamp(created: str) -> str:
+    """`2026-11-21T07:05:01+00:00` → `20261121-070501`, as in the names of folders and earlier runs."""
+    return datetime.fromisoformat(created).strftime("%Y%m%d-%H%M%S")
+
+
+def _decode(content: bytes, path: str | Path) -> Run:
+    try:
+        schema = msgspec.json.decode(content, type=_Header).schema
+        if schema.rpartition("/")[0] != "tracekit.run":
+            raise BadRunError(path, "it has no tracekit.run schema")
+        if schema != SCHEMA:
+            raise BadRunError(path, f"its schema is {schema}, this version reads {SCHEMA}")
+        run = msgspec.json.decode(content, type=Run)
+        datetime.fromisoformat(run.created)
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise BadRunError(path, str(error).splitlines()[0]) from None
+    names = [variant.name for variant in run.variants]
+    if not names or len(set(names)) < len(names):
+        raise BadRunError(path, "two variants share a name" if names else "it holds no variants")
+    return run
+
+
+class _Header(msgspec.Struct):
+    schema: str = ""
+
+
+def _keep_earlier(path: Path, run: Run) -> Path | None:
+    """Give an earlier run a second name, and say it; `path` itself stays whole until the new one replaces it."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        created = _decode(content, path).created
+    except BadRunError:
+        created = datetime.fromtimestamp(path.stat().st_mtime).isoformat()
+    if created == run.created:
+        return None
+    return _link_aside(path, content, path.with_name(f"{path.stem}-{stamp(created)}{path.suffix}"))
+
+
+def _link_aside(path: Path, content: bytes, aside: Path) -> Path:
+    wanted, tries = aside, 1
+    while True:
+        try:
+            os.link(path, aside)
+            return aside
+        except FileExistsError:
+            if aside.is_file() and aside.read_bytes() == content:
+                return aside  # a capture was killed between keeping this one and replacing it
+            tries += 1
+            aside = wanted.with_stem(f"{wanted.stem}-{tries}")
+        except OSError:  # a file system without hard links
+            with replacing(aside, durable=True) as part:
+                part.write_bytes(content)
+            return aside

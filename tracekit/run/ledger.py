@@ -1,0 +1,67 @@
+"""The ledger of a run: what the compiler did, entry by entry."""
+
+from typing import Literal
+
+import msgspec
+
+
+class Compile(msgspec.Struct, frozen=True, kw_only=True):
+    """One compilation. Times are unix ns, the trace's clock: `baseTimeNanoseconds + ts`."""
+
+    id: str  # "frame/attempt", as in the trace's `…_data: … compile_id=` markers
+    frame: int | None = None
+    attempt: int | None = None
+    kind: Literal["first", "recompile", "backward", "cudagraph", "autotune"]
+    span: str = ""  # what the compiler calls it: of a "cudagraph" whether it recorded one, or prepared to
+    reason: str | None = None  # every cache entry's first failing guard, as Dynamo words it
+    guard: str | None = None  # the failing guard alone
+    code: str | None = None  # "file.py:12 forward": the user's function
+    start_ns: int
+    end_ns: int
+    thread: int  # native thread id, the trace's tid
+    phases: dict[str, int] = {}  # name → ns of its own, children left out: they add up to the compilation
+    step: int | None = None  # the N of ProfilerStep#N
+    during: str = msgspec.field(name="pass", default="")  # "cold", "warmup", "steady", "detail" or ""
+    failed: str | None = None  # why no code came out of it
+    guard_ns: int | None = None  # one evaluation of its guards, as Dynamo timed it; torch 2.7 and later
+
+
+class Break(msgspec.Struct, frozen=True, kw_only=True):
+    """One graph break. A recompilation meets those of its frame again: each time it is one more."""
+
+    compile: str
+    reason: str
+    file: str | None = None
+    line: int | None = None
+    stack: str = ""
+    t_ns: int
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """Dynamo gave up on a frame: from here on it runs eagerly."""
+
+    frame: int | None = None
+    file: str | None = None
+    line: int | None = None
+    name: str | None = None
+    reason: str | None = None
+    t_ns: int
+
+
+class Skip(msgspec.Struct, frozen=True, kw_only=True):
+    """Inductor recorded no CUDA graph of what it compiled, or gave up recording it anew."""
+
+    compile: str | None = None
+    reason: str
+    file: str | None = None  # the user's line that stood in the way, where it says so
+    line: int | None = None
+    t_ns: int
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """What the compiler did in the profiled pass, in order of time."""
+
+    compiles: list[Compile] = []
+    breaks: list[Break] = []
+    limits: list[Limit] = []
+    skips: list[Skip] = []

@@ -1,0 +1,159 @@
+"""What was captured, under which conditions, and where each variant's traces lie: the contents of a run file."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from tracekit.errors import BadRunError
+from tracekit.run.ledger import Ledger
+
+SCHEMA = "tracekit.run/1"
+# `crash`: the process died without a word. `failed` is what older files say: it reads as `error`.
+Outcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted", "failed"]
+Which = Literal["cold", "steady", "detail"]
+# What a file may say; readers divide by a step's time, and take quantiles of the steps.
+_Ns = Annotated[int, msgspec.Meta(ge=0)]
+_StepNs = Annotated[int, msgspec.Meta(gt=0)]
+_TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system opens a name with a NUL
+
+
+class Requested(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked of torch.compile; `compile` false is eager."""
+
+    compile: bool
+    mode: str | None = None
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    backend: str | None = None
+    options: dict[str, Any] = {}
+
+
+class Effective(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it; each note is one sentence about a difference."""
+
+    mode: str | None = None
+    notes: list[str] = []
+    remarks: list[str] = []  # worth knowing, and nothing to doubt
+    ran_eagerly: str | None = None  # why, where compiling was asked for and nothing compiled
+
+
+class Traces(msgspec.Struct, frozen=True, kw_only=True):
+    """Paths relative to the run file, with forward slashes."""
+
+    cold: _TracePath | None = None
+    steady: _TracePath | None = None
+    detail: _TracePath | None = None
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """One unprofiled pass, in a process of its own."""
+
+    round: Annotated[int, msgspec.Meta(ge=0)]  # 0 is the first, with empty caches; from 1 on the variants take turns
+    started_ns: int  # unix ns
+    step_ns: _StepNs  # median of step_all_ns
+    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
+    counted: bool = True  # the variant's step_ns rests on it
+    seconds: float = 0  # all of it, from its start to its end
+    load: float | None = None  # the machine's load average of the minute before; None where no system tells
+    compiles_timed: int = 0  # compilations while its timed steps ran
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """The unprofiled passes: the step time to quote."""
+
+    step_ns: _StepNs  # of one pass the median of step_all_ns; of several the geometric mean of their medians
+    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all the passes that count
+    spread_ns: _Ns  # between the quartiles
+    first_steps_ns: list[int] = []  # steps 0–2, where compilation shows
+    warmup_steps: int = 0  # steps before the timed ones, the first three included
+    compile_ns: int = 0  # wall time inside compilations
+    compiles: int = 0
+    compiles_timed: int = 0  # of these, while the timed steps ran: they never settled
+    infer_ns: int | None = None  # median of the recipe's infer()
+    clock: Literal["cuda events", "perf_counter"]
+    passes: list[Pass] = []  # in order of time; a run of an earlier version has one, and does not list it
+
+    @property
+    def steps(self) -> int:
+        """How many steps were timed."""
+        return len(self.step_all_ns)
+
+    @property
+    def counted(self) -> list[Pass]:
+        """The passes on which the step time rests."""
+        return [each for each in self.passes if each.counted]
+
+
+class Profiled(msgspec.Struct, frozen=True, kw_only=True):
+    """The profiled pass: never to be quoted, only to state the profiler's inflation."""
+
+    step_ns: _StepNs  # median on a CPU; the mean on a GPU, which the host runs ahead of
+    steps: int
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Peaks of the unprofiled pass; None where there is no such device."""
+
+    peak_allocated_bytes: int | None = None
+    peak_reserved_bytes: int | None = None
+    host_peak_rss_bytes: int | None = None
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One way of running the recipe, and everything known about it."""
+
+    name: str
+    outcome: Outcome
+    error: str | None = None  # one line
+    params: dict[str, Any] = {}  # only those that differ from the run's
+    requested: Requested
+    effective: Effective = Effective()
+    traces: Traces = Traces()
+    measured: Measured | None = None
+    profiled: Profiled | None = None
+    memory: Memory = Memory()
+    gpu: dict[str, Any] = {}  # clocks, power and what held them down, asked right after the timed steps, under load
+    losses: list[float | None] = []  # of the check run: seeded, random numbers as in eager; None is not finite
+    loss_drift: float | None = None  # how far they move when sums round differently, relative; of eager variants
+    metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
+    step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
+    ledger: Ledger = Ledger()
+
+    def __post_init__(self) -> None:
+        if self.outcome == "failed":
+            msgspec.structs.force_setattr(self, "outcome", "error")
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One capture: a recipe, its conditions, and a result for each variant."""
+
+    schema: str = SCHEMA
+    created: str  # ISO 8601 with offset; tells runs apart
+    tracekit: str
+    recipe: str  # its name, "gcn_cora"
+    script: str  # its path as given
+    params: dict[str, Any] = {}
+    data: str | None = None  # what it trained on, in the recipe's own words
+    device: str = "cpu"
+    steps: int = 0  # profiled steps asked for
+    warmup: int = 0
+    seed: int = 0
+    environment: dict[str, Any] = {}
+    planned: list[str] = []  # variants asked for: more than `variants` where the capture was cut short
+    variants: list[Variant]
+
+    def variant(self, name: str) -> Variant | None:
+        """The variant of that name."""
+        return next((variant for variant in self.variants if variant.name == name), None)
+
+    def trace_path(self, run_file: str | Path, variant: Variant, which: Which = "steady") -> Path | None:
+        """Where that trace lies, given where the run file lies; None if it was not captured."""
+        named: str | None = getattr(variant.traces, which)
+        if named is None:
+            return None
+        folder = Path(run_file).resolve().parent
+        path = (folder / named).resolve()
+        if not path.is_relative_to(folder):
+            raise BadRunError(run_file, f"the trace {named} of {variant.name} lies outside the run's folder")
+        return path

@@ -193,20 +193,22 @@ def test_a_screen_shows_them_too(paths):
     assert "Not told by what was recorded: graph breaks, fallbacks." in console.export_text()
 
 
-def test_the_readmes_examples_run(paths, tmp_path, capsys):
-    page = (Path(__file__).parents[1] / "README.md").read_text()
-    examples = re.findall(r"To add a .*?```python\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 3
+def test_the_guides_examples_run(paths, tmp_path, capsys):
+    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    examples = re.findall(r"## To add .*?```python\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 4
     for example in examples:
-        exec(compile(example, "README.md", "exec"), {})
+        exec(compile(example, "CONTRIBUTING.md", "exec"), {"__name__": "example"})
     try:
         for name, said in in_every_face(paths, tmp_path, capsys):
             assert name == "parquet" or "Idle" in said, name
             assert "idle_ns" in said or "idle" in said, name
             assert name == "parquet" or "grew most" in said, name
+            assert "Kernels take their time" in said, name
         assert main(["report", *map(str, paths), "--format", "names"]) == 0
         assert "Worst bucket" in capsys.readouterr().out.splitlines()
     finally:
         forget_analysis("idle")
         forget_producer("worst")
+        forget_rule("busy_gpu")
         forget_face("names")

@@ -1,6 +1,7 @@
 """The emulated GPU: what a tensor says of itself there, and what is noticed. Values are the CPU's own."""
 
 import copy
+import io
 import threading
 
 import pytest
@@ -50,12 +51,35 @@ MADE_ON_THE_GPU = {
     "of a module, by number": lambda x: torch.nn.Linear(2, 2).to(0).weight,
     "default": lambda x: in_default(lambda: torch.tensor([1.0])),
     "drawn": lambda x: torch.rand(2, device="cuda", generator=torch.Generator("cuda")),
+    "lazy": lambda x: lazy(torch.nn.LazyLinear(2).to("cuda"), x).weight,
+    "new, in the old way": lambda x: x.new(3),
+    "a GPU's type": lambda x: torch.cuda.FloatTensor([1.0]),
+    "a GPU's type of a size": lambda x: torch.cuda.LongTensor(3),
+    "type": lambda x: torch.ones(2).type(torch.cuda.HalfTensor),
+    "named type": lambda x: torch.ones(2).type("torch.cuda.LongTensor"),
+    "type of another": lambda x: torch.ones(2).type_as(x),
+    "saved there": lambda x: saved(x, weights_only=True),
+    "loaded there": lambda x: saved(x.cpu(), map_location="cuda"),
+    "loaded by storage": lambda x: saved(x.cpu(), map_location=lambda storage, where: storage.cuda()),
+    "data parallel": lambda x: torch.nn.DataParallel(torch.nn.Linear(6, 2).cuda())(torch.ones(1, 6)),
 }
 
 
 def replaced_data(parameter, x):
     parameter.data = x
     return parameter
+
+
+def lazy(layer, x):
+    layer(x.view(1, 6))
+    return layer
+
+
+def saved(tensor, **options):
+    file = io.BytesIO()
+    torch.save({"x": tensor}, file)
+    file.seek(0)
+    return torch.load(file, **options)["x"]
 
 
 def in_a_thread(make):
@@ -88,7 +112,16 @@ ON_THE_CPU = {
     "like": lambda x: torch.zeros_like(x, device="cpu"),
     "copied over": lambda x: torch.zeros(6).copy_(x),
     "pinned": lambda x: torch.zeros(3).pin_memory(),
+    "a CPU's type": lambda x: x.type(torch.FloatTensor),
+    "saved there, loaded here": lambda x: saved(x, map_location="cpu"),
+    "loaded elsewhere by name": lambda x: saved(x, map_location={"cuda:0": "cpu"}),
+    "loaded as it is": lambda x: saved(x, map_location=lambda storage, where: storage),
+    "sizes of a packed sequence": lambda x: packed(x).batch_sizes,
 }
+
+
+def packed(x):
+    return torch.nn.utils.rnn.pack_padded_sequence(x.view(2, 3, 1), torch.tensor([3, 2]), batch_first=True)
 
 
 @pytest.mark.parametrize("make", ON_THE_CPU.values(), ids=ON_THE_CPU)
@@ -190,6 +223,7 @@ COPIES = {
     "as tensor": (lambda x: torch.as_tensor(1.0, device="cuda"), "_to_copy"),
     "list of indices": (lambda x: x[[0, 1]], "index"),
     "indices on the CPU": (lambda x: x[torch.tensor([0, 1])], "index"),
+    "mask on the CPU": (lambda x: x[torch.ones(6) > 0], "index"),
     "copy over": (lambda x: x.copy_(torch.ones(6)), "copy_"),
 }
 
@@ -215,6 +249,39 @@ MIXES = {
 def test_crashes(watch, x, call, operator):
     call(x)
     assert seen(watch) == [("mixed", operator)]
+
+
+def test_a_packed_sequence_has_its_sizes_on_the_cpu(watch, x):
+    layer = torch.nn.LSTM(1, 2, batch_first=True).to("cuda", non_blocking=True)
+    out, _ = layer(packed(x))
+    torch.nn.utils.rnn.pad_packed_sequence(out, batch_first=True)[0].sum().backward()
+    assert layer.weight_ih_l0.grad.is_cuda
+    assert [row for row in watch.rows() if row.kind == "mixed"] == []
+
+
+def test_classes_of_tensors_tell_devices_apart(x):
+    assert isinstance(x, torch.cuda.FloatTensor)
+    assert not isinstance(torch.ones(2), torch.cuda.FloatTensor)
+    assert not isinstance(x.long(), torch.cuda.FloatTensor)
+
+
+def test_under_a_default_device_nothing_is_counted_twice(watch):
+    try:
+        torch.set_default_device("cuda")
+        torch.ones(2).tolist()
+    finally:
+        torch.set_default_device(None)
+    assert [(row.operator, row.per_step) for row in watch.rows()] == [("Tensor.tolist", 1)]
+
+
+def test_a_process_group_of_one(watch, tmp_path):
+    torch.distributed.init_process_group("nccl", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(6, 2).cuda(), device_ids=[0])
+        model(torch.ones(1, 6, device="cuda")).sum().backward()
+        assert model.module.weight.grad.is_cuda
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_the_first_crash_is_told_and_not_what_comes_of_it(watch, x):

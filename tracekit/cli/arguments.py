@@ -14,6 +14,12 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="INPUT",
         help="a trace, a folder of them, the run.json of a capture, an address (s3://…), or - for standard input",
     )
+    parser.add_argument(
+        "--steps",
+        choices=("annotated", "infer"),
+        default="annotated",
+        help="where a trace has no ProfilerStep: all of it is one step, or infer steps from what repeats in it",
+    )
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
 

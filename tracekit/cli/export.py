@@ -28,7 +28,7 @@ class ExportVerb:
         from tracekit.report import report
 
         with Progress() as progress:
-            opened = report(open_subject(options.inputs, progress))
+            opened = report(open_subject(options.inputs, progress, infer_steps=options.steps == "infer"))
         for path in parquet.export(opened, options.output, Options()):
             tell(f"Wrote {sanitize(str(path))}")
         return 0

@@ -49,7 +49,9 @@ class ReportVerb:
         if face.draw is not None and options.output is not None:
             refuse_to_overwrite(options.output, options.inputs)
         with Progress() as progress:
-            opened = report(open_subject(options.inputs, progress), options.baseline)
+            opened = report(
+                open_subject(options.inputs, progress, infer_steps=options.steps == "infer"), options.baseline
+            )
         if face.write is not None:
             for path in face.write(opened, options.output, _how(options)):
                 tell(f"Wrote {sanitize(str(path))}")

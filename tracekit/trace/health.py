@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracekit.trace.iterations import find_iterations
 from tracekit.units import count
 
 if TYPE_CHECKING:
@@ -70,11 +71,24 @@ def _examine(trace: "Trace") -> Iterator[Health]:
                 "unlinked_gpu", f"{count(gpu - linked)} of {count(gpu)} GPU activities have no launch call here."
             )
     if trace.threads.main is not None and not trace.steps.annotated:
-        yield Health(
-            "no_steps", "No ProfilerStep annotations: the whole trace counts as one step. Call prof.step() in the loop."
-        )
+        yield _without_steps(trace)
     if _whole_microseconds(trace):
         yield Health("whole_microseconds", "Times are whole microseconds: what is shorter shows as nothing.")
+
+
+def _without_steps(trace: "Trace") -> Health:
+    steps = trace.steps
+    if steps.inferred is not None:
+        told = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
+        return Health("inferred_steps", f"{told} Where one ends and the next begins is not exact.")
+    found = find_iterations(trace)
+    offered = (
+        f"--steps infer takes {len(found.starts)} instead, by {found.by}."
+        if found is not None
+        else "Nothing in it repeats as iterations do."
+    )
+    told = "No ProfilerStep annotations: the whole trace counts as one step."
+    return Health("no_steps", f"{told} {offered} Call prof.step() in the loop.")
 
 
 def _whole_microseconds(trace: "Trace") -> bool:

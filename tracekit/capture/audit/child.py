@@ -10,7 +10,7 @@ import torch
 import torch._dynamo  # it lists torch's functions as it is imported, and must meet the true ones
 from msgspec.structs import replace
 
-from tracekit.capture.audit import cuda, tensors
+from tracekit.capture.audit import cuda, saving, several, tensors
 from tracekit.capture.audit.devices import GPU, Devices
 from tracekit.capture.audit.emulation import Emulation
 from tracekit.capture.audit.regions import Regions
@@ -21,14 +21,14 @@ from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.params import parse_all
 from tracekit.capture.variants import plan
 from tracekit.errors import NotARecipeError
 from tracekit.run import Requested
 
 
-def audit(job: Job, notes: list[str]) -> Answer:
+def audit(job: Job, notes: list[str]) -> PassResult:
     """The steps, and what was seen; where the training fails, what was seen until then."""
     with emulated() as emulation:
         losses: list[float] = []
@@ -50,6 +50,8 @@ def emulated() -> Iterator[Emulation]:
         replacing = stack.enter_context(Replacing())
         cuda.replace(replacing, emulation.devices, watch)
         tensors.replace(replacing, emulation)
+        saving.replace(replacing, emulation.devices)
+        several.replace(replacing)
         replacing.replace(torch, compile=regions.compile)
         replacing.replace(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
         replacing.replace(threading.Thread, run=_in_threads(emulation, threading.Thread.run))
@@ -67,7 +69,7 @@ def _in_threads(emulation: Emulation, run: Callable[..., None]) -> Callable[...,
     return running
 
 
-def _steps(watch: Watch, steps: int) -> timing.Steps[Answer]:
+def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
     """The first step makes what the others find there: it is taken, and not counted."""
     watch.begin()
     try:
@@ -80,16 +82,16 @@ def _steps(watch: Watch, steps: int) -> timing.Steps[Answer]:
         pass
     finally:
         watch.counting = False
-    return Answer()
+    return PassResult()
 
 
-def _of_script(job: Job, emulation: Emulation) -> Answer:
+def _of_script(job: Job, emulation: Emulation) -> PassResult:
     unchanged = replace(job, requested=Requested(compile=False), device="cuda")
     with CompileRecorder() as recorder:
         return script.run(unchanged, lambda: _steps(emulation.watch, job.steps), recorder)
 
 
-def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> Answer:
+def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> PassResult:
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
         raise NotARecipeError(job.recipe, "it has no setup(ctx)")

@@ -37,7 +37,7 @@ class Devices:
         for key, _ in _storages(tensor):
             if key in self._elsewhere:
                 return self._elsewhere[key][1]
-        return tensor_device(tensor) if tensor_device(tensor).type == "meta" else CPU
+        return tensor_device(tensor) if is_meta(tensor) else CPU
 
     def keys(self, tensor: torch.Tensor) -> list[int]:
         """Of its storages: one, but for sparse tensors."""
@@ -53,6 +53,14 @@ class Devices:
                 self._elsewhere[key] = (StorageWeakRef(storage), device)
         if len(self._elsewhere) > self._sweep_at:
             self._sweep()
+
+    def of_storage(self, storage: torch.UntypedStorage) -> torch.device:
+        """Where it lies."""
+        return self._elsewhere[storage._cdata][1] if storage._cdata in self._elsewhere else CPU
+
+    def put_storage(self, storage: torch.UntypedStorage, device: torch.device) -> None:
+        """From now on it lies there."""
+        self.put(torch.empty(0, dtype=torch.uint8).set_(storage), device)
 
     def pin(self, tensor: torch.Tensor) -> None:
         """It lies in pinned memory."""
@@ -76,6 +84,11 @@ class Devices:
 
 
 tensor_device = torch.Tensor.device.__get__  # the true one, whatever replaces the attribute
+
+
+def is_meta(tensor: torch.Tensor) -> bool:
+    """A tensor without numbers, whatever it pretends."""
+    return bool(tensor_device(tensor).type == "meta")
 
 
 def _storages(tensor: torch.Tensor) -> Iterator[tuple[int, Any]]:

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracekit.capture.audit.devices import CPU, UNDECIDED, Devices, normalized
 from tracekit.capture.audit.lines import running
-from tracekit.capture.audit.operators import INDEXES, MIXES, READS, Call, Wait, wait_of
+from tracekit.capture.audit.operators import INDEXES, MIXES, ON_THE_CPU, READS, Call, Wait, masks_of, wait_of
 from tracekit.capture.audit.regions import Regions
 from tracekit.capture.audit.watch import Watch
 
@@ -37,6 +37,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             self.foreign.add(str(packet).replace(".", "::"))
         known = {key for each in given for key in self.devices.keys(each)}
         made = function(*args, **_on_cpu(kwargs))
+        for at in ON_THE_CPU.get(call.name, ()):
+            known |= {*self.devices.keys(made[at])}
         self._place(made, device, known, pinned=bool(kwargs.get("pin_memory")))
         return made
 
@@ -62,7 +64,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         if self.watch.silent:
             return
         if wait := wait_of(call):
-            self._look_at_wait(call, wait, on_gpu=bool(given) and self.devices.of(given[0]).type == "cuda")
+            counted = masks_of(call) if call.name in INDEXES else given[:1]  # a mask on the CPU is counted there
+            self._look_at_wait(call, wait, on_gpu=any(self.devices.of(each).type == "cuda" for each in counted))
         if device.type == "cuda" and len(given) > 1:
             self._look_for_mixed(call, given, device)
 

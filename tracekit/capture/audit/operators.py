@@ -44,20 +44,21 @@ def wait_of(call: Call) -> Wait | None:
     return wait if wait is not None and not wait.unless(call) else None
 
 
-def _is_masked(call: Call) -> bool:
+def masks_of(call: Call) -> list[torch.Tensor]:
+    """The boolean masks among its indices."""
     indices = call.given("indices", 1) or ()
-    return any(isinstance(each, torch.Tensor) and each.dtype in (torch.bool, torch.uint8) for each in indices)
+    return [each for each in indices if isinstance(each, torch.Tensor) and each.dtype in (torch.bool, torch.uint8)]
 
 
 def _fills(call: Call) -> bool:
     """`x[mask] = 0` fills where the mask says so, and counts nothing."""
     values = call.given("values", 2)
-    if not _is_masked(call):
+    if not masks_of(call):
         return True
     return isinstance(values, torch.Tensor) and values.dim() == 0 and values.device.type == "cpu"
 
 
-_INDEX = Wait(_MASK, unless=lambda call: not _is_masked(call))
+_INDEX = Wait(_MASK, unless=lambda call: not masks_of(call))
 _PUT = Wait(_MASK, unless=_fills)
 _WAITS = {
     "_local_scalar_dense": Wait(READS),
@@ -97,5 +98,9 @@ _WAITS = {
     "_linalg_svd": Wait(_CHECKS, sized=False),
 }
 # Operators that take tensors of two devices, beside a zero-dimensional one of the CPU, which every operator takes.
-MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_pack_padded_sequence", "_copy_from"}
+MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_copy_from"}
+# Packed sequences have their sizes on the CPU, whatever they are fed to.
+MIXES |= {"_pack_padded_sequence", "_pack_padded_sequence_backward", "_pad_packed_sequence"}
+MIXES |= {"lstm", "gru", "rnn_tanh", "rnn_relu"}
+ON_THE_CPU = {"_pack_padded_sequence": (1,)}  # of what an operator makes, the parts that are
 INDEXES = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}

@@ -1,0 +1,111 @@
+"""How tensors come to lie on a device: `torch.tensor(data, device=…)` and its like, and the types of `torch.cuda`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tracekit.capture.audit.devices import CPU, GPU, normalized
+from tracekit.capture.audit.moving import Moving, named_type
+from tracekit.capture.audit.reading import Reading
+
+_AS_TENSOR = torch.as_tensor
+_NEW = torch.Tensor.new
+CUDA_TYPES = [name for name in vars(torch.cuda) if name.endswith("Tensor")]  # FloatTensor and its like
+_MANY = 1000  # in a longer list nobody looks for tensors
+
+
+class Making:
+    """Made on the CPU, and put where they were asked for."""
+
+    def __init__(self, moving: Moving, reading: Reading) -> None:
+        self._moving, self._reading = moving, reading
+
+    def new_tensor(self, tensor: torch.Tensor, data: Any, **options: Any) -> torch.Tensor:
+        """In place of `tensor.new_tensor`: on the same device."""
+        options.setdefault("dtype", tensor.dtype)
+        options.setdefault("device", self._moving.device(tensor))
+        made: torch.Tensor = torch.tensor(data, **options)
+        return made
+
+    def made_from(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """In place of `torch.tensor(data, device=…)`."""
+
+        def making(data: Any, *args: Any, device: Any = None, **options: Any) -> torch.Tensor:
+            theirs = [each for each in _inside(data) if self._moving.device(each).type == "cuda"]
+            if not isinstance(data, torch.Tensor):
+                for each in theirs:
+                    self._reading.read(each, "aten::_local_scalar_dense")
+            source = self._moving.device(data) if isinstance(data, torch.Tensor) else CPU
+            there = normalized(device) if device is not None else source if theirs else self._default()
+            pinned = options.pop("pin_memory", False)
+            made = make(data, *args, device="cpu", **options)
+            return self._moving.arrived(made, source, there, pinned)
+
+        return making
+
+    def as_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+        """In place of `torch.as_tensor`: a tensor that fits stays itself."""
+        if isinstance(data, torch.Tensor):
+            return self._moving.to(data, self._moving.device(data) if device is None else device, dtype or data.dtype)
+        return self.made_from(_AS_TENSOR)(data, dtype=dtype, device=device)
+
+    def sparse(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """In place of `torch.sparse_coo_tensor` and its like: it lies where its parts do, or is moved."""
+
+        def making(*args: Any, device: Any = None, **options: Any) -> torch.Tensor:
+            made = make(*args, **options)
+            return made if device is None else self._moving.to(made, device)
+
+        return making
+
+    def new(self, tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        """In place of `tensor.new`, which says less than `new_empty` and `new_tensor`."""
+        return self._moving.arrived(_NEW(tensor, *args, **options), _from(args), self._moving.device(tensor))
+
+    def type_of(self, name: str) -> type:
+        """In place of `torch.cuda.FloatTensor`, which makes tensors there, and names their type."""
+        return _TypeOnGpu(name, self._moving)
+
+    def default_type(self, wanted: Any) -> None:
+        """In place of `torch.set_default_tensor_type`."""
+        on_gpu, dtype = named_type(wanted)
+        torch.set_default_device(GPU if on_gpu else None)
+        torch.set_default_dtype(dtype)
+
+    def _default(self) -> torch.device:
+        return self._moving.device(torch.empty(0))
+
+
+class _TypeOnGpu(type):
+    """A class of tensors, by where they lie and their dtype."""
+
+    def __new__(mcs, name: str, moving: Moving) -> "_TypeOnGpu":
+        return super().__new__(mcs, name, (), {"__module__": "torch.cuda"})
+
+    def __init__(cls, name: str, moving: Moving) -> None:
+        cls._plain, cls._moving = getattr(torch, name), moving
+
+    def __call__(cls, *args: Any) -> torch.Tensor:
+        return cls._moving.arrived(cls._plain(*args), _from(args), GPU)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if not isinstance(instance, torch.Tensor):
+            return False
+        return bool(instance.dtype == cls._plain.dtype) and cls._moving.device(instance) == GPU
+
+
+def _from(args: tuple[Any, ...]) -> torch.device:
+    """Where the numbers come from: sizes say nothing of them."""
+    return CPU if args and not isinstance(args[0], (int, torch.Size)) else GPU
+
+
+def _inside(data: Any) -> list[torch.Tensor]:
+    """The tensors in lists, tuples and dictionaries."""
+    if isinstance(data, torch.Tensor):
+        return [data]
+    if isinstance(data, dict):
+        data = [*data.values()]
+    if isinstance(data, (list, tuple)) and len(data) < _MANY:
+        return [tensor for each in data for tensor in _inside(each)]
+    return []

@@ -1,0 +1,127 @@
+"""How a tensor goes from one device to another: `to`, `cuda`, `cpu`, pinned memory, and the way of its gradient."""
+
+from typing import Any
+
+import torch
+
+from tracekit.capture.audit.devices import CPU, GPU, UNDECIDED, is_meta, normalized
+from tracekit.capture.audit.emulation import Emulation
+
+_TRUE = {name: getattr(torch.Tensor, name) for name in ("to", "type", "__deepcopy__")}
+
+
+class Moving:
+    """From device to device, by way of the CPU's own operators."""
+
+    def __init__(self, emulation: Emulation) -> None:
+        self._emulation, self._devices = emulation, emulation.devices
+
+    def device(self, tensor: torch.Tensor) -> torch.device:
+        """In place of `tensor.device`."""
+        there = self._devices.of(tensor)
+        return CPU if there == UNDECIDED and not is_meta(tensor) else there
+
+    def to(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """In place of `tensor.to`, in each of its forms."""
+        given = [arg for arg in args if not isinstance(arg, bool)]
+        flags = dict(zip(("non_blocking", "copy"), [arg for arg in args if isinstance(arg, bool)], strict=False))
+        options = {**flags, **kwargs}
+        device, dtype = options.pop("device", None), options.pop("dtype", None)
+        other = options.pop("other", None)
+        for arg in [*given, *([other] if other is not None else [])]:
+            if isinstance(arg, torch.dtype):
+                dtype = arg
+            elif isinstance(arg, torch.Tensor):
+                device, dtype = self.device(arg), arg.dtype
+            elif arg is not None:
+                device = arg
+        there = None if device is None else normalized(device)
+        return self._moved(tensor, there, dtype or tensor.dtype, options)
+
+    def _moved(
+        self, tensor: torch.Tensor, there: torch.device | None, dtype: torch.dtype, options: dict[str, Any]
+    ) -> torch.Tensor:
+        if there is None or there == self.device(tensor):
+            return _TRUE["to"](tensor, dtype=dtype, **options)
+        if there.type not in ("cpu", "cuda") or is_meta(tensor):
+            return _TRUE["to"](tensor, device=there, dtype=dtype, **options)
+        moved = _Move.apply(tensor, there, self._emulation, bool(options.pop("non_blocking", False)))
+        options.pop("copy", None)
+        return _TRUE["to"](moved, dtype=dtype, **options)
+
+    def cuda(self, tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Any:
+        """In place of `tensor.cuda`."""
+        there = "cuda" if device is None else device
+        return self.to(tensor, there, non_blocking=non_blocking, **options)
+
+    def cpu(self, tensor: torch.Tensor, memory_format: Any = torch.preserve_format) -> torch.Tensor:
+        """In place of `tensor.cpu`."""
+        return self.to(tensor, "cpu", memory_format=memory_format)
+
+    def type(self, tensor: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
+        """In place of `tensor.type`: `torch.cuda.FloatTensor` on the GPU; it moves to where the type says."""
+        if isinstance(dtype, torch.dtype):
+            return _TRUE["type"](tensor, dtype, non_blocking, **options)
+        if dtype is not None:
+            on_gpu, wanted = named_type(dtype)
+            return self.to(tensor, GPU if on_gpu else CPU, wanted, non_blocking=non_blocking)
+        named: str = _TRUE["type"](tensor)
+        return named.replace("torch.", "torch.cuda.", 1) if self.device(tensor).type == "cuda" else named
+
+    def pin_memory(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+        """In place of `tensor.pin_memory`."""
+        if self._devices.is_pinned(tensor):
+            return tensor
+        pinned: torch.Tensor = tensor.clone()
+        self._devices.pin(pinned)
+        return pinned
+
+    def deepcopy(self, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+        """In place of `copy.deepcopy`, which copies the storage."""
+        made: torch.Tensor = _TRUE["__deepcopy__"](tensor, memo)
+        if self.device(made) != self.device(tensor):
+            self._devices.put(made, self.device(tensor))
+        return made
+
+    def arrived(
+        self, made: torch.Tensor, source: torch.device, there: torch.device, pinned: bool = False
+    ) -> torch.Tensor:
+        """What was just made of something there lies there now; the copy on the way is seen."""
+        if pinned:
+            self._devices.pin(made)
+        if there.type == "cuda":
+            if source.type != "cuda":
+                self._emulation.see_copy("aten::_to_copy", made, there, non_blocking=False)
+            self._devices.put(made, there)
+        return made
+
+
+def named_type(wanted: Any) -> tuple[bool, torch.dtype]:
+    """Of `"torch.cuda.FloatTensor"`, or the class of that name: whether it is a GPU's, and its dtype."""
+    name = wanted if isinstance(wanted, str) else f"{wanted.__module__}.{wanted.__name__}"
+    return ".cuda." in name, getattr(torch, name.rpartition(".")[2]).dtype
+
+
+class _Move(torch.autograd.Function):  # type: ignore[misc]
+    """A copy on another device, and the gradient's way back."""
+
+    @staticmethod
+    def forward(context: Any, tensor: torch.Tensor, there: torch.device, emulation: Emulation, quick: bool) -> Any:
+        """Copy."""
+        context.back, context.emulation, context.quick = emulation.devices.of(tensor), emulation, quick
+        return _copied(tensor, there, emulation, quick)
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> Any:
+        """Copy back."""
+        return _copied(gradient, context.back, context.emulation, context.quick), None, None, None
+
+
+def _copied(tensor: torch.Tensor, there: torch.device, emulation: Emulation, non_blocking: bool) -> torch.Tensor:
+    emulation.see_copy("aten::_to_copy", tensor, there, non_blocking)
+    with torch._C._DisableTorchDispatch():
+        made = tensor.detach().clone()
+    emulation.devices.put(made, there)
+    if there.type == "cpu" and non_blocking:
+        emulation.devices.pin(made)  # torch puts such a copy in pinned memory
+    return made

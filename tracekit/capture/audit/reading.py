@@ -1,0 +1,57 @@
+"""What brings a tensor's values to the host: `tolist`, `numpy`, and functions that look at all of them first."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tracekit.capture.audit.emulation import Emulation
+from tracekit.capture.audit.operators import READS
+
+_TRUE = {name: getattr(torch.Tensor, name) for name in ("tolist", "numpy")}
+_NOT_NUMPY = "would crash: a tensor on the GPU is asked for its NumPy array"
+
+
+class Reading:
+    """From a device to Python."""
+
+    def __init__(self, emulation: Emulation) -> None:
+        self._emulation = emulation
+        self._devices, self._watch = emulation.devices, emulation.watch
+
+    def tolist(self, tensor: torch.Tensor) -> Any:
+        """In place of `tensor.tolist`."""
+        self.read(tensor, "Tensor.tolist")
+        return _TRUE["tolist"](tensor)
+
+    def numpy(self, tensor: torch.Tensor, **options: Any) -> Any:
+        """In place of `tensor.numpy`, which a GPU's tensor refuses."""
+        if self._devices.of(tensor).type == "cuda":
+            self._watch.see_mixed("Tensor.numpy", _NOT_NUMPY, self._devices.keys(tensor))
+        self._break("Tensor.numpy")
+        return _TRUE["numpy"](tensor, **options)
+
+    def one_hot(self, one_hot: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """In place of `one_hot`, which looks at every class on a CPU, and on a GPU only where it has to count them."""
+
+        def encoding(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+            if num_classes == -1:
+                self.read(tensor, "aten::_local_scalar_dense")
+            self._watch.silent += 1
+            try:
+                return one_hot(tensor, num_classes)
+            finally:
+                self._watch.silent -= 1
+
+        return encoding
+
+    def read(self, tensor: torch.Tensor, operator: str) -> None:
+        """The host waits for these values, and a graph breaks at them."""
+        if self._devices.of(tensor).type == "cuda":
+            self._watch.see("sync", operator, READS)
+        self._break(operator)
+
+    def _break(self, operator: str) -> None:
+        """The host waits for these values, and a graph breaks at them."""
+        if self._emulation.regions.depth:
+            self._watch.see("break", operator, "breaks the graph: a value that it reads back")

@@ -1,0 +1,41 @@
+"""Saved from a GPU, and loaded onto one: as torch itself does it, by where a file says that a storage lay."""
+
+from typing import Any
+
+import torch
+
+from tracekit.capture.audit.devices import GPU, Devices
+from tracekit.capture.audit.replacing import Replacing
+
+_BEFORE_THE_CPUS = 5  # of torch's own ways to save a storage, that of the CPU is the first, with 10
+
+
+def replace(replacing: Replacing, devices: Devices) -> None:
+    """Let torch.save and torch.load tell a GPU's storages from others, whatever `map_location` is."""
+    serialization: Any = torch.serialization
+
+    def tag(storage: Any) -> str | None:
+        return str(GPU) if devices.of_storage(_untyped(storage)) == GPU else None
+
+    def restore(storage: Any, location: str) -> Any:
+        if not location.startswith("cuda"):
+            return None
+        devices.put_storage(_untyped(storage), GPU)
+        return storage
+
+    def cuda(storage: Any, *_: Any, **__: Any) -> Any:
+        """In place of `storage.cuda()`, which a `map_location` may call."""
+        if devices.of_storage(_untyped(storage)) == GPU:
+            return storage
+        made = storage.clone()
+        devices.put_storage(_untyped(made), GPU)
+        return made
+
+    ways = [(_BEFORE_THE_CPUS, tag, restore), *serialization._package_registry]
+    replacing.replace(serialization, _package_registry=ways)
+    replacing.replace(torch.UntypedStorage, cuda=cuda)
+    replacing.replace(torch.storage.TypedStorage, cuda=cuda)
+
+
+def _untyped(storage: Any) -> torch.UntypedStorage:
+    return storage if isinstance(storage, torch.UntypedStorage) else storage._untyped_storage

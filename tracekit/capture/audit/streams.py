@@ -1,0 +1,110 @@
+"""Streams and events while a GPU is pretended: there is one stream, and it is always done."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tracekit.capture.audit.devices import GPU
+from tracekit.capture.audit.watch import Watch
+
+_NO_TIME = "it timed with CUDA events: it was told the CPU's times"
+_WAITS = "waits for all that the GPU was given"
+_FREES = "gives memory back, and waits for the GPU to be done with it"
+
+
+class Waits:
+    """Calls by which the host waits for the GPU, seen."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.note = watch.note
+
+    def synchronize(self, device: Any = None) -> None:
+        """Of all streams."""
+        self._watch.see("sync", "torch.cuda.synchronize", _WAITS)
+
+    def empty_cache(self) -> None:
+        """Waits, too."""
+        self._watch.see("sync", "torch.cuda.empty_cache", _FREES)
+
+    def of(self, what: str) -> Callable[..., None]:
+        """Of one event or stream."""
+        return lambda *_: self._watch.see("sync", f"{what}.synchronize", _WAITS)
+
+
+def streams(waits: Waits) -> dict[str, Any]:
+    """What `torch.cuda` and `torch.accelerator` have of them."""
+    stream = stream_kind(waits)
+    return {
+        "Event": event_kind(waits),
+        "Stream": stream,
+        "current_stream": lambda device=None: stream(),
+        "default_stream": lambda device=None: stream(),
+        "set_stream": nothing,
+        "stream": contextlib.nullcontext,
+    }
+
+
+def event_kind(waits: Waits) -> type:
+    """In place of `torch.cuda.Event`."""
+
+    class Event:
+        """Stamps the CPU's clock: its times say nothing of a GPU."""
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            self._ns = 0
+
+        def record(self, stream: Any = None) -> None:
+            self._ns = time.perf_counter_ns()
+
+        def elapsed_time(self, end: Any) -> float:
+            waits.note(_NO_TIME)
+            return float(max(end._ns - self._ns, 1)) / 1e6
+
+        query = always(True)
+        wait = nothing
+        synchronize = waits.of("torch.cuda.Event")
+
+    return Event
+
+
+def stream_kind(waits: Waits) -> type:
+    """In place of `torch.cuda.Stream`."""
+
+    class Stream:
+        """There is one, and it is always done."""
+
+        device, device_type, device_index, stream_id, cuda_stream, priority = GPU, 1, 0, 0, 0, 0
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+        def record_event(self, event: Any = None) -> Any:
+            event = event or torch.cuda.Event()
+            event.record()
+            return event
+
+        query = always(True)
+        is_capturing = always(False)
+        wait_event = wait_stream = nothing
+        synchronize = waits.of("torch.cuda.Stream")
+
+    return Stream
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """In place of what has nothing to do here."""
+
+
+def always(value: Any) -> Callable[..., Any]:
+    """In place of what is always answered in the same way."""
+    return lambda *_, **__: value

@@ -9,7 +9,7 @@ from tracekit.intervals import Ints, StepFunction, topmost
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, Line, Owners
 from tracekit.lines.running_line import Calls, running_lines
 from tracekit.lines.thread import Spans, compressed, merged, on_thread
-from tracekit.lines.user_code import Frames, module_of
+from tracekit.lines.user_code import Frames, extended, module_of, stage_of
 from tracekit.lines_file import LinesFile
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
@@ -58,6 +58,8 @@ class _Kinds:
         self.name = inverse.reshape(-1)  # of each span: which of these
         self.line = self._spread([at if frame.line else -1 for at, frame in enumerate(told)])
         self.library = self._spread([owners.library(frame.library) if frame.library else -1 for frame in told])
+        self.stages = [stage_of(name) for name in names]
+        self.is_stage = self._spread([stage is not None for stage in self.stages]).astype(bool)
         self.is_module = self._spread([label is not None for label in self.labels]).astype(bool)
         self.backward = self._spread([BACKWARD_FRAME.fullmatch(name) is not None for name in names]).astype(bool)
 
@@ -121,14 +123,14 @@ def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
 
 
 def _modules(spans: Spans, kinds: _Kinds, owners: Owners) -> StepFunction:
-    """The chain of modules around each moment."""
-    modules = spans.chosen(kinds.is_module)
-    labels = [kinds.labels[at] for at in kinds.name[kinds.is_module].tolist()]
+    """The chain of modules around each moment, and in it the stages of message passing."""
+    layers = spans.chosen(kinds.is_module | kinds.is_stage)
+    names = [kinds.labels[at] or kinds.stages[at] for at in kinds.name[kinds.is_module | kinds.is_stage].tolist()]
     chains: list[tuple[str, ...]] = []
-    for label, parent in zip(labels, modules.parent.tolist(), strict=True):
-        chains.append((*(chains[parent] if parent >= 0 else ()), str(label)))
+    for name, parent in zip(names, layers.parent.tolist(), strict=True):
+        chains.append(extended(chains[parent] if parent >= 0 else (), str(name)))
     numbers = np.array([0, *map(owners.module, chains)], np.int64)  # the first for −1 … by counting from the end
-    inner = modules.innermost
+    inner = layers.innermost
     return StepFunction(inner.edges, numbers[np.asarray(inner.values, np.int64) + 1], 0)
 
 

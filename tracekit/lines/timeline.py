@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.intervals import Ints, StepFunction, topmost
+from tracekit.intervals import Ints, StepFunction, occurring, topmost
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, Line, Owners
 from tracekit.lines.running_line import Calls, running_lines
 from tracekit.lines.thread import Spans, compressed, merged, on_thread
@@ -50,12 +50,11 @@ class _Kinds:
 
     def __init__(self, recording: Recording, spans: Spans, owners: Owners) -> None:
         trace = recording.trace
-        used, inverse = np.unique(trace.name_codes[spans.rows], return_inverse=True)
+        used, self.name = occurring(trace.name_codes[spans.rows])  # of each span: which of these
         names = [trace.names[code] for code in used.tolist()]
         told = [recording.frames.of(name) for name in names]
         self.lines = [frame.line for frame in told]
         self.labels = [module_of(name) for name in names]
-        self.name = inverse.reshape(-1)  # of each span: which of these
         self.line = self._spread([at if frame.line else -1 for at, frame in enumerate(told)])
         self.library = self._spread([owners.library(frame.library) if frame.library else -1 for frame in told])
         self.stages = [stage_of(name) for name in names]
@@ -72,14 +71,15 @@ class _Kinds:
 def _groups(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans, owners: Owners) -> StepFunction:
     """The line of the innermost frame of the user's."""
     which = kinds.line[kinds.line >= 0]
-    functions = [kinds.lines[at] for at in which.tolist()]
     calls = _calls(recording, spans, kinds, users)
-    edges, frame, line = running_lines(recording, spans, users, functions, calls)
-    defined = np.array([each.line if each else 0 for each in functions], np.int64)
-    line = np.where(line > 0, line, defined[frame] if len(defined) else 0)
-    keys, inverse = np.unique(np.stack((which[frame], line), 1), axis=0, return_inverse=True)
-    numbers = np.array([owners.group((_at(kinds.lines[name], line),)) for name, line in keys.tolist()], np.int64)
-    value = np.where(frame >= 0, numbers[inverse.reshape(-1)], 0) if len(numbers) else np.zeros(len(frame), np.int64)
+    edges, frame, line = running_lines(recording, spans, users, lambda frame: kinds.lines[int(which[frame])], calls)
+    defined = np.array([each.line if each else 0 for each in kinds.lines], np.int64)
+    line = np.where(line > 0, line, defined[which[frame]] if len(which) else 0)
+    width = int(line.max(initial=0)) + 1
+    keys, place = occurring((which[frame] * width + line) if len(which) else line)
+    places = [divmod(key, width) for key in keys.tolist()] if len(which) else []
+    numbers = np.array([owners.group((_at(kinds.lines[name], number),)) for name, number in places], np.int64)
+    value = np.where(frame >= 0, numbers[place], 0) if len(numbers) else np.zeros(len(frame), np.int64)
     return StepFunction(edges, value, 0)
 
 
@@ -95,7 +95,8 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
         return Calls(nothing, nothing, nothing)
     base = _base_ns(recording.trace.meta.get("baseTimeNanoseconds"))
     start, line = np.array(lines.call_start_ns, np.int64) - base, np.array(lines.call_line, np.int64)
-    known = np.isin(start, spans.starts)  # on the main thread
+    place = np.minimum(np.searchsorted(spans.starts, start), max(len(spans) - 1, 0))
+    known = spans.starts[place] == start if len(spans) else np.zeros(len(start), bool)  # on the main thread
     start, line = start[known], line[known]
     frame = users.innermost.at(start)
     own = np.minimum(np.searchsorted(users.starts, start), max(len(users) - 1, 0))

@@ -31,7 +31,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Note:
+class LogEntry:
     """Something the compiler said, and about which compilation."""
 
     id: str
@@ -59,9 +59,9 @@ class CompileRecorder(logging.Handler):
         super().__init__(logging.DEBUG)
         self.compiled: list[Span] = []
         self.reasons: dict[str, list[str]] = {}
-        self.breaks: list[Note] = []
+        self.breaks: list[LogEntry] = []
         self.limits: list[LimitHit] = []
-        self.skips: list[Note] = []
+        self.skips: list[LogEntry] = []
         self.metrics: dict[str, dict[str, Any]] = {}
         self.provenance = Provenance()
         self._open: dict[int, list[Span]] = defaultdict(list)
@@ -105,7 +105,7 @@ class CompileRecorder(logging.Handler):
         elif artifact == "recompile_reasons":
             self.reasons[compile_id] = json.loads(payload) if payload.startswith("[") else [payload]
         elif artifact == "dynamo_graph_break_reason":
-            self.breaks.append(Note(compile_id, t_ns, payload))
+            self.breaks.append(LogEntry(compile_id, t_ns, payload))
         elif "compilation_metrics" in metadata:
             metrics = metadata["compilation_metrics"]
             if skipped := metrics.get("cudagraph_skip_reason"):
@@ -140,8 +140,8 @@ class CompileRecorder(logging.Handler):
         text, t_ns = record.getMessage(), round(record.created * 1e9)
         spans = self._open[threading.get_native_id()]
         at = spans[0].id if spans else "None/None"
-        if found := _LIMIT.search(text):
-            setting, _, name, file, line, rest = found.groups()
+        if limit := _LIMIT.search(text):
+            setting, _, name, file, line, rest = limit.groups()
             reason = rest.partition("\nTo log all")[0].strip()
             self.limits.append(LimitHit(at, t_ns, setting, name, file, int(line), reason))
         elif _SKIP.search(text):
@@ -149,7 +149,7 @@ class CompileRecorder(logging.Handler):
 
     def _take_skip(self, compile_id: str, t_ns: int, text: str) -> None:
         """Said in a warning first, and again in the metrics of the compilation, if it was said within one."""
-        found = _SKIP.search(text)
-        reason = (found[1] if found else text).strip()
+        match = _SKIP.search(text)
+        reason = (match[1] if match else text).strip()
         if all((each.id, each.text) != (compile_id, reason) for each in self.skips):
-            self.skips.append(Note(compile_id, t_ns, reason))
+            self.skips.append(LogEntry(compile_id, t_ns, reason))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, Note, Span
+from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, LogEntry, Span
 from tracekit.compile_spans import KINDS
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
@@ -120,7 +120,7 @@ def _mark_at(t_ns: int, marks: Sequence[StepMark]) -> StepMark | None:
     return marks[at - 1] if at else None
 
 
-def _break(note: Note) -> Break:
+def _break(note: LogEntry) -> Break:
     head, _, stack = note.text.partition("User code traceback:\n")
     place = _PLACE.search(head) or _last(_FRAME, note.text)
     return Break(
@@ -135,8 +135,8 @@ def _break(note: Note) -> Break:
 
 def _reason(head: str) -> str:
     """What broke and why, without Dynamo's hints."""
-    found = _REASON.search(head)
-    lines = [line.strip() for line in (found[1] if found else head).splitlines() if line.strip()]
+    match = _REASON.search(head)
+    lines = [line.strip() for line in (match[1] if match else head).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Encountered graph break when"):
         lines = lines[1:]
     wanted = [line.removeprefix("Explanation:").strip(" .") for line in lines[:2] if not line.startswith("Hint:")]
@@ -163,7 +163,7 @@ def _limit(hit: LimitHit) -> Limit:
     )
 
 
-def _skip(note: Note) -> Skip:
+def _skip(note: LogEntry) -> Skip:
     place = _last(_FRAME, note.text)
     return Skip(
         compile=note.id if _numbers(note.id)[0] is not None else None,
@@ -180,8 +180,8 @@ def _guard_ns(metrics: dict[str, Any]) -> int | None:
 
 
 def _numbers(compile_id: str) -> tuple[int | None, int | None]:
-    found = _ID.search(compile_id)
-    return (int(found[1]), int(found[2])) if found else (None, None)
+    match = _ID.search(compile_id)
+    return (int(match[1]), int(match[2])) if match else (None, None)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

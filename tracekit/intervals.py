@@ -29,8 +29,10 @@ class Union:
         starts, ends = starts[lasting], ends[lasting]
         if not len(starts):
             return Union(starts, ends)
-        order = np.argsort(starts, kind="stable")
-        starts, reach = starts[order], np.maximum.accumulate(ends[order])
+        if (starts[1:] < starts[:-1]).any():
+            order = np.argsort(starts, kind="stable")
+            starts, ends = starts[order], ends[order]
+        reach = np.maximum.accumulate(ends)
         opens = np.flatnonzero(np.concatenate(([True], starts[1:] > reach[:-1])))
         return Union(starts[opens], reach[np.concatenate((opens[1:] - 1, [len(reach) - 1]))])
 

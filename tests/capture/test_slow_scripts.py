@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.capture.test_script import PLAIN, script
+from tests.capture.small_scripts import PLAIN, script
 from tracekit.capture import process, progress
 from tracekit.capture.child.timing import ALONE, ONE_OF_SEVERAL
 from tracekit.capture.job import Job

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.capture.conftest import COMPILED, perform
-from tests.capture.test_script import HEAD, PLAIN, script
+from tests.capture.small_scripts import HEAD, PLAIN, script
 from tracekit import run as runs
 from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.program import marked

@@ -103,7 +103,7 @@ def test_a_module_of_torch_jit_is_left_as_it_is_and_the_run_says_why(tmp_path):
     answer = profiled(tmp_path, f"net = torch.jit.script(net)\n{PLAIN}")
     assert kinds(answer) == []
     assert answer.ledger.breaks == []
-    assert answer.effective.notes[0].startswith("torch.compile takes no module of torch.jit.script (Net)")
+    assert answer.effective.notes[0].startswith("torch.compile does not accept modules of torch.jit.script (Net)")
     assert answer.effective.ran_eagerly == answer.effective.notes[0]
 
 
@@ -364,7 +364,7 @@ def test_one_that_is_no_valid_python_is_told_its_line(tmp_path, monkeypatch, cap
     assert main(["capture", "train.py", *given]) == 1
     assert main(["audit", "train.py", *given]) == 1
     said = capsys.readouterr().err
-    assert said.count("train.py:2: is not valid Python (expected ':'). Mend that line; python train.py shows it") == 2
+    assert said.count("train.py:2: is not valid Python (expected ':'). Fix that line; python train.py shows it") == 2
     assert "recipe" not in said
 
 

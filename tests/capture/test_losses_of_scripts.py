@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.capture.conftest import COMPILED, perform
-from tests.capture.test_script import script
+from tests.capture.small_scripts import script
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.timing import drive
 from tracekit.capture.job import PassResult

@@ -26,7 +26,7 @@ def with_remarks(found: PassResult, steps: ScriptSteps) -> PassResult:
         found,
         effective=_of_scripted(effective, steps),
         boundary=steps.boundary.name.lower(),
-        step=_what_a_step_is(steps),
+        step=what_a_step_is(steps),
     )
 
 
@@ -55,7 +55,7 @@ def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
     return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
 
 
-def _what_a_step_is(steps: ScriptSteps) -> str:
+def what_a_step_is(steps: ScriptSteps) -> str:
     """`4 steps of Adam, 16 micro-batches`."""
     assert steps.boundary is not None
     count, batches = steps.job.step_every, steps.backward.in_a_step()

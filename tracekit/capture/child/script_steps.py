@@ -21,9 +21,9 @@ from tracekit.capture.child.script_variant import Twin
 from tracekit.capture.child.steering import used_all_the_same
 from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.progress import Writer
+from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
 
@@ -102,7 +102,8 @@ class ScriptSteps:
     def why_none(self) -> str:
         """Why no step ended."""
         children = _children()
-        started = f"; it started {children} processes, and what they train is not seen" if children else ""
+        several = "es" * (children > 1)
+        started = f"; it started {children} process{several}, whose training is not seen" if children else ""
         if ":" in self.job.step_at:
             return f"{self.job.step_at} was not reached twice{started}"
         return f"no optimizer stepped, and no module was called again and again{started}"

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from tracekit.capture import rounds
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds, merged
 from tracekit.run import Measured, Pass, Requested, Run, Variant
@@ -153,7 +153,7 @@ def captured(monkeypatch, rng, machine, effect):
         return one_pass(number, round(statistics.median(times)), next(clock), times)
 
     def measure_again(number, plan, *_, **__):
-        return Answer(measured=measured(run_pass(plan.name, number)))
+        return PassResult(measured=measured(run_pass(plan.name, number)))
 
     monkeypatch.setattr(rounds, "measure_again", measure_again)
     variants = [

@@ -78,11 +78,14 @@ class Tables(Mapping[str, pa.Table]):
         return "\n".join(headline(self.report))
 
 
-def load(*paths: str | Path) -> Tables:
-    """Open a run or one or several traces. Raises a TracekitError that says what to do."""
+def load(*paths: str | Path, infer_steps: bool = False) -> Tables:
+    """Open a run or one or several traces. Raises a TracekitError that says what to do.
+
+    With `infer_steps`, a trace without ProfilerStep annotations is taken apart by what repeats in it.
+    """
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
         given = ", ".join(type(path).__name__ for path in paths) or "nothing"
         raise TypeError(
             f"tracekit.load takes paths, and was given {given}. Name each: tracekit.load('eager.json', 'compiled.json')"
         )
-    return Tables(open_subject([Path(path) for path in paths]))
+    return Tables(open_subject([Path(path) for path in paths], infer_steps=infer_steps))

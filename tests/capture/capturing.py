@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from tracekit.capture import process
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.run import Requested
 
 COMPILED = Requested(compile=True, backend="aot_eager")
@@ -54,7 +54,7 @@ def setup(ctx):
 """
 
 
-def perform(folder: Path, stage, recipe, timeout=120, **more) -> Answer:
+def perform(folder: Path, stage, recipe, timeout=120, **more) -> PassResult:
     """One pass in a process of its own, as the harness does it."""
     job = Job(stage=stage, recipe=str(recipe), folder=str(folder), **more)
     with process.scratch() as scratch:

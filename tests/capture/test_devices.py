@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tracekit.capture import environment, preparation
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.errors import NoSuchDeviceError, UnsupportedDeviceError
 
@@ -25,13 +25,13 @@ def no_gpu(monkeypatch):
 
 
 def test_the_gpu_is_chosen_without_a_word():
-    assert choose("auto", Answer(devices=["cuda", "cuda:0", "cpu"], accelerator="cuda")) == ("cuda", [])
+    assert choose("auto", PassResult(devices=["cuda", "cuda:0", "cpu"], accelerator="cuda")) == ("cuda", [])
 
 
 def test_that_there_is_none_is_said_with_the_reason():
-    device, said = choose("auto", Answer(devices=["cpu"], why_no_gpu="CUDA_VISIBLE_DEVICES= hides every GPU"))
+    device, said = choose("auto", PassResult(devices=["cpu"], why_no_gpu="CUDA_VISIBLE_DEVICES= hides every GPU"))
     assert (device, said) == ("cpu", ["No GPU: CUDA_VISIBLE_DEVICES= hides every GPU. Training on the CPU."])
-    assert choose("cpu", Answer(devices=["cpu"], why_no_gpu="none")) == ("cpu", [])
+    assert choose("cpu", PassResult(devices=["cpu"], why_no_gpu="none")) == ("cpu", [])
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_that_there_is_none_is_said_with_the_reason():
 )
 def test_an_accelerator_that_cannot_be_measured_is_refused_as_such(wanted, accelerator, error):
     with pytest.raises(error, match=f"^{wanted}: "):
-        choose(wanted, Answer(devices=["cpu"], accelerator=accelerator))
+        choose(wanted, PassResult(devices=["cpu"], accelerator=accelerator))
 
 
 def test_a_build_for_the_cpu_says_so(monkeypatch):

@@ -12,7 +12,7 @@ from capturing import read_trace
 from emulated import gpu
 
 from tracekit.capture.child.traces import COLD, DETAIL, _profiler
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.run import Requested
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def perform(folder, stage, device="cuda", text=RECIPE, kind=None, **more):
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
-    return SimpleNamespace(answer=msgspec.convert(said["answer"], Answer), calls=said["calls"], log=done.stderr)
+    return SimpleNamespace(answer=msgspec.convert(said["answer"], PassResult), calls=said["calls"], log=done.stderr)
 
 
 def spans(path, name):

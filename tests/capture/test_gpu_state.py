@@ -90,7 +90,9 @@ def test_a_run_says_which_gpu_and_driver_it_was(driver):
 
 
 def test_the_version_of_the_profilers_library_is_part_of_the_run(monkeypatch):
-    there = [SimpleNamespace(metadata={"Name": name}, version="12.8.90") for name in ("numpy", "nvidia-cuda-cupti-cu12")]
+    there = [
+        SimpleNamespace(metadata={"Name": name}, version="12.8.90") for name in ("numpy", "nvidia-cuda-cupti-cu12")
+    ]
     monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda: there)
     assert environment._cupti() == "12.8.90"
     monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda: there[:1])

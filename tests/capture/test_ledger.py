@@ -2,8 +2,9 @@
 
 from statistics import median
 
-from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, Note, Span
-from tracekit.capture.compiler.ledger import StepMark, ledger, total_ns
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.compile_log.ledger import StepMark, ledger, total_ns
+from tracekit.compile_log.log import LimitHit, LogEntry, Span
 
 
 def lines_of(recipe):
@@ -117,7 +118,7 @@ def test_a_break_that_skips_the_whole_function_finds_its_line_too():
         "The graph break occurred in the following user code:\n"
         '  File "train.py", line 3, in outer\n    inner()\n  File "train.py", line 7, in inner\n    print()\n'
     )
-    (found,) = ledger(recorded(breaks=[Note("0/0", 5, text)]), []).breaks
+    (found,) = ledger(recorded(breaks=[LogEntry("0/0", 5, text)]), []).breaks
     assert (found.file, found.line) == ("train.py", 7)
     assert found.reason.startswith("Graph break: torch.compile cannot properly resume")
 
@@ -127,14 +128,14 @@ def test_a_break_of_torch_2_6_is_read_too():
         "Graph break in user code at train.py:7\nReason: Unsupported: Tensor.item\nUser code traceback:\n"
         '  File "train.py", line 7, in forward\n    x.item()\n\nTraceback (most recent call last):\n  File "torch.py"'
     )
-    (found,) = ledger(recorded(breaks=[Note("0/0", 5, text)]), []).breaks
+    (found,) = ledger(recorded(breaks=[LogEntry("0/0", 5, text)]), []).breaks
     assert (found.line, found.reason) == (7, "Unsupported: Tensor.item")
     assert found.stack == '  File "train.py", line 7, in forward\n    x.item()'
 
 
 def test_a_break_counts_each_time_that_its_frame_is_compiled_again():
     text = "Graph break in user code at train.py:7\nGraph Break Reason: print\n\nUser code traceback:\n"
-    notes = [Note("0/0", 5, text), Note("0/1", 6, text), Note("1/0", 7, text)]
+    notes = [LogEntry("0/0", 5, text), LogEntry("0/1", 6, text), LogEntry("1/0", 7, text)]
     assert [each.compile for each in ledger(recorded(breaks=notes), []).breaks] == ["0/0", "0/1", "1/0"]
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.capture.conftest import COMPILED, perform
-from tests.capture.test_script import script
+from tests.capture.small_scripts import script
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.timing import drive
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.capture.loss_drift import with_drift
 from tracekit.run import divergence
 
@@ -83,18 +83,18 @@ def test_without_losses_it_says_why(tmp_path):
 @pytest.mark.parametrize(
     ("again", "drift", "left", "said"),
     [
-        (Answer(losses=[1.0, 0.5000001]), pytest.approx(2e-7), [1.0, 0.5], ""),
-        (Answer(losses=[1.0, None]), None, [1.0, 0.5], ""),
-        (Answer(losses=[1.1, 0.5]), None, [], "losses were not compared: the script draws random numbers"),
-        (Answer(outcome="error", error="it died"), None, [1.0, 0.5], "is unknown: it died"),
+        (PassResult(losses=[1.0, 0.5000001]), pytest.approx(2e-7), [1.0, 0.5], ""),
+        (PassResult(losses=[1.0, None]), None, [1.0, 0.5], ""),
+        (PassResult(losses=[1.1, 0.5]), None, [], "losses were not compared: the script draws random numbers"),
+        (PassResult(outcome="error", error="it died"), None, [1.0, 0.5], "is unknown: it died"),
     ],
 )
 def test_how_far_losses_move_is_told_by_another_run(again, drift, left, said):
-    checked = with_drift(Answer(losses=[1.0, 0.5]), lambda: again)
+    checked = with_drift(PassResult(losses=[1.0, 0.5]), lambda: again)
     assert (checked.loss_drift, checked.losses) == (drift, left)
     assert said in "".join(checked.effective.remarks)
 
 
 def test_what_has_no_losses_is_not_run_again():
-    for checked in (Answer(), Answer(outcome="error", losses=[1.0])):
+    for checked in (PassResult(), PassResult(outcome="error", losses=[1.0])):
         assert with_drift(checked, lambda: pytest.fail("it was")) is checked

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tracekit.capture import passes
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.capture.lost_kernels import completed, gpu_side
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
@@ -46,9 +46,9 @@ def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
         asked.append(window)
         write(tmp_path, window, 50, 50)
         profiled = Profiled(step_ns=7, steps=20) if window == "steady" else None
-        return Answer(traces=Traces(**{window: f"{window}.json.gz"}), profiled=profiled)
+        return PassResult(traces=Traces(**{window: f"{window}.json.gz"}), profiled=profiled)
 
-    found = completed(Answer(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
+    found = completed(PassResult(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
     assert asked == ["steady", "detail"]
     assert (found.traces, found.profiled.step_ns) == (TRACES, 7)
     assert found.effective.notes == [
@@ -59,7 +59,7 @@ def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
 def test_where_the_first_session_has_no_kernels_either_it_is_only_said(tmp_path):
     for window in ("cold", "steady", "detail"):
         write(tmp_path, window, 50, 0)
-    found = completed(Answer(traces=TRACES), tmp_path, pytest.fail)
+    found = completed(PassResult(traces=TRACES), tmp_path, pytest.fail)
     said = "its trace holds 50 launches and no kernel: tracekit doctor says what may be the cause"
     assert found.effective.notes == [f"{window}: {said}" for window in ("cold", "steady", "detail")]
 
@@ -67,14 +67,14 @@ def test_where_the_first_session_has_no_kernels_either_it_is_only_said(tmp_path)
 def test_what_another_process_loses_again_is_said(tmp_path):
     write(tmp_path, "cold", 50, 50)
     write(tmp_path, "steady", 50, 10)
-    answer = Answer(traces=Traces(cold="cold.json.gz", steady="steady.json.gz"))
-    found = completed(answer, tmp_path, lambda window: Answer(outcome="timeout"))
+    answer = PassResult(traces=Traces(cold="cold.json.gz", steady="steady.json.gz"))
+    found = completed(answer, tmp_path, lambda window: PassResult(outcome="timeout"))
     assert found.effective.notes == ["steady: of 40 of 50 launches the trace holds no kernel: the profiler lost them"]
 
 
 def test_a_whole_trace_is_left_alone(tmp_path):
     write(tmp_path, "steady", 50, 50)
-    answer = Answer(traces=Traces(steady="steady.json.gz"))
+    answer = PassResult(traces=Traces(steady="steady.json.gz"))
     assert completed(answer, tmp_path, pytest.fail) is answer
 
 
@@ -84,10 +84,10 @@ def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_say
     def perform(job, scratch, place, options):
         jobs.append((job.stage, job.windows))
         if job.stage != "profile":
-            return Answer()
+            return PassResult()
         for window in job.windows:  # the process's first session is whole, and none of the others
             write(place, window, 50, 50 if window == job.windows[0] else 0)
-        return Answer(traces=Traces(**{window: f"{window}.json.gz" for window in job.windows}))
+        return PassResult(traces=Traces(**{window: f"{window}.json.gz" for window in job.windows}))
 
     monkeypatch.setattr(passes, "_perform", perform)
     run = Run(created="", tracekit="", recipe="r", script="r.py", device="cuda", planned=["eager"], variants=[])

@@ -10,7 +10,7 @@ import torch
 from tests.capture.conftest import read_trace
 from tests.capture.test_lost_kernels import write
 from tracekit import run as runs
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.capture.recording import _variant, _warnings
 from tracekit.run import Traces
 
@@ -143,7 +143,7 @@ print(len(cleared))
 def test_lost_kernels_of_a_recording_are_said(tmp_path, monkeypatch):
     write(tmp_path, "steady", 50, 40)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    found = Answer(traces=Traces(steady="steady.json.gz"))
+    found = PassResult(traces=Traces(steady="steady.json.gz"))
     said = "of 10 of 50 launches the trace holds no kernel: the profiler lost them"
     assert [*_warnings(found, tmp_path)] == [said]
     assert _variant("eager", found, tmp_path, "ok", None).effective.notes[1:] == [said]

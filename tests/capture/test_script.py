@@ -8,58 +8,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.capture.conftest import COMPILED, perform, read_trace
+from tests.capture.conftest import perform, read_trace
+from tests.capture.small_scripts import EAGER, PLAIN, event_names, kinds, profiled, script
 from tracekit import run as runs
-from tracekit.capture.child.traces import COLD, DETAIL, fit
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
-from tracekit.capture.script_or_recipe import is_script
 from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
 from tracekit.errors import NoRecipeError
 from tracekit.report.warnings import warnings
-from tracekit.run import Requested, divergence
+from tracekit.run import divergence
 from tracekit.trace import Trace
 
-EAGER = Requested(compile=False)
 ROOT = Path(runs.__file__).parents[2]
-HEAD = """
-import sys, torch
-from torch.utils.data import DataLoader, TensorDataset
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
-    def forward(self, x):
-        return self.second(self.first(x).relu())
-def loss_of(net, x):
-    return torch.nn.MSELoss()(net(x), x.sum(1, keepdim=True))
-net, steps = Net(), int(sys.argv[1]) if len(sys.argv) > 1 else 300
-"""
-PLAIN = """
-optimizer = torch.optim.Adam(net.parameters())
-for _ in range(steps):
-    optimizer.zero_grad()
-    loss_of(net, torch.randn(6, 4)).backward()
-    optimizer.step()
-"""
-
-
-def script(tmp_path, body, head=HEAD):
-    path = tmp_path / "train.py"
-    path.write_text(head + body)
-    return path
-
-
-def profiled(tmp_path, body, requested=COMPILED, steps=2, **more):
-    answer = perform(tmp_path, "profile", script(tmp_path, body), requested=requested, steps=steps, script=True, **more)
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    return answer
-
-
-def kinds(answer):
-    return [(entry.id, entry.kind) for entry in answer.ledger.compiles]
 
 
 def test_from_the_command_line_to_a_run(tmp_path):
@@ -206,52 +168,6 @@ with torch.profiler.profile(
     assert not [*tmp_path.glob("own*"), *tmp_path.glob("ready")]
 
 
-def test_a_pass_that_died_leaves_what_was_measured(tmp_path, capsys):
-    body = PLAIN + "    if torch.autograd._profiler_enabled(): import os; os.kill(os.getpid(), 9)\n"
-    out = tmp_path / "run.json"
-    given = ["--variants", "eager", "--steps", "2", "--device", "cpu", "-o", str(out), "--", "20"]
-    assert main(["capture", str(script(tmp_path, body)), *given]) == 1
-    (eager,) = runs.read(out).variants
-    assert (eager.measured.steps, eager.profiled) == (17, None)
-    capsys.readouterr()
-    assert main(["report", str(out), "--no-cache"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "a step unprofiled. Where its time goes cannot be answered without a trace (crash: profile: killed" in said
-    assert "problem: crash: profile: killed, as when memory runs out" in said
-    assert "remark: a step is 1 step of Adam." in said
-
-
-def test_one_without_steps_says_so(tmp_path):
-    answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), script=True)
-    assert answer.outcome == "error"
-    assert answer.error.startswith("no optimizer stepped")
-
-
-@pytest.mark.parametrize(
-    ("body", "arguments", "error", "printed"),
-    [
-        (
-            "import argparse; argparse.ArgumentParser().parse_args(['-x'])",
-            [],
-            "(exit code 2) before its",
-            "arguments: -x",
-        ),
-        ("print('help'); sys.exit()", ["--help"], "(exit code 0) before its first step", "help"),
-        ("sys.exit('no data')", [], "(exit code 1) before its first step", "no data"),
-        (f"steps = 7; {PLAIN}sys.exit(3)", [], "(exit code 3) after step 7", ""),
-    ],
-)
-def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments, error, printed):
-    path = script(
-        tmp_path, body.replace("; \n", "\n"), head=HEAD.replace("int(sys.argv[1]) if len(sys.argv) > 1 else", "")
-    )
-    answer = perform(tmp_path, "measure", path, script=True, arguments=arguments)
-    assert answer.outcome == "error"
-    assert f"the script ended itself {error}" in answer.error
-    assert printed in answer.traceback
-    assert "Traceback" not in answer.traceback
-
-
 def test_after_the_first_step_no_class_is_touched(tmp_path):
     """Assigning to Module anew in each step cost it 70 to 300 µs: thousands of subclasses look up what they inherit."""
     body = PLAIN.replace("for _ in", "for step in").replace(
@@ -302,75 +218,3 @@ def test_an_unknown_option_is_pointed_to_its_arguments(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["capture", "train.py", "--epochs", "3"])
     assert "arguments: --epochs 3. A script's own arguments go after --" in capsys.readouterr().err
-
-
-def test_what_it_raises_is_told_as_it_would_be_without_us(tmp_path):
-    body = PLAIN + "    if _ == 4: raise ValueError('the data is gone')\n"
-    answer = perform(tmp_path, "profile", script(tmp_path, body), script=True)
-    assert (answer.outcome, answer.error) == ("error", "ValueError: the data is gone")
-    assert answer.traceback.count('File "') == 1
-    assert "runpy" not in answer.traceback
-
-
-def test_one_that_fails_in_a_variant_leaves_the_other(tmp_path):
-    body = PLAIN + "    if torch._dynamo.utils.counters['frames'] and _ > 2: raise ValueError('compiled')\n"
-    path, out = script(tmp_path, "import torch._dynamo\n" + body), tmp_path / "run.json"
-    given = ["--backend", "aot_eager", "--steps", "2", "--passes", "1", "--device", "cpu", "-o", str(out), "--", "20"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tracekit", "capture", str(path), *given], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "compiled: failed (measure: ValueError: compiled)" in done.stderr
-    assert [each.outcome for each in runs.read(out).variants] == ["ok", "error"]
-
-
-def test_an_unexpected_end_leaves_whole_steps_only(tmp_path):
-    answer = profiled(tmp_path, PLAIN.replace("steps)", "16)"), requested=EAGER, steps=20)
-    found = read_trace(tmp_path / answer.traces.steady)
-    assert [*found.steps] == [12, 13, 14, 15]
-    assert (answer.profiled.steps, answer.ended, answer.traces.detail) == (4, 16, None)
-    assert "after the last step" in event_names(tmp_path / answer.traces.steady)
-
-
-@pytest.mark.parametrize("available", [1, 4, 8, 12, 15, 16, 30, 100])
-def test_windows_fit_into_the_steps_there_are(available):
-    cold, warmup, steady, detail = fit(20, available)
-    assert 1 <= steady.steps <= 20
-    assert sum(each.steps + each.warmup for each in (cold, steady, detail) if each) + warmup == available
-    assert fit(20, None)[::3] == (COLD, DETAIL)
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("def setup(ctx): ...", False),
-        ("setup = lambda ctx: None", False),
-        ("from base import setup", False),
-        ("def setup(rank, world_size): ...", True),
-        ("print('def setup(ctx)')", True),
-        ("if True:\n  def train(): ...", True),
-    ],
-)
-def test_a_recipe_defines_setup(tmp_path, source, expected):
-    path = tmp_path / "x.py"
-    path.write_text(source)
-    assert is_script(path) is expected
-
-
-@pytest.mark.parametrize("given", [[], ["--script"], ["--step-at", "train.py:1"]])
-def test_one_that_is_no_valid_python_is_told_its_line(tmp_path, monkeypatch, capsys, given):
-    monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text("import torch\nfor step in range(3)\n    pass\n")
-    assert main(["capture", "train.py", *given]) == 1
-    assert main(["audit", "train.py", *given]) == 1
-    said = capsys.readouterr().err
-    assert said.count("train.py:2: is not valid Python (expected ':'). Mend that line; python train.py shows it") == 2
-    assert "recipe" not in said
-
-
-def event_names(path):
-    return [
-        event["name"]
-        for event in read_trace(path).keys["traceEvents"]
-        if event.get("ph") == "X" and event.get("cat") == "user_annotation"
-    ]

@@ -7,11 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.capture.conftest import COMPILED, perform
-from tests.capture.test_script import HEAD, PLAIN, script
+from tests.capture.small_scripts import HEAD, PLAIN, script
 from tracekit import run as runs
+from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.program import marked
+from tracekit.capture.child.script_remarks import what_a_step_is
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
 from tracekit.cli import main
@@ -92,6 +95,28 @@ def test_a_step_is_what_the_script_makes_it(tmp_path, name):
         assert answer.measured.compiles >= graphs  # compiled in place
 
 
+@pytest.mark.parametrize(
+    ("boundary", "every", "batches", "said"),
+    [
+        (Boundary.OPTIMIZER, 1, 1, "1 step of Adam"),
+        (Boundary.OPTIMIZER, 1, 4, "1 step of Adam, 4 micro-batches (backward passes)"),
+        (Boundary.OPTIMIZER, 4, 16, "4 steps of Adam, 16 micro-batches (backward passes)"),
+        (Boundary.OPTIMIZER, 4, 4, "4 steps of Adam"),
+        (Boundary.MARK, 2, 0, "2 marks reached"),
+        (Boundary.TRAINING_CALL, 3, 3, "3 calls of Linear"),
+    ],
+)
+def test_steps_of_several_ends_say_how_much_that_is(boundary, every, batches, said):
+    steps = SimpleNamespace(
+        boundary=boundary,
+        job=SimpleNamespace(step_every=every),
+        backward=SimpleNamespace(in_a_step=lambda: batches),
+        optimizers=["Adam", "SGD"],
+        caller=torch.nn.Linear(1, 1),
+    )
+    assert what_a_step_is(steps) == said
+
+
 def test_a_line_ends_a_step_in_every_pass(tmp_path):
     body = OPTIMIZER + f"for _ in range(steps):\n  for _ in range(2):{TRAINING}\n  done = True\n"
     path = script(tmp_path, body)
@@ -138,7 +163,7 @@ if __name__ == "__main__":
     Path("train.py").write_text(body)
     assert main(["capture", "train.py", "--backend", "aot_eager"]) == 1
     said = capsys.readouterr().err
-    for each in ("no optimizer stepped", "started 1 process", "--step-at FILE:LINE", "tracekit.step()"):
+    for each in ("no optimizer stepped", "started 1 process, whose", "--step-at FILE:LINE", "tracekit.step()"):
         assert each in said
     assert "compiled: measuring" not in said
     assert not Path("run.json").exists()

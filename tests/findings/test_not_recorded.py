@@ -1,8 +1,9 @@
 """A side that is missing from the recording is said first, and nothing is concluded from what is not there."""
 
 import pytest
-from small import event, kernel, launch, op, step, training, write
+from small import event, kernel, launch, op, step, write
 
+from tests.findings.healthy import healthy
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 
@@ -60,4 +61,4 @@ def test_a_cpu_that_computes_is_no_missing_gpu(tmp_path, names):
 
 
 def test_both_sides_are_there(tmp_path):
-    assert not diagnosed(training(tmp_path / "a.json")).findings
+    assert not diagnosed(healthy(tmp_path / "a.json")).findings

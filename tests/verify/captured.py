@@ -76,10 +76,11 @@ def _options(script: Script) -> list[str]:
 
 
 def _passes(file: Path, variant: Variant) -> dict[str, Printed]:
-    """The logs beside its traces: one for each pass."""
+    """The logs beside its traces: one for each pass, but for the one that rounds differently on purpose."""
     trace = variant.traces.steady or variant.traces.cold
     logs = sorted((file.parent / trace).parent.glob("*.log")) if trace else []
-    return {log.stem: printed.read(log.read_text(errors="replace")) for log in logs}
+    plain = [log for log in logs if not log.stem.endswith("-rounded")]
+    return {log.stem: printed.read(log.read_text(errors="replace")) for log in plain}
 
 
 def _is_ours(name: str) -> bool:

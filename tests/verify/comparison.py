@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracekit.run import Measured, Variant
+from tracekit.run import Measured, Run, Variant, divergence, loss_tolerance
 
 from . import captured, plain
 from .captured import Captured
@@ -67,6 +67,7 @@ def compare(script: Script, folder: Path) -> tuple[list[Row], list[str]]:
         ran = plain.run(script, folder, variant.requested.compile)
         rows.append(_row(script, variant, taken, ran))
         wrong += _differences(script, variant, taken, ran)
+    wrong += _told_apart(taken.run)
     return rows, [*dict.fromkeys(wrong), taken.output] if wrong else []
 
 
@@ -127,6 +128,15 @@ def _losses(variant: Variant, taken: Captured, ran: Plain) -> Iterator[str]:
             pairs = zip(each.losses, [*ran.printed.losses, *each.losses], strict=False)
             at, pair = next((at, pair) for at, pair in enumerate(pairs) if pair[0] != pair[1])
             yield f"{variant.name}: the loss of step {at} is {pair[0]}, in a plain run {pair[1]}"
+
+
+def _told_apart(run: Run) -> Iterator[str]:
+    """Both variants train alike, and the capture's own comparison of their losses must say so."""
+    eager, *others = run.variants
+    for variant in others:
+        apart = divergence(eager.losses, variant.losses)
+        if apart is not None and apart > loss_tolerance(eager.loss_drift):
+            yield f"{variant.name}: its losses are said to differ from {eager.name}'s, by {apart:.1e}"
 
 
 def _elsewhere(script: Script, name: str, each: Printed, ran: Printed) -> Iterator[str]:

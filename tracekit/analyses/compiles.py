@@ -74,6 +74,12 @@ def answer(profile: Profile) -> Answer:
     return Answer("compiles", "Compilations", _sentence(profile, summary), summary, worth=worth, status=status)
 
 
+def spans_of(profile: Profile) -> list[dict[str, object]]:
+    """What compiled in the trace that figures come from: a row of `SPANS` each."""
+    ledger = profile.variant.ledger.compiles if profile.variant is not None else ()
+    return _spans("steady", profile.trace, ledger)[0]
+
+
 def _share_of_capture(profile: Profile, spans: pa.Table) -> float:
     """Compiling is no part of a steady step: what counts is how much of the time captured went into it."""
     compiling = int(np.sum(spans["dur_ns"].to_numpy()))

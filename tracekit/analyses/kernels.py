@@ -28,8 +28,8 @@ SUMMARY = pa.schema(
         column("step_ns", pa.float64(), "time per counted step", "ns"),
         column("mean_ns", pa.float64(), "mean duration", "ns"),
         column("share", pa.float64(), "part of all kernel and copy time", "share"),
-        column("count", pa.int64(), "how often in the whole trace"),
-        column("total_ns", pa.int64(), "time in the whole trace", "ns"),
+        column("count", pa.int64(), "how often in the whole trace", role="detail"),
+        column("total_ns", pa.int64(), "time in the whole trace", "ns", role="detail"),
         *PLACE,
     ]
 )

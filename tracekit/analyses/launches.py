@@ -28,7 +28,7 @@ SUMMARY = pa.schema(
         column("mean_ns", pa.float64(), "host time of one call", "ns"),
         column("activities", pa.float64(), "kernels and copies one call submits"),
         column("latency_ns", pa.float64(), "median from the call's start to the start on the GPU", "ns"),
-        column("count", pa.int64(), "calls in the whole trace"),
+        column("count", pa.int64(), "calls in the whole trace", role="detail"),
         *PLACE,
     ]
 )

@@ -28,7 +28,7 @@ SUMMARY = pa.schema(
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
-        column("count", pa.int64(), "calls in the whole trace"),
+        column("count", pa.int64(), "calls in the whole trace", role="detail"),
     ]
 )
 ROWS = call_schema(

@@ -70,8 +70,10 @@ def _geometric() -> Found:
 
 
 def _sampler() -> Found:
-    there = [name for name in ("pyg-lib", "torch-sparse") if _version(name)]
-    return Found(bool(there), ", ".join(f"{name} {_version(name)}" for name in there) or "none: recipes use their own")
+    samplers = [name for name in ("pyg-lib", "torch-sparse") if _version(name)]
+    return Found(
+        bool(samplers), ", ".join(f"{name} {_version(name)}" for name in samplers) or "none: recipes use their own"
+    )
 
 
 def _scipy() -> Found:
@@ -98,8 +100,8 @@ def _gpu() -> Found:
 
 
 def _driver() -> Found:
-    told = [row["driver_version"] for row in gpu_state.identity() if "driver_version" in row]
-    return Found(bool(told), told[0] if told else "nvidia-smi is missing, or says nothing")
+    versions = [row["driver_version"] for row in gpu_state.identity() if "driver_version" in row]
+    return Found(bool(versions), versions[0] if versions else "nvidia-smi is missing, or says nothing")
 
 
 def _cupti() -> Found:
@@ -179,8 +181,8 @@ def can_capture(results: list[Result]) -> bool:
 
 def as_json(results: list[Result]) -> str:
     """For machines."""
-    told = {"can_capture": can_capture(results), "checks": [asdict(result) for result in results]}
-    return json.dumps(told, indent=1)
+    document = {"can_capture": can_capture(results), "checks": [asdict(result) for result in results]}
+    return json.dumps(document, indent=1)
 
 
 def as_text(results: list[Result]) -> str:

@@ -39,13 +39,13 @@ def versions() -> dict[str, str]:
     """The packages a training step goes through; absent ones are left out."""
     import torch
 
-    found = {}
+    installed = {}
     for name in _PACKAGES:
         try:
-            found[name.replace("-", "_")] = importlib.metadata.version(name)
+            installed[name.replace("-", "_")] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {**found, "torch": str(torch.__version__)}  # says the build, too: 2.13.0+cpu
+    return {**installed, "torch": str(torch.__version__)}  # says the build, too: 2.13.0+cpu
 
 
 def devices() -> list[str]:
@@ -76,8 +76,8 @@ def holds_tensors(kind: str) -> bool:
     import torch
 
     module = getattr(torch, kind, None)
-    asked = getattr(module, "memory_allocated", None) or getattr(module, "current_allocated_memory", None)
-    return asked is None or asked() > 0
+    allocated = getattr(module, "memory_allocated", None) or getattr(module, "current_allocated_memory", None)
+    return allocated is None or allocated() > 0
 
 
 def why_no_gpu() -> str | None:
@@ -149,8 +149,8 @@ def _gpus() -> list[dict[str, Any]]:
 
     if not torch.cuda.is_available():
         return []
-    found = (torch.cuda.get_device_properties(at) for at in range(torch.cuda.device_count()))
-    told = {row.get("uuid"): row for row in gpu_state.identity()}
+    properties = (torch.cuda.get_device_properties(at) for at in range(torch.cuda.device_count()))
+    identities = {row.get("uuid"): row for row in gpu_state.identity()}
     return [
         {
             "name": each.name,
@@ -158,9 +158,9 @@ def _gpus() -> list[dict[str, Any]]:
             "memory_bytes": each.total_memory,
             "capability": f"{each.major}.{each.minor}",
             "multiprocessors": each.multi_processor_count,
-            **{field: value for field, value in told.get(uuid, {}).items() if field not in ("name", "uuid")},
+            **{field: value for field, value in identities.get(uuid, {}).items() if field not in ("name", "uuid")},
         }
-        for each in found
+        for each in properties
         for uuid in [f"GPU-{getattr(each, 'uuid', None)}"]
     ]
 
@@ -174,8 +174,8 @@ def _cupti() -> str | None:
 
 
 def _cpu_model() -> str:
-    found = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.M)
-    return found[1] if found else platform.processor() or platform.machine()
+    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.M)
+    return match[1] if match else platform.processor() or platform.machine()
 
 
 def _read(path: str) -> str | None:

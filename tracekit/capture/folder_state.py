@@ -33,9 +33,9 @@ class FolderState:
     def changed(self) -> list[str]:
         """Those that have another content now, or are gone; and new ones, where all had been looked at."""
         now = {path: _state(path) for path in self._files}
-        found = [path for path, state in self._files.items() if now[path] != state]
+        other = [path for path, state in self._files.items() if now[path] != state]
         new = (path for path, _ in self._walk() if path not in self._files) if self._is_whole else iter(())
-        return sorted([*found, *new])
+        return sorted([*other, *new])
 
     def _walk(self) -> Iterator[tuple[str, _State]]:
         waiting, seen = [os.path.realpath(each) for each in self._folders], set(self._spared)
@@ -59,8 +59,8 @@ def before(job: Job) -> FolderState:
     """The folders that a script is likely to write to: the current one, and its own."""
     if not job.script or job.in_place:
         return FolderState([], [])
-    own = [] if job.module else [os.path.dirname(os.path.realpath(job.recipe))]
-    return FolderState([str(Path.cwd()), *own], [job.folder])
+    beside_it = [] if job.module else [os.path.dirname(os.path.realpath(job.recipe))]
+    return FolderState([str(Path.cwd()), *beside_it], [job.folder])
 
 
 def _state(path: str) -> _State | None:

@@ -65,18 +65,18 @@ def _query(fields: Sequence[str], uuid: str | None) -> list[Row]:
     if not fields or not shutil.which("nvidia-smi"):
         return []
     chosen = ["-i", uuid] if uuid else []
-    asked = ["nvidia-smi", *chosen, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    command = ["nvidia-smi", *chosen, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
         return []
     unknown = set(_UNKNOWN_FIELD.findall(done.stdout + done.stderr)) & {*fields}
     if unknown:
         return _query([field for field in fields if field not in unknown], uuid)
     rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]
-    told = (dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
-    return [{field: cell for field, cell in row.items() if _is_told(cell)} for row in told]
+    answers = (dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
+    return [{field: cell for field, cell in row.items() if _is_known(cell)} for row in answers]
 
 
-def _is_told(cell: str) -> bool:
+def _is_known(cell: str) -> bool:
     return bool(cell) and not cell.startswith("[")  # "[N/A]", "[Not Supported]", "[Unknown Error]"

@@ -85,7 +85,7 @@ def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
     except KeyboardInterrupt:
         options.tell(messages.interrupted(run, out))
         raise
-    for line in messages.paces(run):
+    for line in messages.step_times(run):
         options.tell(line)
     return run
 

@@ -39,7 +39,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     parent: int = 0  # its process id: without it the child has nobody to answer
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a pass; only the fields of its stage are set."""
 
     outcome: Outcome = "ok"
@@ -76,6 +76,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit = Audit()
 
 
-def has_something(answer: Answer) -> bool:
+def has_something(answer: PassResult) -> bool:
     """Whether the pass found what is worth having, however it ended."""
     return answer.measured is not None or answer.traces != Traces()

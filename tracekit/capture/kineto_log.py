@@ -30,8 +30,8 @@ def warnings(log: str) -> list[str]:
 
     Not how many records it dropped as "out of range": all those of the warm-up are among them.
     """
-    said = Counter(text.strip() for _, text in _LINE.findall(log) if not _HARMLESS.search(text))
-    return [text if times == 1 else f"{text} ({times} times)" for text, times in said.items()][:_MOST]
+    counts = Counter(text.strip() for _, text in _LINE.findall(log) if not _HARMLESS.search(text))
+    return [text if times == 1 else f"{text} ({times} times)" for text, times in counts.items()][:_MOST]
 
 
 def lacks_permission(log: str) -> bool:

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.run import divergence
 
 # Of the first loss, relative, before training has amplified anything: no rounding does that.
 _OTHER_TRAINING = 1e-2
 
 
-def with_drift(checked: Answer, again: Callable[[], Answer]) -> Answer:
+def with_drift(checked: PassResult, again: Callable[[], PassResult]) -> PassResult:
     """The losses of an eager variant, with how far rounding moves them; none where the script never trains twice alike.
 
     `again` runs it once more, rounded differently.
@@ -24,12 +24,14 @@ def with_drift(checked: Answer, again: Callable[[], Answer]) -> Answer:
         return _noted(checked, f"how far rounding alone moves its losses is unknown: {rerun.error}")
     apart = divergence(checked.losses[:1], rerun.losses[:1])
     if apart is None or apart > _OTHER_TRAINING:
-        said = "losses were not compared: the script draws random numbers that no seed fixes, so no two runs are alike"
-        return replace(_noted(checked, said), losses=[])
+        remark = (
+            "losses were not compared: the script draws random numbers that no seed fixes, so no two runs are alike"
+        )
+        return replace(_noted(checked, remark), losses=[])
     moved = divergence(checked.losses, rerun.losses)
     return replace(checked, loss_drift=moved if moved is not None and math.isfinite(moved) else None)
 
 
-def _noted(checked: Answer, said: str) -> Answer:
+def _noted(checked: PassResult, remark: str) -> PassResult:
     effective = checked.effective
-    return replace(checked, effective=replace(effective, remarks=[*effective.remarks, said]))
+    return replace(checked, effective=replace(effective, remarks=[*effective.remarks, remark]))

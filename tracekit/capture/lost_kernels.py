@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from tracekit.capture.job import Answer, Window
+from tracekit.capture.job import PassResult, Window
 from tracekit.run import Traces
 
 _LAUNCH = re.compile(
@@ -79,13 +79,13 @@ def count(events: Iterable[_Event]) -> GpuSide:
     return GpuSide(len(launched), len(launched - seen))
 
 
-def said_of(path: Path) -> list[str]:
+def notes_of(path: Path) -> list[str]:
     """What there is to say of the trace at that path: nothing where it is whole."""
     side = gpu_side(path)
     return [side.sentence()] if side is not None and side.incomplete else []
 
 
-def completed(answer: Answer, folder: Path, take: Callable[[Window], Answer]) -> Answer:
+def completed(answer: PassResult, folder: Path, take: Callable[[Window], PassResult]) -> PassResult:
     """That pass's answer, with each trace that lost kernels taken again alone, and what there is to say of it.
 
     CUPTI of CUDA 12.6 to 13.0 gives the first kernels of a later session no time at all, and Kineto drops those.
@@ -98,7 +98,7 @@ def completed(answer: Answer, folder: Path, take: Callable[[Window], Answer]) ->
         for window in ("steady", "detail"):
             if before[window] is not None:
                 answer = _with_window(answer, take(window), window)
-    return _told(answer, before, {window: _side(answer.traces, window, folder) for window in windows})
+    return _with_notes(answer, before, {window: _side(answer.traces, window, folder) for window in windows})
 
 
 def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
@@ -108,13 +108,15 @@ def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
     return side if side is not None and side.incomplete else None
 
 
-def _with_window(answer: Answer, again: Answer, window: Window) -> Answer:
+def _with_window(answer: PassResult, again: PassResult, window: Window) -> PassResult:
     if getattr(again.traces, window) is None:
         return answer
     return replace(answer, profiled=again.profiled or answer.profiled)
 
 
-def _told(answer: Answer, before: dict[Window, GpuSide | None], after: dict[Window, GpuSide | None]) -> Answer:
+def _with_notes(
+    answer: PassResult, before: dict[Window, GpuSide | None], after: dict[Window, GpuSide | None]
+) -> PassResult:
     notes = [f"{window}: {side.sentence()}" for window, side in after.items() if side]
     healed = [window for window, side in before.items() if side and not after[window]]
     if healed:

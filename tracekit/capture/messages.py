@@ -61,8 +61,14 @@ def ending(variant: Variant, run: Run) -> str:
     if variant.outcome != "ok":
         return f"{variant.name}: {_OUTCOMES.get(variant.outcome, variant.outcome)} ({variant.error})"
     effective = variant.effective
-    said = [_pace(variant), _compilations(variant), *_sameness(variant, run), *effective.notes, *effective.remarks]
-    return f"{variant.name}: {'; '.join(part for part in said if part)}"
+    clauses = [
+        _step_time(variant),
+        _compilations(variant),
+        *_sameness(variant, run),
+        *effective.notes,
+        *effective.remarks,
+    ]
+    return f"{variant.name}: {'; '.join(part for part in clauses if part)}"
 
 
 def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
@@ -86,7 +92,7 @@ def lost_pass(name: str, number: int, error: str) -> str:
     return f"{name}: unprofiled pass {number + 1} failed ({error}); its step time rests on those before"
 
 
-def paces(run: Run) -> Iterator[str]:
+def step_times(run: Run) -> Iterator[str]:
     """What all the passes say: `compiled: 4.02 ms a step, 1.32 × faster than eager (1.25–1.40; 7 passes)`."""
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
     (first, base), *_ = measured
@@ -128,7 +134,7 @@ def short(path: Path) -> Path:
         return path
 
 
-def _pace(variant: Variant) -> str:
+def _step_time(variant: Variant) -> str:
     measured = variant.measured
     if measured is None:
         return ""

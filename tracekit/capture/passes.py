@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.capture import kineto_log, messages, process
-from tracekit.capture.job import Answer, Job, Stage, Window, has_something
+from tracekit.capture.job import Job, PassResult, Stage, Window, has_something
 from tracekit.capture.loss_drift import with_drift
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
@@ -24,7 +24,7 @@ from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant
 # there what the profiled pass compiled. Those of the measured pass stay, for the passes after it.
 _GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile", "check"))
 _WITHOUT_CHECK: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))
-Answers = dict[Stage, Answer]
+PassResults = dict[Stage, PassResult]
 
 
 def capture_variant(
@@ -34,24 +34,24 @@ def capture_variant(
 
     The measured pass finds `caches` empty, and leaves there what it compiled.
     """
-    place = folder / slug(plan.name, prepared.run.planned)
-    answers: Answers = {}
+    traces_folder = folder / slug(plan.name, prepared.run.planned)
+    answers: PassResults = {}
     try:
-        place.mkdir()
-        _perform_all(plan, prepared, place, caches=caches, options=options, answers=answers)
+        traces_folder.mkdir()
+        _perform_all(plan, prepared, traces_folder, caches=caches, options=options, answers=answers)
         outcome, error = _outcome(answers)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
-    return _variant(plan, answers, place, outcome, error), _data(answers)
+    return _variant(plan, answers, traces_folder, outcome, error), _data(answers)
 
 
 def measure_again(
     number: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options
-) -> Answer:
+) -> PassResult:
     """Another unprofiled pass: with what the first one compiled, and shorter."""
-    place = folder / slug(plan.name, prepared.run.planned)
-    job = replace(_job("measure", plan, prepared, place, options=options, before=None), round=number)
-    return _perform(job, caches, place, options)
+    traces_folder = folder / slug(plan.name, prepared.run.planned)
+    job = replace(_job("measure", plan, prepared, traces_folder, options=options, before=None), round=number)
+    return _perform(job, caches, traces_folder, options)
 
 
 def slug(name: str, among: Sequence[str]) -> str:
@@ -62,37 +62,39 @@ def slug(name: str, among: Sequence[str]) -> str:
 
 
 def _perform_all(
-    plan: Plan, prepared: Prepared, place: Path, *, caches: Path, options: Options, answers: Answers
+    plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, answers: PassResults
 ) -> None:
     # A recipe has a metric, too; of a script only losses could be told, and of one variant there is nothing to compare.
     for stages in _WITHOUT_CHECK if prepared.script and len(prepared.plans) == 1 else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
                 options.tell(messages.doing(plan.name, stage))
-                job = _job(stage, plan, prepared, place, options=options, before=answers.get("measure"))
-                answers[stage] = _perform(job, scratch, place, options)
+                job = _job(stage, plan, prepared, traces_folder, options=options, before=answers.get("measure"))
+                answers[stage] = _perform(job, scratch, traces_folder, options)
                 if stage == "profile" and job.device != "cpu":
-                    again = partial(_again, job, scratch, place, options)
-                    answers[stage] = completed(answers[stage], place, again)
+                    again = partial(_again, job, scratch, traces_folder, options)
+                    answers[stage] = completed(answers[stage], traces_folder, again)
                 if stage == "check" and prepared.script and not plan.requested.compile:
-                    rounded = partial(_perform, replace(job, rounded=True), scratch, place, options)
+                    rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
                     answers[stage] = with_drift(answers[stage], rounded)
                 if answers[stage].outcome != "ok" and not has_something(answers[stage]):
                     return
 
 
-def _again(job: Job, scratch: Path, place: Path, options: Options, window: Window) -> Answer:
+def _again(job: Job, scratch: Path, traces_folder: Path, options: Options, window: Window) -> PassResult:
     """That window alone, in a process of its own."""
     options.tell(messages.taking_again(window))
-    return _perform(replace(job, windows=(window,)), scratch, place, options)
+    return _perform(replace(job, windows=(window,)), scratch, traces_folder, options)
 
 
-def _outcome(answers: Answers) -> tuple[Outcome, str | None]:
+def _outcome(answers: PassResults) -> tuple[Outcome, str | None]:
     failed = [(stage, answer) for stage, answer in answers.items() if answer.outcome != "ok"]
     return (failed[0][1].outcome, f"{failed[0][0]}: {failed[0][1].error}") if failed else ("ok", None)
 
 
-def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: Options, before: Answer | None) -> Job:
+def _job(
+    stage: Stage, plan: Plan, prepared: Prepared, traces_folder: Path, *, options: Options, before: PassResult | None
+) -> Job:
     run = prepared.run
     return Job(
         stage=stage,
@@ -104,7 +106,7 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
         seed=run.seed,
         steps=run.steps,
         warmup=run.warmup,
-        folder=str(place),
+        folder=str(traces_folder),
         script=prepared.script,
         arguments=[*options.arguments],
         module=options.module,
@@ -115,8 +117,10 @@ def _job(stage: Stage, plan: Plan, prepared: Prepared, place: Path, *, options: 
     )
 
 
-def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
-    log = place / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}{'-rounded' if job.rounded else ''}.log"
+def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> PassResult:
+    log = (
+        traces_folder / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}{'-rounded' if job.rounded else ''}.log"
+    )
     load, began = load_average(), time.time_ns()
     answer = process.perform(job, scratch, log, options.timeout, options.tell)
     answer = _with_warnings(answer, log)
@@ -129,16 +133,16 @@ def _perform(job: Job, scratch: Path, place: Path, options: Options) -> Answer:
     return answer
 
 
-def _with_warnings(answer: Answer, log: Path) -> Answer:
+def _with_warnings(answer: PassResult, log: Path) -> PassResult:
     """What the profiler's library warned of, too: nobody reads its log. That stays where it says anything else."""
     text = log.read_text(errors="replace")
-    if kept := kineto_log.without_chatter(text):
-        log.write_text(kept)
+    if rest := kineto_log.without_chatter(text):
+        log.write_text(rest)
     else:
         log.unlink()
-    said = [f"the profiler warned: {each}" for each in kineto_log.warnings(text)]
-    effective = replace(answer.effective, notes=[*dict.fromkeys([*answer.effective.notes, *said])])
-    return replace(answer, effective=effective) if said else answer
+    notes = [f"the profiler warned: {each}" for each in kineto_log.warnings(text)]
+    effective = replace(answer.effective, notes=[*dict.fromkeys([*answer.effective.notes, *notes])])
+    return replace(answer, effective=effective) if notes else answer
 
 
 def load_average() -> float | None:
@@ -159,9 +163,9 @@ def _as_pass(job: Job, measured: Measured, began: int, load: float | None) -> Me
     return replace(measured, passes=[one])
 
 
-def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error: str | None) -> Variant:
+def _variant(plan: Plan, answers: PassResults, traces_folder: Path, outcome: Outcome, error: str | None) -> Variant:
     """What the passes found, put together; a pass that did not happen leaves its fields empty."""
-    nothing = Answer()
+    nothing = PassResult()
     measured, profiled = answers.get("measure", nothing), answers.get("profile", nothing)
     checked = answers.get("check", nothing)
     return Variant(
@@ -171,7 +175,7 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
         params=plan.params,
         requested=plan.requested,
         effective=_joined(profiled.effective, measured.effective, checked.effective),
-        traces=relative(profiled.traces, place),
+        traces=relative(profiled.traces, traces_folder),
         measured=measured.measured,
         memory=measured.memory,
         gpu=measured.gpu,
@@ -186,20 +190,21 @@ def _variant(plan: Plan, answers: Answers, place: Path, outcome: Outcome, error:
 
 def _joined(effective: Effective, *others: Effective) -> Effective:
     """With what the other passes had to say, each thing once."""
-    said = (effective, *others)
-    notes = dict.fromkeys(note for each in said for note in each.notes)
-    remarks = dict.fromkeys(remark for each in said for remark in each.remarks)
+    every = (effective, *others)
+    notes = dict.fromkeys(note for each in every for note in each.notes)
+    remarks = dict.fromkeys(remark for each in every for remark in each.remarks)
     return replace(effective, notes=[*notes], remarks=[*remarks])
 
 
-def relative(traces: Traces, place: Path) -> Traces:
+def relative(traces: Traces, traces_folder: Path) -> Traces:
     """The worker knows file names; the run file stands beside the run's folder."""
     named = {which: getattr(traces, which) for which in ("cold", "steady", "detail")}
     return replace(
-        traces, **{which: f"{place.parent.name}/{place.name}/{name}" for which, name in named.items() if name}
+        traces,
+        **{which: f"{traces_folder.parent.name}/{traces_folder.name}/{name}" for which, name in named.items() if name},
     )
 
 
-def _data(answers: Answers) -> str | None:
+def _data(answers: PassResults) -> str | None:
     """What the recipe's setup said in the last pass that got so far."""
     return next(("; ".join(answer.notes) for answer in reversed(answers.values()) if answer.notes), None)

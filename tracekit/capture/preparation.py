@@ -10,7 +10,7 @@ from tracekit import installed
 from tracekit import run as runs
 from tracekit.capture import environment, messages, process
 from tracekit.capture.child.program import marked
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.params import parse_all
 from tracekit.capture.script_or_recipe import is_script, statements
@@ -128,7 +128,7 @@ def _script_params(options: Options) -> dict[str, Any]:
     return {**given, **steps, **({"step_at": options.step_at} if options.step_at else {})}
 
 
-def _inspect(options: Options, script: bool) -> Answer:
+def _inspect(options: Options, script: bool) -> PassResult:
     options.tell(messages.doing(Path(options.recipe).stem, "inspect"))
     job = Job(
         stage="inspect", recipe=str(options.recipe), params=dict(options.params), seed=options.seed, script=script
@@ -146,7 +146,7 @@ def _inspect(options: Options, script: bool) -> Answer:
     return answer
 
 
-def _choose_device(options: Options, answer: Answer) -> str:
+def _choose_device(options: Options, answer: PassResult) -> str:
     wanted, there = options.device, answer.devices
     if wanted == "auto":
         if answer.why_no_gpu:

@@ -54,7 +54,7 @@ def profile_gpu() -> str:
         raise ProbeError("no GPU")
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     sessions = [_trace(activities, "cuda") for _ in range(_SESSIONS)]
-    return _told([(_rows(events, "cuda_runtime"), _rows(events, "kernel")) for events in sessions])
+    return _verdict([(_rows(events, "cuda_runtime"), _rows(events, "kernel")) for events in sessions])
 
 
 def compile_gpu() -> str:
@@ -71,7 +71,7 @@ def compile_gpu() -> str:
     return "inductor compiles for the GPU"
 
 
-def _told(sessions: list[tuple[int, int]]) -> str:
+def _verdict(sessions: list[tuple[int, int]]) -> str:
     """Of each session, its runtime calls and kernels: what they say of the profiler."""
     calls, kernels = sessions[0]
     if not kernels:
@@ -110,8 +110,8 @@ def explained(text: str, log: str) -> str:
     """A failure, with what the profiler's library had to say of it."""
     if kineto_log.lacks_permission(log):
         return f"{text} (the driver refused: ERR_NVGPUCTRPERM)"
-    said = kineto_log.warnings(log)
-    return f"{text} ({said[0]})" if said else text
+    warnings = kineto_log.warnings(log)
+    return f"{text} ({warnings[0]})" if warnings else text
 
 
 def main(name: str, folder: str) -> None:

@@ -18,9 +18,9 @@ import msgspec
 
 from tracekit import interruption
 from tracekit.capture import folder_state, kineto_log, progress
-from tracekit.capture.files_told import with_files
-from tracekit.capture.job import SO_FAR, Answer, Job, has_something
+from tracekit.capture.job import SO_FAR, Job, PassResult, has_something
 from tracekit.capture.undo import undo
+from tracekit.capture.written_files import with_files
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PREFIX = "tracekit-pass-"
@@ -39,7 +39,9 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None) -> Answer:
+def perform(
+    job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
+) -> PassResult:
     """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
     files = folder_state.before(job)
     try:
@@ -51,7 +53,7 @@ def perform(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[s
     return with_files(answer, undone, files.changed())
 
 
-def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> Answer:
+def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:
     job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
     (folder / "job.json").write_bytes(msgspec.json.encode(job))
     (folder / SO_FAR).unlink(missing_ok=True)
@@ -65,13 +67,13 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
                     stack.callback(_kill_all, process, folder)
                 _wait(process, timeout, reader)
         except subprocess.TimeoutExpired:
-            return Answer(outcome="timeout", error=f"took longer than {timeout:g} s")
+            return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
     if answer.exists():
-        found = msgspec.json.decode(answer.read_bytes(), type=Answer)
-        if found.outcome == "ok" or found.traceback:
-            return found
-        return msgspec.structs.replace(found, traceback=_tail(log))  # nothing was raised: what it printed says why
-    return Answer(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
+        result = msgspec.json.decode(answer.read_bytes(), type=PassResult)
+        if result.outcome == "ok" or result.traceback:
+            return result
+        return msgspec.structs.replace(result, traceback=_tail(log))  # nothing was raised: what it printed says why
+    return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Reader) -> None:
@@ -87,16 +89,16 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Rea
             reader.look()
 
 
-def _with_so_far(failed: Answer, path: Path) -> Answer:
+def _with_so_far(failed: PassResult, path: Path) -> PassResult:
     """What it had found before it failed, with the failure."""
     if failed.outcome == "ok" or has_something(failed):
         return failed
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Answer)
+        earlier = msgspec.json.decode(path.read_bytes(), type=PassResult)
     except (OSError, msgspec.DecodeError):
         return failed
     names = ("outcome", "error", "traceback", "notes")
-    return msgspec.structs.replace(found, **{name: getattr(failed, name) for name in names})
+    return msgspec.structs.replace(earlier, **{name: getattr(failed, name) for name in names})
 
 
 def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
@@ -162,8 +164,8 @@ def _death(code: int) -> str:
 
 
 def _tail(log: Path) -> str:
-    said = kineto_log.without_chatter(log.read_text(errors="replace"))
-    return "\n".join(said.splitlines()[-_LOG_TAIL:])
+    text = kineto_log.without_chatter(log.read_text(errors="replace"))
+    return "\n".join(text.splitlines()[-_LOG_TAIL:])
 
 
 def _sweep_litter() -> None:

@@ -49,6 +49,6 @@ class Reader:
         if time.monotonic() < self._next_s or not self._file.exists():
             return
         self._next_s = time.monotonic() + _SAID_EVERY_S
-        said = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
-        left = max(0, said.wanted - said.taken) * said.step_ns
-        self._tell(f"  step {said.taken} of about {max(said.wanted, said.taken)}, about {duration(left)} left")
+        known = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
+        left = max(0, known.wanted - known.taken) * known.step_ns
+        self._tell(f"  step {known.taken} of about {max(known.wanted, known.taken)}, about {duration(left)} left")

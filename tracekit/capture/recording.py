@@ -17,7 +17,7 @@ from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.child.traces import record_all
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.harness import make_folder, run_file
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.passes import relative, slug
 from tracekit.errors import NoTorchError, ProfilerBusyError, TracekitError
 from tracekit.installed import version
@@ -43,9 +43,9 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
     _refuse_a_second_profiler()
     out = run_file(Path(path))
     run = _run_to_add_to(out, variant)
-    place = make_folder(out, run.created) / slug(variant, [variant])
-    place.mkdir()
-    recording = _Recording(Job(stage="profile", recipe="", label=variant, folder=str(place), device=run.device))
+    traces_folder = make_folder(out, run.created) / slug(variant, [variant])
+    traces_folder.mkdir()
+    recording = _Recording(Job(stage="profile", recipe="", label=variant, folder=str(traces_folder), device=run.device))
     outcome: Outcome = "ok"
     error: str | None = None
     try:
@@ -58,10 +58,10 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
         outcome, error = "error", sanitize(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
         raise
     finally:
-        if recording.found is None:  # it never began: another profiler is running
-            shutil.rmtree(place.parent)
+        if recording.result is None:  # it never began: another profiler is running
+            shutil.rmtree(traces_folder.parent)
         else:
-            made = _variant(variant, recording.found, place, outcome, error)
+            made = _variant(variant, recording.result, traces_folder, outcome, error)
             for note in made.effective.notes[1:]:
                 messages.on_stderr(f"warning: {note}")
             aside = runs.write(replace(run, planned=[*run.planned, variant], variants=[*run.variants, made]), out)
@@ -80,7 +80,7 @@ class _Recording:
     """One trace of everything between enter and exit, in steps."""
 
     def __init__(self, job: Job) -> None:
-        self.found: Answer | None = None
+        self.result: PassResult | None = None
         self._compiler = CompileRecorder()
         self._pass = record_all(job, self._compiler)
         self._steps = 0
@@ -103,7 +103,7 @@ class _Recording:
         try:
             self._pass.throw(timing.EndedError)
         except StopIteration as end:
-            self.found = end.value
+            self.result = end.value
 
     def _optimizer_stepped(self, _: object) -> None:
         if not self._marks:
@@ -136,26 +136,26 @@ def _run_to_add_to(out: Path, variant: str) -> Run:
     )
 
 
-def _variant(name: str, found: Answer, place: Path, outcome: Outcome, error: str | None) -> Variant:
-    compiled = name != "eager" or bool(found.ledger.compiles)
+def _variant(name: str, result: PassResult, traces_folder: Path, outcome: Outcome, error: str | None) -> Variant:
+    compiled = name != "eager" or bool(result.ledger.compiles)
     return Variant(
         name=name,
         outcome=outcome,
         error=error,
         requested=Requested(compile=compiled),
-        effective=Effective(mode=None if compiled else "eager", notes=[_NOTE, *_warnings(found, place)]),
-        traces=relative(found.traces, place),
-        profiled=found.profiled,
-        ledger=found.ledger,
+        effective=Effective(mode=None if compiled else "eager", notes=[_NOTE, *_warnings(result, traces_folder)]),
+        traces=relative(result.traces, traces_folder),
+        profiled=result.profiled,
+        ledger=result.ledger,
     )
 
 
-def _warnings(found: Answer, place: Path) -> Iterator[str]:
+def _warnings(result: PassResult, traces_folder: Path) -> Iterator[str]:
     """What is not in the trace, and happened."""
     import torch
 
-    if torch.cuda.is_available() and found.traces.steady:
-        yield from lost_kernels.said_of(place / found.traces.steady)
+    if torch.cuda.is_available() and result.traces.steady:
+        yield from lost_kernels.notes_of(traces_folder / result.traces.steady)
     elif (other := environment.other_accelerator()) and environment.holds_tensors(other):
         yield f"what it did on {other} is not in its trace, and was not waited for: that cannot be measured"
 

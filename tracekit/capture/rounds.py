@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.capture import messages
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
@@ -99,7 +99,7 @@ def merged(first: Measured, passes: list[Pass]) -> Measured:
     )
 
 
-def _taken(variant: Variant, answer: Answer) -> Variant:
+def _taken(variant: Variant, answer: PassResult) -> Variant:
     assert variant.measured is not None
     if answer.measured is None:
         note = f"an unprofiled pass failed ({answer.error or answer.outcome}): its step time rests on those before"

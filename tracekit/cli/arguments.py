@@ -14,7 +14,30 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="INPUT",
         help="a trace, a folder of them, the run.json of a capture, an address (s3://…), or - for standard input",
     )
+    parser.add_argument(
+        "--steps",
+        choices=("annotated", "infer"),
+        default="annotated",
+        help="where a trace has no ProfilerStep: all of it is one step, or infer steps from what repeats in it",
+    )
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
+
+
+def add_knowledge(parser: argparse.ArgumentParser) -> None:
+    """What a user knows of a trace that was not captured by tracekit."""
+    parser.add_argument(
+        "--mine",
+        action="append",
+        default=[],
+        metavar="PACKAGE",
+        help="a package that is yours, in a trace that was not captured by tracekit; repeatable",
+    )
+    parser.add_argument(
+        "--compile-log",
+        type=Path,
+        metavar="DIR",
+        help="what the compiler logged while such a trace was taken: the folder that TORCH_TRACE named",
+    )
 
 
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:

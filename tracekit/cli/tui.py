@@ -27,7 +27,7 @@ class TuiVerb:
             raise NoTerminalError(options.inputs)
         from tracekit.tui.app import build_app
 
-        app = build_app(options.inputs, options.baseline)
+        app = build_app(options.inputs, options.baseline, infer_steps=options.steps == "infer")
         app.run()
         if app.failure is not None:
             raise app.failure

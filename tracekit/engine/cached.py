@@ -42,6 +42,7 @@ def _written(cost: Attribution) -> bytes:
     columns |= {f"wall:{key}": cost.wall[:, index] for index, key in enumerate(WALL)}
     facts = {
         "annotated": steps.annotated,
+        "inferred": steps.inferred,
         "device": trace.device,
         "has_stacks": trace.has_stacks,
         "health": [[entry.code, entry.message] for entry in trace.health],
@@ -68,7 +69,7 @@ def _restored(trace: Trace, content: bytes) -> Attribution | None:
             for view, keys in (("host", HOST), ("wall", WALL))
         }
         summary = Summary(
-            steps=StepTable(numbers, **times, annotated=facts["annotated"]),
+            steps=StepTable(numbers, **times, annotated=facts["annotated"], inferred=facts["inferred"]),
             device=facts["device"],
             has_stacks=facts["has_stacks"],
             health=[Health(code, message) for code, message in facts["health"]],

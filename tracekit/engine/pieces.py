@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
 from tracekit.intervals import Bools, Ints, Rows, Union, split
+from tracekit.trace.storing.scratch import gathered
 
 if TYPE_CHECKING:
     from tracekit.engine.attribution import Attribution
@@ -47,10 +48,9 @@ def pieces(cost: "Attribution") -> Pieces:
     """Of the wall view, or of the host's where the trace cannot answer that; nothing where it answers neither."""
     view = next((each for each in cost.views.values() if each.known.any()), None)
     name = view.name if view is not None else "wall"
-    found = [*_found(cost, name)] if view is not None else []
-    columns = [np.concatenate(each) for each in zip(*found, strict=True)] if found else [np.zeros(0, np.int64)] * 5
-    start, end, bucket, event, step = columns
-    return Pieces(name, start, end, bucket.astype(np.int8), event.astype(np.int32), step.astype(np.int32))
+    found = _found(cost, name) if view is not None else ()
+    start, end, bucket, event, step = gathered(found, (np.int64, np.int64, np.int8, np.int32, np.int32))
+    return Pieces(name, start, end, bucket, event, step)
 
 
 def _found(cost: "Attribution", name: str) -> Iterator[tuple[Ints, ...]]:

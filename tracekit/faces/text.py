@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.cells import heading, is_number, lines, readable, role, texts
+from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.text_breakdown import bucket_tables
 from tracekit.faces.shared.text_tables import Column, fitting_tables
@@ -149,7 +149,7 @@ def _rows(block: Table, page: Page) -> Iterator[RenderableType]:
     fields = readable(first, page.full)
     shown = lines(first, fields)
     columns = [
-        Column(heading(field), is_number(field), role(field) == "figure", [row[k] for row in shown])
+        Column(heading(field), is_number(field), is_number(field), [row[k] for row in shown])
         for k, field in enumerate(fields)
     ]
     if shown:

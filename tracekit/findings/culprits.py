@@ -14,14 +14,17 @@ from tracekit.profile import Profile
 from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 
 _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
+_OPERATOR = re.compile(r"\w+(::\w+)*")
+_NODE = "autograd::engine::evaluate_function: "
 _NOTHING = "nothing that was recorded"
 
 
 @dataclass(frozen=True)
 class Culprit:
-    """Events of one name and the time they are blamed for, per counted step."""
+    """Events that have something in common, and the time they are blamed for, per counted step."""
 
-    name: str
+    key: int  # what they have in common; −1 where nothing is blamed
+    name: str  # of the one that is blamed for most
     step_ns: float
     rows: Ints  # the events, those that are blamed for most first; none where nothing is blamed
     chosen: Bools  # the pieces
@@ -52,7 +55,7 @@ def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> lis
         mask[place[own]] = True
         rows = _heaviest(event[own], dur[own]) if value >= 0 else np.zeros(0, np.int64)
         name = trace.names[trace.name_codes[rows[0]]] if len(rows) else _NOTHING
-        found.append(Culprit(name, float(dur[own].sum()) / counted_steps(profile), rows, mask))
+        found.append(Culprit(value, name, float(dur[own].sum()) / counted_steps(profile), rows, mask))
     return sorted(found, key=lambda each: -each.step_ns)
 
 
@@ -74,6 +77,25 @@ def around(profile: Profile, row: int) -> Ints:
     inner = np.select([kind == PYTHON, kind == OPERATOR, kind == RUNTIME], [1, 2, 3], 0)
     order: Ints = rows[np.lexsort((inner, -trace.dur_ns[rows], trace.ts_ns[rows]))]
     return order
+
+
+def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
+    """For each event the outermost operator of its thread that is open when it starts, −1 for none."""
+    trace = profile.trace
+    found = [part.rows((part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting) for part in trace.parts()]
+    operators = np.concatenate(found or [np.zeros(0, np.int64)])
+    outer = np.full(len(rows), -1, np.int64)
+    for track in np.unique(trace.track[rows]).tolist():
+        own = operators[trace.track[operators] == track]
+        ends = trace.rows(own).end_ns
+        reach = np.maximum.accumulate(np.concatenate(([-(1 << 62)], ends[:-1]))) if len(own) else ends
+        top = own[trace.ts_ns[own] >= reach]
+        asked = np.flatnonzero(trace.track[rows] == track)
+        moments = trace.ts_ns[rows[asked]]
+        place = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1
+        inside = (place >= 0) & (moments < trace.rows(top).end_ns[np.maximum(place, 0)]) if len(top) else place > 0
+        outer[asked[inside]] = top[place[inside]]
+    return outer
 
 
 def operators_around(profile: Profile, row: int) -> list[str]:
@@ -107,9 +129,10 @@ def where(profile: Profile, row: int, operator: str | None = None) -> Where:
 
 
 def plain(name: str) -> str:
-    """A name as people know it: `zoom_shift` of `<built-in function zoom_shift>`."""
+    """A name as people know it: `zoom_shift` of `<built-in function zoom_shift>`, the node of what evaluates it."""
+    name = name.removeprefix(_NODE).removeprefix("torch::autograd::")
     found = _BUILT_IN.match(name)
-    return found[1] if found else short_kernel(name)
+    return found[1] if found else name if _OPERATOR.fullmatch(name) else short_kernel(name)
 
 
 def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
@@ -122,6 +145,16 @@ def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
         return Where(), 0.0
     lines = max(known, key=lambda each: known[each])
     return Where(lines[0].file, lines[0].line, lines[0].function), known[lines] / total
+
+
+def line_of_moment(profile: Profile, place: int) -> Where:
+    """The user's line at the start of a piece, by the recording with stacks; nothing where there is none."""
+    ownership, pieces = profile.ownership, profile.cost.pieces
+    if ownership.recording is None or (known := ownership.blame.get(pieces.view)) is None:
+        return Where()
+    owner = int(known.at(pieces.start[place : place + 1])[0])
+    lines = ownership.owners.group_of(owner)
+    return Where(lines[0].file, lines[0].line, lines[0].function) if lines else Where()
 
 
 def blamed(pieces: Pieces, rows: Ints) -> Bools:

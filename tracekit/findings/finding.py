@@ -60,7 +60,7 @@ class Finding:
     confidence: Literal["measured", "inferred"] = "measured"
     overlaps: tuple[str, ...] = ()  # rules that claim the same time
     claim: Union | None = field(default=None, compare=False, repr=False)
-    # A cost of steps that the means leave out, such as compiling: it is spread over all that were recorded.
+    # A cost of steps that the means leave out, such as compiling: where it counts, costs are spread over all steps.
     every_step: bool = False
 
     def document(self) -> dict[str, Any]:

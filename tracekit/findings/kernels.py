@@ -16,7 +16,7 @@ Ask = Callable[[Events], Bools]
 def kernels(profile: Profile, ask: Ask) -> Ints:
     """The rows of GPU activities that are asked for and run while a counted step lasts, in order of their starts."""
     steps = Steps.of(profile)
-    low, high = steps.low[steps.counted], steps.high[steps.counted]
+    low, high = steps.low, steps.high
     found = [np.zeros(0, np.int64)]
     for part in profile.trace.parts():
         wanted = part.roles.gpu & part.lasting

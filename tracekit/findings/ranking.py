@@ -7,7 +7,7 @@ import numpy as np
 
 from tracekit.findings.finding import Finding
 from tracekit.findings.verdict import VERDICTS
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 
 LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is asked for
@@ -16,75 +16,75 @@ _SHARED = 0.05  # of the smaller claim: less in common is not worth a word
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps that costs are spread over: the counted ones, or all that can be answered."""
+    """The steps that costs are spread over."""
 
     low: Ints
     high: Ints
-    counted: Bools
 
     @staticmethod
-    def of(profile: Profile) -> "Steps":
-        """Those of the view that pieces are of."""
+    def of(profile: Profile, every: bool = False) -> "Steps":
+        """The counted ones of the view that pieces are of, or every one that can be answered."""
         view = profile.views[profile.cost.pieces.view]
-        low = view.starts_ns[view.known]
-        return Steps(low, low + view.step_ns[view.known], profile.counted[view.known])
+        chosen = view.known if every else view.known & profile.counted
+        low = view.starts_ns[chosen]
+        return Steps(low, low + view.step_ns[chosen])
 
-    def chosen(self, finding: Finding) -> Bools:
-        """The steps that a finding speaks of."""
-        return np.ones(len(self.low), bool) if finding.every_step else self.counted
-
-    def mean(self, claim: Union, finding: Finding) -> float:
-        """How much of the claim a step has, ns."""
-        chosen = self.chosen(finding)
-        spent = claim.within(self.low[chosen], self.high[chosen])
-        return float(spent.mean()) if len(spent) else 0.0
-
-    def length(self, finding: Finding) -> float:
+    @property
+    def length(self) -> float:
         """How long a step is, ns."""
-        chosen = self.chosen(finding)
-        return float((self.high - self.low)[chosen].mean()) if chosen.any() else 0.0
+        return float((self.high - self.low).mean()) if len(self.low) else 0.0
+
+    def mean(self, claim: Union) -> float:
+        """How much of the claim a step has, ns."""
+        return float(claim.within(self.low, self.high).mean()) if len(self.low) else 0.0
+
+    def gross(self, finding: Finding) -> float:
+        """What a finding would cost by itself, ns."""
+        return self.mean(finding.claim) if finding.claim is not None else finding.cost_ns or 0.0
 
 
 def ranked(profile: Profile, found: list[Finding]) -> list[Finding]:
     """Doubts first, then those of the verdicts' list, then the others; the costliest first.
 
     A finding loses the time that a costlier one claims as well; one that is left with nothing is not listed, but named
-    among the `overlaps` of that one.
+    among the `overlaps` of that one. Where steps that the means leave out cost enough to be told, all costs are spread
+    over all steps: costs that are listed together are shares of the same step.
     """
     if not found:
         return []
-    steps = Steps.of(profile)
-    gross = sorted(found, key=lambda each: -_gross(steps, each))
+    steps = _steps(profile, found)
+    gross = sorted(found, key=lambda each: -steps.gross(each))
     shared = _overlaps(gross)
     taken = Union.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    left: dict[bool, float] = {}
+    left = steps.length
     priced = []
     for finding in gross:
-        length = steps.length(finding)
-        room = left.setdefault(finding.every_step, length)
         cost = finding.cost_ns
         if finding.claim is not None:
-            cost = steps.mean(finding.claim.minus(taken), finding)
+            cost = steps.mean(finding.claim.minus(taken))
             taken = Union.of(*(np.concatenate(pair) for pair in _both(taken, finding.claim)))
         if cost is not None:
-            cost = min(cost, room)
-            left[finding.every_step] = room - cost
-        share = finding.share if finding.share is not None else cost / length if cost is not None and length else None
+            cost = min(cost, left)
+            left -= cost
+        share = finding.share
+        if share is None and cost is not None and steps.length:
+            share = cost / steps.length
         overlaps = tuple(dict.fromkeys((*finding.overlaps, *shared.get(id(finding), ()))))
         priced.append(replace(finding, cost_ns=cost, share=share, overlaps=overlaps))
     kept = [each for each in priced if each.cost_ns is None or each.cost_ns > 0]
     return sorted(kept, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.share or 0.0)))
 
 
+def _steps(profile: Profile, found: list[Finding]) -> Steps:
+    every = Steps.of(profile, every=True)
+    if any(each.every_step and every.gross(each) >= LEAST_SHARE * every.length for each in found):
+        return every
+    return Steps.of(profile)
+
+
 def worth_telling(finding: Finding) -> bool:
     """Whether it costs enough of a step, or makes the recording doubtful."""
     return finding.share is None or finding.share >= LEAST_SHARE
-
-
-def _gross(steps: Steps, finding: Finding) -> float:
-    cost = steps.mean(finding.claim, finding) if finding.claim is not None else finding.cost_ns or 0.0
-    length = steps.length(finding)
-    return cost / length if length else 0.0
 
 
 def _both(one: Union, other: Union) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:

@@ -1,10 +1,11 @@
 """What was opened: runs and traces side by side, every variant with a name of its own."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracekit.engine import Attribution
 from tracekit.engine.cached import attributed
 from tracekit.errors import NoTraceInRunError, TracekitError
 from tracekit.profile.capture import Capture, Window
@@ -82,19 +83,29 @@ class Subject:
         return opened[0] if len(opened) == 1 and all(member.run is opened[0] for member in self.members) else None
 
 
-def open_traces(paths: list[Path], watch: Watch | None = None, mine: Collection[str] = ()) -> Subject:
+def open_traces(
+    paths: list[Path], watch: Watch | None = None, mine: Collection[str] = (), infer_steps: bool = False
+) -> Subject:
     """Open them as `open_subject` does, for who has nothing to show without a trace. Raises TracekitError."""
-    subject = open_subject(paths, watch, mine)
+    subject = open_subject(paths, watch, mine, infer_steps)
     if not subject.profiles:
         raise NoTraceInRunError(paths[0], _why_none(subject.members), measured=True)
     return subject
 
 
-def open_subject(paths: list[Path], watch: Watch | None = None, mine: Collection[str] = ()) -> Subject:
+def open_subject(
+    paths: list[Path], watch: Watch | None = None, mine: Collection[str] = (), infer_steps: bool = False
+) -> Subject:
     """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
 
-    `mine` names packages whose code is the user's, where nothing recorded says so.
+    `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, traces without
+    steps are taken apart by what repeats in them.
     """
+
+    def attribute(path: Path) -> Attribution:
+        trace = Trace.load(path, watch=watch)
+        return attributed(trace.inferring_steps() if infer_steps else trace)
+
     members: list[Member] = []
     failure: TracekitError | None = None
     each = _each(paths)
@@ -102,10 +113,10 @@ def open_subject(paths: list[Path], watch: Watch | None = None, mine: Collection
     named = iter(run_names([p for p, run in zip(each, opened, strict=True) if run], [r.recipe for r in opened if r]))
     for path, run in zip(each, opened, strict=True):
         if run is not None:
-            members += _of_run(path, run, next(named), watch)
+            members += _of_run(path, run, next(named), attribute)
             continue
         try:
-            members.append(Profile(stem(path), (Capture(path, attributed(Trace.load(path, watch=watch))),)))
+            members.append(Profile(stem(path), (Capture(path, attribute(path)),)))
         except TracekitError as error:
             if path in paths:  # named by the user; one that a folder brought along is told, and the others are read
                 raise
@@ -128,7 +139,7 @@ def _each(paths: list[Path]) -> list[Path]:
     return each
 
 
-def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Member]:
+def _of_run(path: Path, run: Run, name: str, attribute: Callable[[Path], Attribution]) -> list[Member]:
     members: list[Member] = []
     for variant in run.variants:
         paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
@@ -137,7 +148,7 @@ def _of_run(path: Path, run: Run, name: str, watch: Watch | None) -> list[Member
             members.append(Missing(variant.name, variant.outcome, reason, variant, run, name))
             continue
         try:
-            captures = tuple(_capture(each, window, watch) for window, each in paths.items() if each is not None)
+            captures = tuple(_capture(each, window, attribute) for window, each in paths.items() if each is not None)
             members.append(Profile(variant.name, captures, variant, run, name))
         except TracekitError as error:
             members.append(Missing(variant.name, "error", str(error), variant, run, name))
@@ -150,9 +161,9 @@ def _why_none(members: list[Member]) -> str:
     return next((": ".join(said) for said in Subject(members).problems), "no variant has one")
 
 
-def _capture(path: Path, window: Window, watch: Watch | None) -> Capture:
+def _capture(path: Path, window: Window, attribute: Callable[[Path], Attribution]) -> Capture:
     """Read, except for the detail: no figure comes from it."""
-    cost = attributed(Trace.load(path, watch=watch)) if window != "detail" else None
+    cost = attribute(path) if window != "detail" else None
     return Capture(path, cost, window=window)
 
 

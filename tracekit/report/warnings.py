@@ -57,7 +57,7 @@ def remarks(member: Member) -> Iterator[str]:
     if member.variant.step:
         yield f"a step is {member.variant.step}."
     for remark in member.variant.effective.remarks:
-        yield remark if remark.endswith((".", "?", ")")) else f"{remark}."
+        yield f"{remark.rstrip('.')}."
 
 
 def _too_fast(member: Member) -> Iterator[str]:

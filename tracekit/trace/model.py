@@ -1,7 +1,7 @@
 """Trace: what happened, as tables."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ class Trace:
     header_lost: bool = False  # the keys before the events were too long to keep
     entry: Entry | None = None  # where the cache keeps it and what is worked out from it
     summary: Summary | None = None  # as it was worked out from this very trace before
+    infers_steps: bool = False  # whether iterations that repeat are steps where none are annotated
 
     @staticmethod
     def load(
@@ -58,6 +59,11 @@ class Trace:
         from tracekit.trace.load import load
 
         return load(Path(path), use_cache, workers, watch)
+
+    def inferring_steps(self) -> "Trace":
+        """The same, with steps that are inferred from what repeats where none are annotated."""
+        entry = replace(self.entry, kept_as="inferred-") if self.entry is not None else None
+        return replace(self, infers_steps=True, summary=None, entry=entry)
 
     @cached_property
     def events(self) -> pa.Table:

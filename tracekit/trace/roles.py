@@ -52,6 +52,7 @@ ALLOC = re.compile(
 ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).*", re.DOTALL)
 STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no steps, and fits no column
 OWN_WAIT = re.compile(r"tracekit\.synchronize")  # what `tracekit capture` puts around a wait that is not the training's
+OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.*", re.DOTALL)
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
 COMPILE = re.compile(
     "|".join(map(re.escape, compile_spans.KINDS)) + r"|.* \(dynamo_timed\)",

@@ -4,12 +4,13 @@ The host runs ahead of the GPU: a `ProfilerStep#N` annotation says when a step w
 GPU activity that was launched in it has ended, and begins when the step before it is done.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracekit.intervals import Ints
+from tracekit.trace.iterations import Iterations, find_iterations
 from tracekit.trace.roles import STEP
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class StepTable:
     until: Ints
     begin: Ints
     done: Ints
-    annotated: bool  # False: the trace has no steps, and all of it is one
+    annotated: bool  # False: the trace has no steps, and all of it is one, unless they were inferred
+    inferred: str | None = None  # by what steps were told apart that nobody annotated
 
     def __len__(self) -> int:
         return len(self.number)
@@ -51,10 +53,11 @@ class StepTable:
 
 
 def find_steps(trace: "Trace") -> StepTable:
-    """The steps of the main thread; without annotations, the whole trace as step 0."""
+    """The steps of the main thread; without annotations, the whole trace as step 0, or, if asked, what repeats."""
     main = trace.threads.main
     if main is None or not trace.census.any(lambda roles: roles.step):
-        return _whole(trace)
+        found = find_iterations(trace) if trace.infers_steps else None
+        return _whole(trace) if found is None else _inferred(trace, found)
     rows = np.concatenate([part.rows(part.roles.step & (part.track == main)) for part in trace.parts()])
     numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
     starts, ends = trace.ts_ns[rows], trace.rows(rows).end_ns
@@ -68,6 +71,12 @@ def _number(name: str) -> int:
     match = STEP.fullmatch(name)
     assert match is not None
     return int(match[1])
+
+
+def _inferred(trace: "Trace", found: Iterations) -> StepTable:
+    numbers = [*range(len(found.starts))]
+    steps = _with_work(trace, numbers, found.starts, found.ends, np.append(found.starts[1:], found.ends[-1]))
+    return replace(steps, annotated=False, inferred=found.by)
 
 
 def _whole(trace: "Trace") -> StepTable:

@@ -22,9 +22,9 @@ from tracekit.tui.view_model import ViewModel, open_view_model
 from tracekit.units import count, size
 
 
-def build_app(paths: list[Path], baseline: str | None = None) -> "TracekitApp":
+def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> "TracekitApp":
     """The app over these inputs, for the command line and for tests alike."""
-    return TracekitApp(paths, baseline)
+    return TracekitApp(paths, baseline, infer_steps)
 
 
 class TracekitApp(App[None]):
@@ -36,9 +36,9 @@ class TracekitApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
 
-    def __init__(self, paths: list[Path], baseline: str | None = None) -> None:
+    def __init__(self, paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> None:
         super().__init__()
-        self._paths, self._baseline = paths, baseline
+        self._paths, self._baseline, self._infer_steps = paths, baseline, infer_steps
         self._loading = False
         self._seen: Seen | None = None
         self.model: ViewModel | None = None
@@ -71,7 +71,7 @@ class TracekitApp(App[None]):
 
     def on_mount(self) -> None:
         """Start reading, and say how far it is."""
-        self._load(lambda: open_view_model(self._paths, self._baseline, self._watch))
+        self._load(lambda: open_view_model(self._paths, self._baseline, self._watch, self._infer_steps))
         self.set_interval(0.2, self._show_progress)
 
     def _watch(self, seen: Seen) -> None:

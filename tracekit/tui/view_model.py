@@ -77,9 +77,11 @@ class ViewModel:
         return view_model(self.report.against(baseline))
 
 
-def open_view_model(paths: list[Path], baseline: str | None = None, watch: Watch | None = None) -> ViewModel:
+def open_view_model(
+    paths: list[Path], baseline: str | None = None, watch: Watch | None = None, infer_steps: bool = False
+) -> ViewModel:
     """Read, attribute and ask everything. Raises TracekitError."""
-    return view_model(make(open_traces(paths, watch), baseline))
+    return view_model(make(open_traces(paths, watch, infer_steps=infer_steps), baseline))
 
 
 def view_model(report: Report) -> ViewModel:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tracekit import interruption
 from tracekit.capture import messages, process
 from tracekit.capture.audit.rows import Audit, Kind
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import check_kind, check_options, is_no_recipe
 from tracekit.errors import AuditFailedError, NoStepsError
@@ -38,7 +38,7 @@ def exit_code(found: Audit, fail_on: Collection[Kind]) -> int:
     return int(found.failure is not None or any(row.kind in fail_on for row in found.rows))
 
 
-def _of_a_failure(answer: Answer, options: Options) -> Audit:
+def _of_a_failure(answer: PassResult, options: Options) -> Audit:
     why = answer.error or answer.outcome
     if not answer.audit.rows and not answer.audit.steps:
         raise AuditFailedError(options.recipe, why)

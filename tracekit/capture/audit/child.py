@@ -21,14 +21,14 @@ from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.params import parse_all
 from tracekit.capture.variants import plan
 from tracekit.errors import NotARecipeError
 from tracekit.run import Requested
 
 
-def audit(job: Job, notes: list[str]) -> Answer:
+def audit(job: Job, notes: list[str]) -> PassResult:
     """The steps, and what was seen; where the training fails, what was seen until then."""
     with emulated() as emulation:
         losses: list[float] = []
@@ -69,7 +69,7 @@ def _in_threads(emulation: Emulation, run: Callable[..., None]) -> Callable[...,
     return running
 
 
-def _steps(watch: Watch, steps: int) -> timing.Steps[Answer]:
+def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
     """The first step makes what the others find there: it is taken, and not counted."""
     watch.begin()
     try:
@@ -82,16 +82,16 @@ def _steps(watch: Watch, steps: int) -> timing.Steps[Answer]:
         pass
     finally:
         watch.counting = False
-    return Answer()
+    return PassResult()
 
 
-def _of_script(job: Job, emulation: Emulation) -> Answer:
+def _of_script(job: Job, emulation: Emulation) -> PassResult:
     unchanged = replace(job, requested=Requested(compile=False), device="cuda")
     with CompileRecorder() as recorder:
         return script.run(unchanged, lambda: _steps(emulation.watch, job.steps), recorder)
 
 
-def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> Answer:
+def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> PassResult:
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
         raise NotARecipeError(job.recipe, "it has no setup(ctx)")

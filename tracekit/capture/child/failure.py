@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.errors import TracekitError
 from tracekit.run import Outcome
 from tracekit.sanitize import sanitize
@@ -20,9 +20,9 @@ _NO_MEMORY = re.compile(
 )
 
 
-def failure(error: BaseException) -> Answer:
+def failure(error: BaseException) -> PassResult:
     """The answer of a pass that ended in this."""
-    return Answer(outcome=outcome(error), error=one_line(error), traceback=recipes_traceback(error))
+    return PassResult(outcome=outcome(error), error=one_line(error), traceback=recipes_traceback(error))
 
 
 def outcome(error: BaseException) -> Outcome:

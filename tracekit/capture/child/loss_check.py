@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from tracekit.capture.child.recipe import Feed
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.run import divergence
 
 STEPS = 20
@@ -20,9 +20,9 @@ def draw_as_eager(job: Job) -> None:
         torch._inductor.config.fallback_random = True
 
 
-def check(feed: Feed) -> Answer:
+def check(feed: Feed) -> PassResult:
     """The losses, then the metric. A loss is read at once: a CUDA graph overwrites it at its next replay."""
-    return Answer(
+    return PassResult(
         losses=_losses(feed),
         metrics=_metrics(feed.evaluate() if feed.evaluate else {}),
     )

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tracekit.capture.child import gpu_load, so_far, timing
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.compiler.ledger import total_ns
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
+from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured, Memory
 
 FIRST_STEPS = 3
@@ -17,7 +17,7 @@ _RAMP_NS = 500_000_000
 _REFILL_STEPS = 2
 
 
-def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
+def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
     """The first steps one by one, warm-up, then steps timed without a wait between them."""
     first = []
     for _ in range(FIRST_STEPS):
@@ -40,7 +40,7 @@ def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
         compiles_timed=len(compiled) - settled,
         clock=timing.clock(job.device),
     )
-    found = Answer(measured=measured, memory=memory)
+    found = PassResult(measured=measured, memory=memory)
     so_far.keep(job, found)
     if job.round:
         return found

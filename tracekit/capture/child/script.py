@@ -12,7 +12,7 @@ from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_remarks import with_remarks
 from tracekit.capture.child.script_steps import EnoughError, ScriptSteps
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 
 _under_way: list[ScriptSteps] = []
 _USAGE = 2  # argparse's exit code for arguments that it does not take
@@ -24,8 +24,8 @@ def is_captured() -> bool:
 
 
 def run(
-    job: Job, begin: Callable[[], timing.Steps[Answer]], recorder: CompileRecorder, losses: Losses | None = None
-) -> Answer:
+    job: Job, begin: Callable[[], timing.Steps[PassResult]], recorder: CompileRecorder, losses: Losses | None = None
+) -> PassResult:
     """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it.
 
     `losses` are told of each, as long as it runs.
@@ -33,7 +33,7 @@ def run(
     recipe.seed_all(job.seed)
     steps = ScriptSteps(job, begin, recorder, losses)
     _under_way.append(steps)
-    failed: Answer | None = None
+    failed: PassResult | None = None
     try:
         with idle_profilers():
             steps.enter()
@@ -42,7 +42,7 @@ def run(
         failed = end.failed
     except SystemExit as end:
         if error := _left_by(end, steps, job):
-            failed = Answer(outcome="error", error=error)
+            failed = PassResult(outcome="error", error=error)
     except Exception as error:
         failed = failure(error)
     finally:
@@ -60,12 +60,12 @@ def _run_program(job: Job) -> None:
         program.run_file(job.recipe, job.arguments)
 
 
-def _answer(steps: ScriptSteps, failed: Answer | None) -> Answer:
+def _answer(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
     """What the pass found, or what can be said where the script came to its end before it did."""
     if steps.found is not None:  # what it raised when it was stopped is not its failure
         return with_remarks(steps.found, steps)
     if steps.taken < 1:
-        return failed or Answer(outcome="error", error=steps.why_none(), no_steps=True)
+        return failed or PassResult(outcome="error", error=steps.why_none(), no_steps=True)
     found = with_remarks(replace(steps.end_early(), ended=steps.taken), steps)
     if failed is None:
         return found

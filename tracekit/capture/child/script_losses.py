@@ -10,7 +10,7 @@ from typing import Any
 
 from tracekit.capture.child import timing
 from tracekit.capture.child.loss_check import STEPS
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 
 _LEAST_STEPS = 5  # unless so many take longer than `_PATIENCE_NS`
 _PATIENCE_NS = 60_000_000_000
@@ -34,7 +34,7 @@ class Losses:
             self._note(made)
         self._in_step = 0
 
-    def steps(self) -> timing.Steps[Answer]:
+    def steps(self) -> timing.Steps[PassResult]:
         """As many steps as a recipe's losses are compared in; fewer where they take minutes."""
         until = time.perf_counter_ns() + _PATIENCE_NS
         with contextlib.suppress(timing.EndedError):
@@ -42,7 +42,7 @@ class Losses:
                 if step >= _LEAST_STEPS and time.perf_counter_ns() > until:
                     break
                 yield
-        return Answer(losses=[] if all(each is None for each in self._read) else [*self._read])
+        return PassResult(losses=[] if all(each is None for each in self._read) else [*self._read])
 
     def _note(self, loss: Any) -> None:
         number = _number(loss)

@@ -9,13 +9,13 @@ from tracekit.capture.child import timing
 from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.idle_profilers import was_one_met
 from tracekit.capture.child.script_steps import ScriptSteps
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.run import Effective
 
 _DRIVERS = ("lightning", "pytorch_lightning")
 
 
-def with_remarks(found: Answer, steps: ScriptSteps) -> Answer:
+def with_remarks(found: PassResult, steps: ScriptSteps) -> PassResult:
     """The answer, with what there is to say of how it came about."""
     assert steps.boundary is not None
     notes, remarks = [*found.effective.notes], [*found.effective.remarks, *_remarks(found, steps)]
@@ -26,11 +26,11 @@ def with_remarks(found: Answer, steps: ScriptSteps) -> Answer:
         found,
         effective=_of_scripted(effective, steps),
         boundary=steps.boundary.name.lower(),
-        step=_what_a_step_is(steps),
+        step=what_a_step_is(steps),
     )
 
 
-def _remarks(found: Answer, steps: ScriptSteps) -> list[str]:
+def _remarks(found: PassResult, steps: ScriptSteps) -> list[str]:
     said, twin = [], steps.twin
     if steps.job.stage == "check" and not found.losses:
         said.append("losses were not compared: no backward pass begins at a single number, and no closure returns one")
@@ -55,7 +55,7 @@ def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
     return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
 
 
-def _what_a_step_is(steps: ScriptSteps) -> str:
+def what_a_step_is(steps: ScriptSteps) -> str:
     """`4 steps of Adam, 16 micro-batches`."""
     assert steps.boundary is not None
     count, batches = steps.job.step_every, steps.backward.in_a_step()
@@ -68,7 +68,7 @@ def _what_a_step_is(steps: ScriptSteps) -> str:
     return f"{count} {each}{passes}"
 
 
-def _is_short(found: Answer, steps: ScriptSteps) -> bool:
+def _is_short(found: PassResult, steps: ScriptSteps) -> bool:
     if steps.job.stage == "check":
         return False
     if found.measured is not None:

@@ -21,9 +21,9 @@ from tracekit.capture.child.script_variant import Twin
 from tracekit.capture.child.steering import used_all_the_same
 from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.compiler.ledger import total_ns
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.progress import Writer
+from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
 
@@ -31,7 +31,7 @@ from tracekit.run import Measured
 class EnoughError(BaseException):
     """Stops the script; no `except Exception` of its own may catch it."""
 
-    def __init__(self, failed: Answer | None = None) -> None:
+    def __init__(self, failed: PassResult | None = None) -> None:
         self.failed = failed
 
 
@@ -41,18 +41,18 @@ class ScriptSteps:
     def __init__(
         self,
         job: Job,
-        begin: Callable[[], timing.Steps[Answer]],
+        begin: Callable[[], timing.Steps[PassResult]],
         recorder: CompileRecorder,
         losses: Losses | None = None,
     ) -> None:
         self.job, self._make, self._recorder, self._losses = job, begin, recorder, losses
-        self.found: Answer | None = None
+        self.found: PassResult | None = None
         self.boundary: Boundary | None = None  # where steps end; None before the first one
         self.caller: Any = None  # whose calls are steps, where they are
         self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
         self.twin = Twin(job.requested, self._called)
         self.backward = BackwardPasses(losses.backward_from if losses else None)
-        self._steps: timing.Steps[Answer] | None = None
+        self._steps: timing.Steps[PassResult] | None = None
         self._allowed = allowed(job.step_at)
         self._calls: Counter[int] = Counter()
         self._stamps: list[tuple[int, int]] = []
@@ -87,13 +87,13 @@ class ScriptSteps:
         self.twin.__exit__()
         self._ends.__exit__()
 
-    def end_early(self) -> Answer:
+    def end_early(self) -> PassResult:
         """What the pass found in the steps that there were."""
         assert self._steps is not None
         try:
             self._steps.throw(timing.EndedError)
         except StopIteration as end:
-            answer: Answer = end.value
+            answer: PassResult = end.value
             return answer
         except timing.EndedError:
             pass
@@ -102,7 +102,8 @@ class ScriptSteps:
     def why_none(self) -> str:
         """Why no step ended."""
         children = _children()
-        started = f"; it started {children} processes, and what they train is not seen" if children else ""
+        several = "es" * (children > 1)
+        started = f"; it started {children} process{several}, whose training is not seen" if children else ""
         if ":" in self.job.step_at:
             return f"{self.job.step_at} was not reached twice{started}"
         return f"no optimizer stepped, and no module was called again and again{started}"
@@ -184,7 +185,7 @@ class ScriptSteps:
         self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))
         self._marks.mark()
 
-    def _measured(self) -> Answer:
+    def _measured(self) -> PassResult:
         """Of a script that ended early: the steps after the first in which nothing compiled."""
         compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
         every = [*zip(self._marks.steps_ns(), compiled, strict=True)]
@@ -200,7 +201,7 @@ class ScriptSteps:
             compiles=len(self._recorder.compiled),
             clock=timing.clock(self.job.device),
         )
-        return Answer(measured=measured, memory=peaks(self.job.device))
+        return PassResult(measured=measured, memory=peaks(self.job.device))
 
 
 def _usual_steps(job: Job) -> int:

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 
 from tracekit.atomic import put
-from tracekit.capture.job import SO_FAR, Answer, Job
+from tracekit.capture.job import SO_FAR, Job, PassResult
 
 
-def keep(job: Job, answer: Answer) -> None:
+def keep(job: Job, answer: PassResult) -> None:
     """Leave it, in place of what was left before; in a process of the user's own there is no parent to find it."""
     if job.scratch:
         put(Path(job.scratch, SO_FAR), msgspec.json.encode(answer, enc_hook=repr))

@@ -17,9 +17,9 @@ from tracekit.capture.child.exporting import export
 from tracekit.capture.child.idle_profilers import real_profilers
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
-from tracekit.capture.compiler.ledger import StepMark, ledger
 from tracekit.capture.environment import versions
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
+from tracekit.compile_log.ledger import StepMark, ledger
 from tracekit.run import Profiled, Traces
 
 
@@ -42,7 +42,7 @@ _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second sessio
 DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
 
 
-def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
+def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
     """Three traces of one training: from its first step, once nothing compiles any more, and with stacks."""
     taken = _Taking(job, recorder)
     with contextlib.suppress(timing.EndedError):
@@ -50,7 +50,7 @@ def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
     return taken.answer(recorder)
 
 
-def record_all(job: Job, recorder: CompileRecorder) -> timing.Steps[Answer]:
+def record_all(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
     """One trace, of all the steps there are: none of them can be given up to warm the profiler up."""
     taken = _Taking(job, recorder, warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
@@ -103,13 +103,13 @@ class _Taking:
     def _wants(self, window: Window) -> bool:
         return window.name in self.job.windows
 
-    def answer(self, recorder: CompileRecorder) -> Answer:
+    def answer(self, recorder: CompileRecorder) -> PassResult:
         """What was taken."""
         happened = ledger(recorder, self.marks)
         found = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
             found = replace(found, notes=[*found.notes, _COLD_WITHOUT_GPU])
-        return Answer(
+        return PassResult(
             traces=Traces(**self.names),
             profiled=self.profiled,
             ledger=happened,

@@ -25,7 +25,7 @@ from tracekit.capture.child.traces import profile
 from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
-from tracekit.capture.job import Answer, Job
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
 from tracekit.run import Effective
@@ -42,7 +42,7 @@ def main(folder: str) -> None:
     put(Path(folder, "answer.json"), msgspec.json.encode(answer, enc_hook=repr))
 
 
-def perform(job: Job) -> Answer:
+def perform(job: Job) -> PassResult:
     """Do the pass; whatever the recipe raises becomes the answer."""
     notes: list[str] = []
     if job.script and job.stage != "inspect":
@@ -56,19 +56,19 @@ def perform(job: Job) -> Answer:
     return msgspec.structs.replace(answer, notes=notes)
 
 
-def _inspect(job: Job, notes: list[str]) -> Answer:
+def _inspect(job: Job, notes: list[str]) -> PassResult:
     """What the recipe declares; its data is fetched here, once, where nothing is timed. A script is not run."""
     if job.script:
-        return Answer(has_setup=False, **_machine())
+        return PassResult(has_setup=False, **_machine())
     module = recipe.load(job.recipe)
     if not hasattr(module, "setup"):
-        return Answer()
+        return PassResult()
     declared = dict(getattr(module, "PARAMS", {}))
     if hasattr(module, "prepare"):
         with contextlib.suppress(TracekitError):  # the parent reads the same parameters, and says what is wrong
             given = msgspec.structs.replace(job, params=parse_all(job.params, declared))
             module.prepare(recipe.make_context(module, given, notes))
-    return Answer(
+    return PassResult(
         params=declared,
         variants=dict(getattr(module, "VARIANTS", {})),
         has_setup=True,
@@ -87,7 +87,7 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _measure(job: Job, notes: list[str]) -> Answer:
+def _measure(job: Job, notes: list[str]) -> PassResult:
     with CompileRecorder() as recorder:
         if job.script:
             return script.run(job, lambda: measure(job, recorder), recorder)
@@ -105,14 +105,14 @@ def _measure(job: Job, notes: list[str]) -> Answer:
         return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))
 
 
-def _profile(job: Job, notes: list[str]) -> Answer:
+def _profile(job: Job, notes: list[str]) -> PassResult:
     with CompileRecorder() as recorder:
         if job.script:
             return script.run(job, lambda: profile(job, recorder), recorder)
         return timing.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
 
 
-def _check(job: Job, notes: list[str]) -> Answer:
+def _check(job: Job, notes: list[str]) -> PassResult:
     draw_as_eager(job)
     if job.script:
         return _check_script(job)
@@ -127,20 +127,20 @@ def _check(job: Job, notes: list[str]) -> Answer:
         return msgspec.structs.replace(found, effective=Effective(notes=[note]))
 
 
-def _check_script(job: Job) -> Answer:
+def _check_script(job: Job) -> PassResult:
     """Its losses; how far rounding moves them takes another process, for a script can be run only once in one."""
     losses = Losses()
     with CompileRecorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
         return script.run(job, losses.steps, recorder, losses)
 
 
-def _audit(job: Job, notes: list[str]) -> Answer:
+def _audit(job: Job, notes: list[str]) -> PassResult:
     from tracekit.capture.audit.child import audit
 
     return audit(job, notes)
 
 
-_PASSES: dict[str, Callable[[Job, list[str]], Answer]] = {
+_PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
     "inspect": _inspect,
     "measure": _measure,
     "profile": _profile,

@@ -116,6 +116,7 @@ def attribution(cost: Attribution) -> dict[str, Any]:
         "device": cost.trace.device,
         "health": [{"code": entry.code, "message": entry.message} for entry in cost.trace.health],
         "cannot_answer": dict(cost.cannot_answer),
+        "steps_from": "annotations" if steps.annotated else steps.inferred,
         "steps": [
             {
                 "step": steps.number[k],

@@ -12,6 +12,8 @@ from rich.text import Text
 from tracekit.names import short
 
 HEAD = 24  # letters of a variant over a column
+# How many letters a figure and a text may have in a line, tried in turn: long ones go on in the next.
+_FOLDS = ((None, None), (24, None), (20, None), (20, 40), (20, 28), (20, 20))
 
 
 @dataclass(frozen=True)
@@ -27,23 +29,25 @@ class Column:
 def fitting_tables(columns: list[Column], width: int) -> Iterator[RichTable]:
     """One table, or several one below the other, each with as many of the parallel columns as there is room for.
 
-    Figures of several words are broken between them before a column moves down.
+    Figures of several words and long texts are broken before a column moves down.
     """
     fixed = [column for column in columns if not column.parallel]
     parallel = [column for column in columns if column.parallel]
-    for broken in (None, 24, 20) if parallel else ():
-        if width_of(table := _table(columns, broken)) <= width:
+    for figure, text in _FOLDS if parallel else ():
+        if width_of(table := _table(columns, figure, text)) <= width:
             yield table
             return
     for room in range(len(parallel), 0, -1):
-        tables = [_table([*fixed, *parallel[at : at + room]]) for at in range(0, len(parallel), room)]
+        tables = [
+            _table([*fixed, *parallel[at : at + room]], text=_FOLDS[-1][1]) for at in range(0, len(parallel), room)
+        ]
         if room == 1 or all(width_of(table) <= width for table in tables):
             yield from tables
             return
     yield _table(columns)
 
 
-def _table(columns: list[Column], broken: int | None = None) -> RichTable:
+def _table(columns: list[Column], figure: int | None = None, text: int | None = None) -> RichTable:
     table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 2))
     heads = iter(short([column.head for column in columns if column.parallel], HEAD))
     for column in columns:
@@ -51,8 +55,8 @@ def _table(columns: list[Column], broken: int | None = None) -> RichTable:
             Text(next(heads) if column.parallel else column.head),
             justify="right" if column.right else "left",
             overflow="fold",
-            no_wrap=column.right and not (broken and column.parallel),
-            max_width=broken if column.parallel else None,
+            no_wrap=column.right and not (figure and column.parallel),
+            max_width=figure if column.parallel else text,
         )
     for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*map(Text, row))

@@ -35,7 +35,7 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     kinds, places = _kinds(profile, rows)
     worst = int(np.bincount(kinds, claim.within(asked.ts_ns, asked.end_ns)).argmax())
     steps = Steps.of(profile)
-    low, high = steps.low[steps.counted], steps.high[steps.counted]
+    low, high = steps.low, steps.high
     exposed, running = (float(union.within(low, high).mean()) for union in (claim, time_of(profile, rows)))
     per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds)
     yield Finding(

@@ -6,11 +6,11 @@ import numpy as np
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import by_name, counted_steps, line_of, plain
+from tracekit.findings.culprits import Culprit, counted_steps, grouped, line_of, outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import SLOW_HOST
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.roles import GRAPH_LAUNCH
@@ -58,14 +58,14 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         return
     name = max(times, key=lambda each: times[each])
     line, share = line_of(profile, *(key for key in SLOW_HOST[name] if key in _BUCKETS))
-    culprits = [each for each in by_name(profile, chosen & pieces.of(*SLOW_HOST[name])) if len(each.rows)]
-    operator = plain(culprits[0].name) if culprits and culprits[0].step_ns >= _OF_A_LINE * times[name] else None
+    culprits = [each for each in _operators(profile, chosen) if len(each.rows)]
+    operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
     place = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
     advice, link = _ADVICE[name]
     yield Finding(
         name,
         f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step because the host is too "
-        f"slow: {_parts(profile, chosen, mean.step_ns)}; {_launches(profile)}",
+        f"slow: {_parts(profile, chosen, mean.step_ns)}{_under(profile, culprits)}; {_launches(profile)}",
         advice=advice.format(most=duration(idle)),
         where=place,
         evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
@@ -73,6 +73,22 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",
         claim=pieces.union(chosen),
     )
+
+
+def _under(profile: Profile, culprits: list[Culprit]) -> str:
+    names = [f"{plain(profile.trace.names[each.key])} {duration(each.step_ns)}" for each in culprits[:2]]
+    return f" (most of all under {', '.join(names)})" if names else ""
+
+
+def _operators(profile: Profile, chosen: Bools) -> list[Culprit]:
+    """The outermost operators that these pieces lie in, the costliest first."""
+    trace = profile.trace
+
+    def name_of(events: Rows) -> Ints:
+        outer = outermost_operators(profile, events)
+        return np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], -1).astype(np.int64)
+
+    return [each for each in grouped(profile, chosen, name_of) if each.key >= 0]
 
 
 def _per_step(profile: Profile, chosen: Bools) -> float:

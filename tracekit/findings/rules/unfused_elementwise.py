@@ -27,7 +27,7 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     if not len(saved):
         return
     where, own = dearest(profile, saved)
-    steps = int(Steps.of(profile).counted.sum())
+    steps = len(Steps.of(profile).low)
     yield Finding(
         "unfused_elementwise",
         f"{count(round((len(saved) + chains) / steps))} elementwise kernels a step follow one another, in "

@@ -70,6 +70,7 @@ class Entry:
     folder: Path
     files: dict[str, Any]  # name → size and checksum
     facts: dict[str, Any]  # what else was said of the trace when it was kept
+    kept_as: str = ""  # before the names of what is worked out from the trace: with other steps, all of it is other
 
     def table(self, name: str) -> pa.Table:
         """A table of the entry, mapped into memory. Raises OSError or pa.ArrowInvalid where it is not what was kept."""
@@ -92,7 +93,7 @@ class Entry:
     def recall(self, name: str) -> bytes | None:
         """What was remembered under a name; None where nothing was, or it is damaged."""
         with suppress(OSError):
-            content = (self.folder / name).read_bytes()
+            content = (self.folder / f"{self.kept_as}{name}").read_bytes()
             if _checksum(content[:-4]).to_bytes(4, "little") == content[-4:]:
                 return content[:-4]
         return None
@@ -100,7 +101,7 @@ class Entry:
     def remember(self, name: str, content: bytes) -> None:
         """Keep something worked out from the trace, if the disk lets us."""
         with suppress(OSError):
-            put(self.folder / name, content + _checksum(content).to_bytes(4, "little"))
+            put(self.folder / f"{self.kept_as}{name}", content + _checksum(content).to_bytes(4, "little"))
 
     def drop(self) -> None:
         """Remove the entry."""

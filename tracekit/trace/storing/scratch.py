@@ -1,7 +1,8 @@
 """Arrays that may be longer than memory should hold: a long one lies in a file that nobody else sees."""
 
 import tempfile
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,9 +17,67 @@ def scratch(count: int, kind: DTypeLike) -> NDArray[Any]:
     if count * np.dtype(kind).itemsize < LONG:
         return np.empty(count, kind)
     try:
-        folder = cache.home() / "work"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:  # it has no name, and goes with its last mapping
+        with _file() as file:
             return np.memmap(file, kind, "w+", shape=(count,))
     except (OSError, ValueError):
         return np.empty(count, kind)
+
+
+def gathered(parts: Iterable[Sequence[NDArray[Any]]], kinds: Sequence[DTypeLike]) -> list[NDArray[Any]]:
+    """Columns that come some rows at a time, as a whole: one array for each of `kinds`."""
+    columns = [_Column(np.dtype(kind)) for kind in kinds]
+    for part in parts:
+        for column, values in zip(columns, part, strict=True):
+            column.append(values)
+    return [column.whole() for column in columns]
+
+
+class _Column:
+    """What was appended, in memory until it is long; where no file can be made, in memory whatever its length."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self._kind = kind
+        self._parts: list[NDArray[Any]] = []
+        self._size = 0  # bytes of the parts
+        self._written = 0  # values in the file
+        self._file: IO[bytes] | None = None
+
+    def append(self, values: NDArray[Any]) -> None:
+        self._parts.append(values.astype(self._kind, copy=False))
+        self._size += self._parts[-1].nbytes
+        if self._size >= LONG:
+            self._flush()
+
+    def whole(self) -> NDArray[Any]:
+        if self._file is not None:
+            self._flush()
+        if self._file is None or self._parts:  # a disk that became full: the rest lies in memory
+            before = [self._mapped()] if self._written else []
+            return np.concatenate([*before, *self._parts]) if self._parts or before else np.zeros(0, self._kind)
+        return self._mapped()
+
+    def _flush(self) -> None:
+        try:
+            if self._file is None:
+                self._file = _file()
+            self._file.seek(self._written * self._kind.itemsize)
+            for part in self._parts:
+                self._file.write(np.ascontiguousarray(part).data)
+            self._file.flush()
+        except OSError:
+            self._size = -(1 << 62)  # not tried again
+            return
+        self._written += sum(map(len, self._parts))
+        self._parts, self._size = [], 0
+
+    def _mapped(self) -> NDArray[Any]:
+        assert self._file is not None
+        with self._file as file:
+            return np.memmap(file, self._kind, "r+", shape=(self._written,))
+
+
+def _file() -> IO[bytes]:
+    """A file without a name: it goes with its last mapping."""
+    folder = cache.home() / "work"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return tempfile.TemporaryFile(dir=folder)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture.job import Answer
+from tracekit.capture.job import PassResult
 from tracekit.capture.undo import Undone
 
 _NAMED = 3  # files in a sentence
 
 
-def with_files(answer: Answer, files: Undone, changed: list[str]) -> Answer:
+def with_files(answer: PassResult, files: Undone, changed: list[str]) -> PassResult:
     """The answer, with a sentence for each kind of change. `changed` are files that are not what they were."""
     remarks, notes = [*answer.effective.remarks], [*answer.effective.notes]
     if files.undone:

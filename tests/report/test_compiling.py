@@ -1,0 +1,154 @@
+"""Why compiling helped or did not: for each planted cause the sentence names it, with its share."""
+
+import pytest
+from small import event, kernel, launch, op, step, write
+
+from tracekit import run as runs
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.run import Break, Compile, Effective, Ledger, Limit, Measured, Requested, Run, Skip, Traces, Variant
+
+MS = 1_000_000
+
+
+def trace(path, kernels, *, calls=1, python=0.0, compile_us=0.0, steps=4):
+    """Steps of kernels one after the other, `{name: µs}` each, submitted by `calls` calls after `python` µs."""
+    events = []
+    for k in range(steps):
+        t = at = 100_000.0 * k
+        at += python
+        if compile_us:
+            events.append(event("cpu_op", "_compile.compile_inner (dynamo_timed)", at, at + compile_us))
+            at += compile_us
+        began = at
+        for each in range(calls):
+            events.append(op(f"aten::op{each}", at, at + 4))
+            events.append(launch(at + 1, at + 3, 1000 * k + each + 1))
+            at += 4
+        gpu = began + 5
+        for number, (name, us) in enumerate(kernels.items()):
+            events.append(kernel(name, gpu, gpu + us, 1000 * k + min(number, calls - 1) + 1))
+            gpu += us
+        events.append(step(k, t, max(at, gpu) + 1))
+    return write(path, *events)
+
+
+def variant(name, folder, *, step_ms, compiled=True, ledger=None, effective=None, **of_trace):
+    trace(folder / f"{name}.json", **of_trace)
+    ns = int(step_ms * MS)
+    return Variant(
+        name=name,
+        outcome="ok",
+        requested=Requested(compile=compiled),
+        effective=effective or Effective(),
+        traces=Traces(steady=f"{name}.json"),
+        measured=Measured(step_ns=ns, step_all_ns=[ns, ns + 10, ns - 10] * 5, spread_ns=10, clock="cuda events"),
+        ledger=ledger or Ledger(),
+    )
+
+
+def said(tmp_path, eager, compiled):
+    """What the section says of a compiled variant against an eager one."""
+    both = [variant("eager", tmp_path, compiled=False, **eager), variant("compiled", tmp_path, **compiled)]
+    run = Run(created="2026-11-21T20:00:00+00:00", tracekit="0", recipe="gcn", script="r.py", variants=both)
+    runs.write(run, tmp_path / "run.json")
+    sections = [each for each in report(open_subject([tmp_path / "run.json"])).sections if each.id == "compiling"]
+    assert [(each.scope, each.variant, each.baseline) for each in sections] == [("comparison", "compiled", "eager")]
+    return sections[0].blocks[0].lines[0]
+
+
+def compile_of(kind, guard=None):
+    return Compile(id="0/0", kind=kind, guard=guard, start_ns=0, end_ns=1, thread=1)
+
+
+PRODUCTS = {"ampere_sgemm_128x64_tn": 900.0, "void at::native::vectorized_elementwise_kernel<4, add<float>>": 80.0}
+FUSED = {"ampere_sgemm_128x64_tn": 900.0, "triton_poi_fused_add_0": 40.0}
+GUARD = "L['x'].size()[0] == 512"
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "sentences"),
+    [
+        pytest.param(
+            {"step_ms": 1.0, "kernels": PRODUCTS},
+            {"step_ms": 0.97, "kernels": FUSED},
+            [
+                "A step becomes 3.0 % shorter because 95",
+                "% of a step is matrix products and convolutions, which it leaves as they are.",
+                "what can be fused from 80.0 µs to 40.0 µs.",
+            ],
+            id="bound by matrix products",
+        ),
+        pytest.param(
+            {"step_ms": 1.0, "kernels": PRODUCTS},
+            {
+                "step_ms": 3.0,
+                "kernels": FUSED,
+                "ledger": Ledger(limits=[Limit(name="forward", t_ns=1)], compiles=[compile_of("recompile", GUARD)] * 8),
+            },
+            ["A step becomes", "longer because forward reached the recompile limit and runs eagerly since", GUARD],
+            id="limit reached",
+        ),
+        pytest.param(
+            {"step_ms": 1.0, "kernels": {"triton_poi_fused_add_0": 5.0}, "calls": 20, "python": 300},
+            {
+                "step_ms": 0.98,
+                "kernels": {"triton_poi_fused_add_0": 5.0},
+                "calls": 18,
+                "python": 290,
+                "ledger": Ledger(breaks=[Break(compile="0/0", reason="item", t_ns=0)] * 6),
+            },
+            ["because the GPU still waits for the host 9", "6 graph breaks leave 18 launch calls a step"],
+            id="broken into many graphs",
+        ),
+        pytest.param(
+            {"step_ms": 1.0, "kernels": {"triton_poi_fused_add_0": 5.0}, "calls": 20},
+            {"step_ms": 0.98, "kernels": {"triton_poi_fused_add_0": 5.0}, "calls": 18},
+            ["because the GPU still waits for the host", "18 launch calls a step are left, which CUDA graphs"],
+            id="still bound by launches",
+        ),
+        pytest.param(
+            {"step_ms": 1.0, "kernels": {"triton_poi_fused_add_0": 5.0}, "calls": 20},
+            {
+                "step_ms": 0.98,
+                "kernels": {"triton_poi_fused_add_0": 5.0},
+                "calls": 18,
+                "ledger": Ledger(skips=[Skip(reason="mutated inputs", t_ns=0)]),
+            },
+            ["CUDA graphs were not recorded (mutated inputs)", "1 CUDA graph not recorded"],
+            id="CUDA graphs skipped",
+        ),
+        pytest.param(
+            {"step_ms": 1.0, "kernels": PRODUCTS},
+            {"step_ms": 1.0, "kernels": PRODUCTS, "effective": Effective(ran_eagerly="no module was called")},
+            ["A step does not become shorter", "because nothing was compiled: no module was called."],
+            id="nothing was compiled",
+        ),
+        pytest.param(
+            {"step_ms": 1.0, "kernels": FUSED, "calls": 40, "python": 900},
+            {"step_ms": 0.5, "kernels": FUSED, "calls": 5, "python": 10},
+            ["A step becomes 50.0 % shorter because it spends less on Python (−890 µs)", "40 eager, 5 compiled"],
+            id="gained",
+        ),
+    ],
+)
+def test_the_reason_is_the_planted_one(tmp_path, eager, compiled, sentences):
+    text = said(tmp_path, eager, compiled)
+    for sentence in sentences:
+        assert sentence in text
+
+
+def test_recompiling_in_each_step_comes_first(tmp_path):
+    ledger = Ledger(compiles=[compile_of("first"), *[compile_of("recompile", GUARD)] * 4])
+    slow = {"step_ms": 9.0, "kernels": PRODUCTS, "compile_us": 5_000.0, "ledger": ledger}
+    text = said(tmp_path, {"step_ms": 1.0, "kernels": PRODUCTS}, slow)
+    assert f"A step becomes 800.0 % longer because each step compiles again (guard {GUARD})." in text
+    assert "1 graph, 4 recompilations, 0 graph breaks." in text
+
+
+def test_two_compiled_variants_and_bare_traces_have_no_such_section(tmp_path):
+    both = [variant(name, tmp_path, step_ms=1, kernels=PRODUCTS) for name in ("compiled", "again")]
+    run = Run(created="2026-11-21T20:00:00+00:00", tracekit="0", recipe="gcn", script="r.py", variants=both)
+    runs.write(run, tmp_path / "run.json")
+    for inputs in ([tmp_path / "run.json"], [tmp_path / "compiled.json", tmp_path / "again.json"]):
+        assert not [each for each in report(open_subject(inputs)).sections if each.id == "compiling"]

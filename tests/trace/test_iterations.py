@@ -1,0 +1,122 @@
+"""Steps that nobody annotated: what repeats is found, and where nothing does, that is said."""
+
+import gzip
+import json
+
+import pytest
+from real import trace_path
+from small import event, kernel, launch, op, training, write
+
+from tracekit.cli import main
+from tracekit.trace import Trace
+from tracekit.trace.iterations import find_iterations
+
+
+def without_steps(path, name):
+    """A real trace, but for its ProfilerStep annotations."""
+    document = json.loads(gzip.decompress(trace_path(name).read_bytes()))
+    events = [each for each in document["traceEvents"] if not str(each.get("name")).startswith("ProfilerStep#")]
+    assert len(events) < len(document["traceEvents"])
+    path.write_text(json.dumps(document | {"traceEvents": events}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("leimao_eager_rtx5080", "the optimizer's steps"),
+        ("leimao_cudagraph_manual_rtx5080", "a sequence of 5 operators that comes 7 times"),
+        ("luatil_compile_rtx3060", "the optimizer's steps"),
+        ("luatil_compile_cudagraph_rtx3060", "the optimizer's steps"),
+        ("amd_mi300x_replay", "an operator that comes 10 times"),
+    ],
+)
+def test_what_is_inferred_is_what_was_annotated(tmp_path, name, by):
+    annotated = Trace.load(trace_path(name), use_cache=False).steps
+    inferred = Trace.load(without_steps(tmp_path / "a.json", name), use_cache=False).inferring_steps().steps
+    assert (inferred.annotated, inferred.inferred) == (False, by)
+    assert len(inferred) == len(annotated)
+    # Nothing marks where the first begins and the last ends; what the host does between steps belongs to either.
+    length = annotated.done - annotated.begin
+    assert (inferred.done - inferred.begin)[1:-1] == pytest.approx(length[1:-1], rel=0.03)
+    assert abs(inferred.issued - annotated.issued)[1:].max() < 0.16 * length.mean()
+
+
+@pytest.mark.parametrize("name", ["param_dlrm_v100_rank0", "pyg_attentivefp_a100"])
+def test_one_step_alone_repeats_nothing(tmp_path, name):
+    trace = Trace.load(without_steps(tmp_path / "a.json", name), use_cache=False).inferring_steps()
+    assert find_iterations(trace) is None
+    assert (len(trace.steps), trace.steps.inferred) == (1, None)
+
+
+def marked(name, start, end):
+    return event("user_annotation", name, start, end)
+
+
+def iterations(path, *events):
+    return find_iterations(Trace.load(write(path, *events), use_cache=False))
+
+
+def test_two_optimizers_that_step_in_turn_make_one_step(tmp_path):
+    events = []
+    for k in range(4):
+        at = 100 * k
+        events += [op("aten::mm", at, at + 20), marked("Optimizer.step#Adam.step", at + 30, at + 40)]
+        events += [op("aten::mm", at + 50, at + 60), marked("Optimizer.step#SGD.step", at + 70, at + 80)]
+    found = iterations(tmp_path / "a.json", *events)
+    assert found.ends.tolist() == [80_000, 180_000, 280_000, 380_000]
+    assert found.starts.tolist() == [0, 80_000, 180_000, 280_000]
+
+
+def test_a_recording_that_begins_in_the_middle(tmp_path):
+    events = [op("aten::mm", 0, 5), marked("Optimizer.step#SGD.step", 6, 10)]
+    for k in range(3):
+        at = 10 + 100 * k
+        events += [op("aten::mm", at + 9 * n, at + 9 * n + 5) for n in range(8)]
+        events.append(marked("Optimizer.step#SGD.step", at + 80, at + 100))
+    assert iterations(tmp_path / "a.json", *events).starts.tolist() == [10_000, 110_000, 210_000]
+
+
+def test_batches_mark_what_has_no_optimizer(tmp_path):
+    events = []
+    for k in range(3):
+        at = 100 * k
+        events += [marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, at + 30)]
+        events += [op("aten::mm", at + 30, at + 50 + k), op(f"aten::other{k}", at + 60, at + 70)]
+    events.append(marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 300, 301))  # there is no more
+    found = iterations(tmp_path / "a.json", *events)
+    assert found.by == "the batches asked for"
+    assert found.starts.tolist() == [0, 100_000, 200_000]
+
+
+def test_a_model_of_equal_layers_is_no_step_for_each_layer(tmp_path):
+    names = ["aten::embedding", *["aten::mm", "aten::add", "aten::relu"] * 10, "aten::linear", "aten::argmax"]
+    every = [op(name, 10 * k, 10 * k + 5) for k, name in enumerate(names * 4)]
+    found = iterations(tmp_path / "a.json", *every)
+    assert found.by == "a sequence of 33 operators that comes 4 times"
+
+
+def test_what_does_not_repeat(tmp_path):
+    assert iterations(tmp_path / "a.json", *(op(f"aten::op{k}", 10 * k, 10 * k + 5) for k in range(30))) is None
+    assert iterations(tmp_path / "b.json", kernel("gemm", 0, 10, 1), launch(0, 1, 1)) is None
+
+
+def test_the_report_offers_them_and_says_what_it_did(tmp_path, capsys):
+    path = training(tmp_path / "a.json", steps=5)
+    document = json.loads(path.read_text())
+    document["traceEvents"] = [each for each in document["traceEvents"] if not each["name"].startswith("ProfilerStep")]
+    path.write_text(json.dumps(document))
+    assert main(["report", str(path)]) == 0
+    assert "--steps infer takes 5 instead, by an operator that comes 5 times" in _plain(capsys)
+    assert main(["report", str(path), "--steps", "infer"]) == 0
+    assert "5 steps are inferred from an operator that comes 5 times" in _plain(capsys)
+    assert main(["report", str(path), "--steps", "infer", "--format", "json"]) == 0
+    variant = json.loads(capsys.readouterr().out)["variants"][0]
+    assert (len(variant["steps"]), variant["steps_from"]) == (5, "an operator that comes 5 times")
+    for each in variant["steps"]:
+        assert sum(each["wall"].values()) == each["wall_ns"]
+        assert sum(each["host"].values()) == each["host_ns"]
+
+
+def _plain(capsys):
+    return " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,62 @@
+"""On a CPU: which operator takes the time?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.culprits import by_name, line_of, where
+from tracekit.findings.finding import Where
+from tracekit.findings.rules.not_recorded import device_side_missing
+from tracekit.intervals import Union
+from tracekit.profile import Profile
+from tracekit.units import duration, percent
+
+_LEAST = 0.5  # of a step: otherwise something else bounds it
+_OF_A_LINE = 0.3
+_NAMED = 3
+_LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
+# What the advice is, by what the operator's name holds.
+_ADVICE = (
+    (
+        ("index", "scatter", "gather", "embedding", "nonzero", "unique", "sort"),
+        "It moves rows about: sort the edges and use sparse or segmented products, or gather once what it needs.",
+    ),
+    (
+        ("conv", "mm", "matmul", "linear", "bmm"),
+        "It computes: a smaller type (bfloat16 under autocast), oneDNN's layout (channels_last) and as many threads as "
+        "there are cores (torch.get_num_threads()) are what a CPU has to offer; a GPU is made for this.",
+    ),
+)
+_OTHERWISE = "Compile the model, so that operators are fused and memory is gone through once (torch.compile)."
+
+
+@rule("cpu_compute")
+def cpu_compute(profile: Profile) -> Iterator[Finding]:
+    """`cpu_compute`, in a trace of work that was meant to run on the CPU."""
+    mean, trace = profile.means["wall"], profile.trace
+    if mean is None or trace.device != "cpu" or mean.parts["cpu_compute"] < _LEAST * mean.step_ns:
+        return
+    if device_side_missing(trace) is not None:
+        return
+    pieces = profile.cost.pieces
+    chosen = pieces.of("cpu_compute")
+    culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
+    if not culprits:
+        return
+    first = culprits[0]
+    told = ", ".join(f"{each.name} {percent(each.step_ns / mean.step_ns)}" for each in culprits[:_NAMED])
+    line, share = line_of(profile, "cpu_compute")
+    own = where(profile, int(first.rows[0]), first.name)
+    place = Where(line.file, line.line, line.function, first.name, module=own.module) if share >= _OF_A_LINE else own
+    claim: Union = pieces.union(chosen)
+    yield Finding(
+        "cpu_compute",
+        f"Operators compute on the CPU for {duration(mean.parts['cpu_compute'], like=mean.step_ns)} of "
+        f"{duration(mean.step_ns)} a step: {told}",
+        advice=next((text for parts, text in _ADVICE if any(part in first.name for part in parts)), _OTHERWISE),
+        where=place,
+        evidence=evidence(profile, np.asarray(first.rows)),
+        link=_LINK,
+        claim=claim,
+    )

@@ -68,7 +68,7 @@ assert not hasattr(torch.optim.Adam.step, "counted")
 """
     done, run = recorded(folder, body)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("A profiler runs in this process already")
+    assert done.stdout.startswith("A profiler is already running in this process")
     assert not (folder / "other.json").exists()
     return folder / "run.json", run
 

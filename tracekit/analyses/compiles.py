@@ -31,7 +31,7 @@ SPANS = pa.schema(
         column("reason", pa.string(), "why, in the compiler's own words; known for a run only"),
         column("guard", pa.string(), "the guard that failed; known for a run only"),
         column("code", pa.string(), "your function; known for a run only", role="place"),
-        column("failed", pa.string(), "why no code came of it; known for a run only"),
+        column("failed", pa.string(), "why it produced no code; known for a run only"),
         column(
             "start_ns",
             pa.int64(),

@@ -160,12 +160,12 @@ def _why_no_wall(trace: Trace) -> str | None:
         )
     if trace.device != "gpu":
         if launching:
-            return "the host launched GPU work, and the trace holds no GPU activity: was the GPU side recorded?"
+            return "the host launched GPU work, but the trace holds no GPU activity: was the GPU side recorded?"
         if trace.census.any(lambda roles: roles.kind == OTHER_DEVICE):
-            return "the work ran on a device whose activity is not in the terms of CUDA or ROCm"
+            return "the work ran on a device that is neither CUDA's nor ROCm's, and its activity cannot be read"
         return None
     if not _shown(trace).any():
-        return "no GPU activity was launched inside a step by the process whose steps these are"
+        return "no GPU activity was launched inside a step by the process that these steps belong to"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Can this trace answer? What is missing, broken or out of the ordinary in it, one entry each."""
+"""Can this trace answer? One entry for each thing that is missing, broken or unusual in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

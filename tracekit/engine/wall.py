@@ -53,7 +53,7 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Activity:
-    """What the GPU does over a stretch of time. Later layers cover earlier ones: copies count only where exposed."""
+    """What the GPU does over a stretch of time. Later layers cover earlier ones: copies count only if exposed."""
 
     layers: list[tuple[int, Union]]
     busy: Union

@@ -2,8 +2,9 @@
 
 from statistics import median
 
-from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, LogEntry, Span
-from tracekit.capture.compiler.ledger import StepMark, ledger, total_ns
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.compile_log.ledger import StepMark, ledger, total_ns
+from tracekit.compile_log.log import LimitHit, LogEntry, Span
 
 
 def lines_of(recipe):

@@ -9,7 +9,7 @@ from capturing import perform
 from tracekit import lines_file
 from tracekit.capture.child import bytecode
 from tracekit.capture.child.code_owner import CodeOwners
-from tracekit.capture.compiler.provenance import Provenance
+from tracekit.compile_log.provenance import Provenance
 from tracekit.trace import Trace
 from tracekit.trace.roles import PYTHON
 
@@ -121,10 +121,10 @@ def test_whose_a_file_is(tmp_path, monkeypatch):
 def test_stacks_and_key_of_a_graph_are_joined():
     provenance = Provenance()
     provenance.take(
-        "inductor_provenance_tracking_kernel_stack_traces", '{"k:1": ["File \\"a.py\\", line 3, in f"]}', "0/0"
+        "inductor_provenance_tracking_kernel_stack_traces", '{"k:1": ["File \\"a.py\\", line 3, in f"]}', "0/0", 1
     )
-    provenance.take("fx_graph_cache_miss", '{"key": "fabc"}', "0/0")
-    provenance.take("fx_graph_cache_hit", '{"key": "fdef"}', "0/1")  # of which nothing was said
+    provenance.take("fx_graph_cache_miss", '{"key": "fabc"}', "0/0", 1)
+    provenance.take("fx_graph_cache_hit", '{"key": "fdef"}', "0/1", 1)  # of which nothing was said
     assert provenance.graphs == [lines_file.Graph("fabc", "0/0", [("k:1", ['File "a.py", line 3, in f'])])]
 
 

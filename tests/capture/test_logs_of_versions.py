@@ -8,8 +8,8 @@ import pytest
 
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
-from tracekit.capture.compiler.ledger import ledger
 from tracekit.capture.job import Job
+from tracekit.compile_log.ledger import ledger
 from tracekit.run import Requested
 
 REQUESTED = Requested(compile=True, backend="inductor", mode="reduce-overhead")

@@ -23,6 +23,23 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
 
 
+def add_knowledge(parser: argparse.ArgumentParser) -> None:
+    """What a user knows of a trace that was not captured by tracekit."""
+    parser.add_argument(
+        "--mine",
+        action="append",
+        default=[],
+        metavar="PACKAGE",
+        help="a package that is yours, in a trace that was not captured by tracekit; repeatable",
+    )
+    parser.add_argument(
+        "--compile-log",
+        type=Path,
+        metavar="DIR",
+        help="what the compiler logged while such a trace was taken: the folder that TORCH_TRACE named",
+    )
+
+
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that only a script needs, which knows nothing of steps."""
     parser.add_argument("-m", dest="module", action="store_true", help="it is a module, as in python -m")

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_inputs
+from tracekit.cli.arguments import add_inputs, add_knowledge
+from tracekit.cli.opening import open_given
 from tracekit.cli.streams import tell
 from tracekit.sanitize import sanitize
 
@@ -17,6 +18,7 @@ class ExportVerb:
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add_inputs(parser)
+        add_knowledge(parser)
         parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder to write into")
 
     @staticmethod
@@ -24,11 +26,10 @@ class ExportVerb:
         """Write the tables."""
         from tracekit.cli.progress import Progress
         from tracekit.faces import Options, parquet
-        from tracekit.profile import open_subject
         from tracekit.report import report
 
         with Progress() as progress:
-            opened = report(open_subject(options.inputs, progress, infer_steps=options.steps == "infer"))
+            opened = report(open_given(options.inputs, options, progress))
         for path in parquet.export(opened, options.output, Options()):
             tell(f"Wrote {sanitize(str(path))}")
         return 0

@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import rows
+from tracekit.cli.arguments import add_knowledge, rows
+from tracekit.cli.opening import open_given
 from tracekit.cli.streams import write_out
-from tracekit.errors import NoSuchSourceError, NothingOfYoursError
+from tracekit.errors import NoSuchSourceError, NothingOfYoursError, NoTraceInRunError
 
 if TYPE_CHECKING:
     from tracekit.report.blocks import Block
@@ -31,13 +32,7 @@ class LinesVerb:
             "where", nargs="?", metavar="FILE[:FUNCTION]", help="a file of yours to print with its costs, or a function"
         )
         parser.add_argument("--view", choices=("wall", "host"), default="wall", help="whose time (default: wall)")
-        parser.add_argument(
-            "--mine",
-            action="append",
-            default=[],
-            metavar="PACKAGE",
-            help="a package that is yours, in a trace that was not captured by tracekit; repeatable",
-        )
+        add_knowledge(parser)
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
@@ -50,13 +45,14 @@ class LinesVerb:
         from tracekit.cli.progress import Progress
         from tracekit.faces import Options
         from tracekit.faces.text import draw_blocks
-        from tracekit.profile import open_traces
         from tracekit.report.line_costs import SideBySide
         from tracekit.report.owner_costs import OfVariant
 
         with Progress() as progress:
-            subject = open_traces([options.input], progress, options.mine)
+            subject = open_given([options.input], options, progress)
             variants = [OfVariant(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
+        if not variants:
+            raise NoTraceInRunError(options.input, "no variant has one", measured=True)
         if not any(each.total_ns for each in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
         side_by_side = SideBySide(variants, {each.name: variants[0].name for each in variants})

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from tracekit import faces
-from tracekit.cli.arguments import add_inputs, rows
+from tracekit.cli.arguments import add_inputs, add_knowledge, rows
+from tracekit.cli.opening import open_given
 from tracekit.cli.output import refuse_to_overwrite, write_file
 from tracekit.cli.streams import tell, write_out
 from tracekit.errors import NeedsFolderError
@@ -21,6 +22,7 @@ class ReportVerb:
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add_inputs(parser)
+        add_knowledge(parser)
         parser.add_argument(
             "--baseline", metavar="NAME", help="variant the others are set against (default: the first of each run)"
         )
@@ -40,7 +42,6 @@ class ReportVerb:
     def run(options: argparse.Namespace) -> int:
         """Draw the report."""
         from tracekit.cli.progress import Progress
-        from tracekit.profile import open_subject
         from tracekit.report import report
 
         face = faces.find(options.format)
@@ -49,9 +50,7 @@ class ReportVerb:
         if face.draw is not None and options.output is not None:
             refuse_to_overwrite(options.output, options.inputs)
         with Progress() as progress:
-            opened = report(
-                open_subject(options.inputs, progress, infer_steps=options.steps == "infer"), options.baseline
-            )
+            opened = report(open_given(options.inputs, options, progress), options.baseline)
         if face.write is not None:
             for path in face.write(opened, options.output, _how(options)):
                 tell(f"Wrote {sanitize(str(path))}")

@@ -35,6 +35,7 @@ from tracekit.errors.output import (
     UnknownVariantError,
 )
 from tracekit.errors.reading import (
+    BadCompileLogError,
     BadRunError,
     BombError,
     DirectoryGivenError,
@@ -51,6 +52,7 @@ from tracekit.errors.reading import (
 
 __all__ = [
     "AuditFailedError",
+    "BadCompileLogError",
     "BadParameterError",
     "BadRunError",
     "BombError",

@@ -107,6 +107,13 @@ class NothingOfYoursError(TracekitError):
         )
 
 
+class BadCompileLogError(TracekitError):
+    """A compile log that cannot be read, or belongs to nothing that was given."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{path}: no compile log: {why}. Give one trace, and the folder that TORCH_TRACE named.")
+
+
 class NoSuchSourceError(TracekitError):
     """A file or a function that is not among the user's, or not one alone."""
 

@@ -31,7 +31,8 @@ def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
 
 def _digest(ownership: Ownership, counted: dict[str, Bools]) -> str:
     """A name for all that the means depend on besides the trace."""
-    files = (ownership.detail or ownership.cost.trace.path,)
-    states = [file_state(file) for path in files for file in (path, lines_path(path))]
-    causes = (states, sorted(ownership.mine), [(view, steps.tobytes()) for view, steps in counted.items()])
+    path = ownership.detail or ownership.cost.trace.path
+    states = [file_state(file) for file in (path, lines_path(path))]
+    steps = [(view, chosen.tobytes()) for view, chosen in counted.items()]
+    causes = (states, sorted(ownership.mine), ownership.graphs, steps)
     return hashlib.sha256(repr(causes).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, StepFunction, distinct
+from tracekit.intervals import Bools, Ints, StepFunction, distinct, occurring
 from tracekit.lines.shortest_edit import matched
 from tracekit.lines.thread import Spans, on_thread
 from tracekit.trace import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, STEP
 
+_STEPS = 12  # of Newton's method
 _LEAST_SHARE = 0.02  # of the time passed that stays, whatever recording a call cost
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,11 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int]) -> list[_Step]:
     roles, steps = trace.roles, trace.steps
     mask = ((roles.kind == OPERATOR) | roles.annotation) & ~roles.named(STEP)
     spans = Spans.of(trace, on_thread(trace, trace.threads.main, mask))
-    packed = trace.name_codes[spans.rows].astype(np.int64) << 20 | spans.depth
-    known, inverse = np.unique(packed, return_inverse=True)
-    keys = ((trace.names[code >> 20], code & 0xFFFFF) for code in known.tolist())
-    table = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
-    tokens = table[inverse.reshape(-1)] if len(table) else np.zeros(0, np.int64)
+    deepest = int(spans.depth.max(initial=0)) + 1
+    distinct_tokens, place = occurring(trace.name_codes[spans.rows] * np.int64(deepest) + spans.depth)
+    keys = ((trace.names[token // deepest], token % deepest) for token in distinct_tokens.tolist())
+    numbers = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
+    tokens = numbers[place] if len(numbers) else np.zeros(0, np.int64)
     bounds = zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True)
     return [_of_step(spans, tokens, start, end, until) for start, end, until in bounds]
 
@@ -136,7 +139,7 @@ class _Clock:
     """
 
     points: Ints
-    reading: NDArray[np.float64]
+    reading: Floats
 
     @staticmethod
     def of(moments: Ints, pair: _Pair) -> "_Clock":
@@ -144,22 +147,43 @@ class _Clock:
         first, last = np.searchsorted(moments, (pair.detailed[0], pair.detailed[-1]))
         inside = moments[first:last]
         points = distinct(np.concatenate((inside, pair.detailed)))
-        recorded = _times(inside, points)
-        calls = np.diff(np.searchsorted(inside, pair.detailed))
-        longer = np.maximum(np.diff(pair.detailed) - np.diff(pair.steady), 0)
-        cost = longer / np.maximum(calls, 1)
+        recorded = _times(inside, points)[:-1]
         gap = np.searchsorted(pair.detailed, points[:-1], side="right") - 1
         passed = np.diff(points).astype(np.float64)
-        left = np.maximum(passed - recorded[:-1] * cost[gap], _LEAST_SHARE * passed)
-        return _Clock(points, np.concatenate(([0.0], np.cumsum(left))))
+        cost = _cost_of_recording(passed, recorded, gap, np.diff(pair.steady).astype(np.float64))
+        return _Clock(points, np.concatenate(([0.0], np.cumsum(_left(passed, recorded, cost[gap])))))
 
-    def read(self, at: Ints) -> NDArray[np.float64]:
+    def read(self, at: Ints) -> Floats:
         """The clock at these moments."""
         start = self.points[0]
-        reading: NDArray[np.float64] = np.interp(
+        reading: Floats = np.interp(
             (at - start).astype(np.float64), (self.points - start).astype(np.float64), self.reading
         )
         return reading
+
+
+def _left(passed: Floats, recorded: Ints, cost: Floats) -> Floats:
+    """What stays of each stretch without the calls and returns recorded at its start."""
+    left: Floats = np.maximum(passed - recorded * cost, _LEAST_SHARE * passed)
+    return left
+
+
+def _cost_of_recording(passed: Floats, recorded: Ints, gap: Ints, steady: Floats) -> Floats:
+    """For each gap what a call or return costs, so that what is left is as long as in the steady step.
+
+    What is left falls as the cost rises, ever more slowly where stretches reach the least: Newton's steps from 0
+    never pass the cost that is looked for.
+    """
+    cost = np.zeros(len(steady))
+    for _ in range(_STEPS):
+        left = _left(passed, recorded, cost[gap])
+        falling = np.where(left > _LEAST_SHARE * passed, recorded, 0)
+        too_long = np.bincount(gap, left, len(steady)) - steady
+        slope = np.bincount(gap, falling, len(steady))
+        if not (too_long[slope > 0] > 1).any():
+            break
+        cost += np.where(slope > 0, np.maximum(too_long, 0.0) / np.maximum(slope, 1.0), 0.0)
+    return cost
 
 
 def _times(values: Ints, points: Ints) -> Ints:

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from tracekit.lines.threads import Thread
 from tracekit.lines.user_code import plain_function
 from tracekit.lines_file import USER, Graph, LinesFile
 from tracekit.trace import Trace
+from tracekit.trace.enclosing import is_users
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.roles import USER as ANNOTATION
 
@@ -38,21 +40,25 @@ class Provenance:
     graphs: dict[str, list[_Kernel]]
 
     @staticmethod
-    def of(lines: LinesFile | None) -> "Provenance":
-        """What a lines file knows."""
+    def of(lines: LinesFile | None, more: Collection[Graph] = ()) -> "Provenance":
+        """What a lines file knows, and of more graphs what their stacks say: of these, paths tell the user's files."""
+        graphs = {graph.key: _kernels(graph, is_users) for graph in more}
         if lines is None:
-            return Provenance({})
+            return Provenance(graphs)
         files = {*lines.sources, *(file for file, _ in lines.callers)}
         files |= {each.file for each in lines.functions if each.owner == USER}
-        return Provenance({graph.key: _kernels(graph, files) for graph in lines.graphs})
+        recorded = {
+            graph.key: _kernels(graph, lambda frame: frame.rpartition("(")[0] in files) for graph in lines.graphs
+        }
+        return Provenance(graphs | recorded)
 
 
-def _kernels(graph: Graph, files: set[str]) -> list[_Kernel]:
+def _kernels(graph: Graph, is_mine: Callable[[str], bool]) -> list[_Kernel]:
     kernels = []
     for label, stacks in sorted(graph.kernels, key=lambda each: _handle(each[0])):
         name = label.rpartition(":")[0] or label
         extern = _EXTERN.match(name)
-        lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, files)) is not None)
+        lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
         kernels.append(_Kernel(name, tuple(sorted(lines)), extern[1] if extern else ""))
     return kernels
 
@@ -62,8 +68,8 @@ def _handle(label: str) -> int:
     return int(number) if number.isdecimal() and len(number) < 18 else 0
 
 
-def _innermost(stack: str, files: set[str]) -> Line | None:
-    own = [place for place in _PLACE.findall(stack) if place[0] in files]
+def _innermost(stack: str, is_mine: Callable[[str], bool]) -> Line | None:
+    own = [(file, line, name) for file, line, name in _PLACE.findall(stack) if is_mine(f"{file}({line}): {name}")]
     return Line(own[-1][0], int(own[-1][1]), plain_function(own[-1][2])) if own else None
 
 

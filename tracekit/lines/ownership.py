@@ -18,6 +18,7 @@ from tracekit.lines.owners import Owners
 from tracekit.lines.threads import Thread, owners_at, threads
 from tracekit.lines.timeline import Recording, timeline
 from tracekit.lines.user_code import Frames
+from tracekit.lines_file import Graph
 from tracekit.trace import Trace
 
 _NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lies beside it"
@@ -30,11 +31,14 @@ class Ownership:
     cost: Attribution
     detail: Path | None = None  # the recording with stacks of the same variant; None: the trace's own stacks
     mine: tuple[str, ...] = ()  # packages, folders and files that are the user's, where no lines file tells
+    graphs: tuple[Graph, ...] = ()  # compiled ones that no lines file tells of
 
     @staticmethod
-    def of(cost: Attribution, detail: Path | None, mine: Collection[str] = ()) -> "Ownership":
+    def of(
+        cost: Attribution, detail: Path | None, mine: Collection[str] = (), graphs: Collection[Graph] = ()
+    ) -> "Ownership":
         """With the detailed recording of the same variant, or the trace's own stacks."""
-        return Ownership(cost, None if cost.trace.has_stacks else detail, tuple(mine))
+        return Ownership(cost, None if cost.trace.has_stacks else detail, tuple(mine), tuple(graphs))
 
     @cached_property
     def _read(self) -> "Recording | str":
@@ -89,7 +93,7 @@ class Ownership:
     def _compiled(self) -> Compiled:
         trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
         own = threads(trace, self.main, self.owners)
-        return compiled(trace, self.launch, own, Provenance.of(lines), self.owners)
+        return compiled(trace, self.launch, own, Provenance.of(lines, self.graphs), self.owners)
 
     @cached_property
     def launch(self) -> Ints:

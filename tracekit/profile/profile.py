@@ -13,6 +13,7 @@ from tracekit.intervals import Bools
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
+from tracekit.lines_file import Graph
 from tracekit.profile.capture import Capture, Window, Workload
 from tracekit.trace import Trace
 
@@ -37,6 +38,7 @@ class Profile:
     variant: runs.Variant | None = None
     run: runs.Run | None = None
     run_name: str = ""  # of the run or, for a bare trace, nothing: variants of one name are set against each other
+    graphs: tuple[Graph, ...] = ()  # compiled ones of a bare trace, with their lines, where a log of its told them
     mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
@@ -68,7 +70,7 @@ class Profile:
     def ownership(self) -> Ownership:
         """Whose each moment of the main capture is: a line of the user's, a library, a module, a phase."""
         script = Path(self.run.script).name if self.run is not None else ""
-        return Ownership.of(self.cost, self.detail_path, [*self.mine, *([script] if script else [])])
+        return Ownership.of(self.cost, self.detail_path, [*self.mine, *([script] if script else [])], self.graphs)
 
     @cached_property
     def owner_means(self) -> OwnerMeans:

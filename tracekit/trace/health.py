@@ -4,11 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tracekit.trace.iterations import find_iterations
-from tracekit.units import count
+from tracekit.units import count, duration
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
+
+
+_FAR = 1 << 62  # beyond any correlation id
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,53 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         linked = len(trace.links.activities)
         if linked < gpu:
             yield Health(
-                "unlinked_gpu", f"{count(gpu - linked)} of {count(gpu)} GPU activities have no launch call here."
+                "unlinked_gpu",
+                f"{count(gpu - linked)} of {count(gpu)} GPU activities have no launch call here{_submitted(trace)}.",
+            )
+        yield from _backlog(trace)
+        if (devices := _devices(trace)) > 1:
+            yield Health(
+                "several_devices",
+                f"The trace holds the work of {devices} devices: the GPU counts as busy while any of them is.",
             )
     if trace.threads.main is not None and not trace.steps.annotated:
         yield _without_steps(trace)
     if _whole_microseconds(trace):
         yield Health("whole_microseconds", "Times are whole microseconds: what is shorter shows as nothing.")
+
+
+def _submitted(trace: "Trace") -> str:
+    """Whether the host's recording began after theirs, or ended before: ids of calls ascend."""
+    least, most, ids = _FAR, -_FAR, [np.zeros(0, np.int64)]
+    for part in trace.parts():
+        tied = part.correlation != 0
+        calls = part.correlation[tied & part.roles.runtime & part.process]
+        least, most = int(calls.min(initial=least)), int(calls.max(initial=most))
+        rows = part.rows(tied & part.roles.gpu)
+        ids.append(trace.correlation[rows[trace.links.launch(rows) < 0]])
+    unlinked = np.concatenate(ids)
+    before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
+    if least > most:
+        return ""
+    told = [f"{count(before)} were submitted before the recording"] if before else []
+    told += [f"{count(after)} after the host's side of it ended"] if after else []
+    return f": {', '.join(told)}" if told else ""
+
+
+def _backlog(trace: "Trace") -> Iterator[Health]:
+    steps = trace.steps
+    late = int(steps.begin[0] - steps.issued[0]) if steps.annotated and len(steps) else 0
+    if late:
+        yield Health(
+            "backlog",
+            f"When the first step is issued the GPU still works on what came before, for {duration(late)}: it is of "
+            "no step.",
+        )
+
+
+def _devices(trace: "Trace") -> int:
+    tracks = np.flatnonzero(trace.census.by_track(lambda roles: roles.gpu, len(trace.tracks)))
+    return len({trace.tracks["pid"][int(track)].as_py() for track in tracks})
 
 
 def _without_steps(trace: "Trace") -> Health:

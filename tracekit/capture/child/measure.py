@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tracekit.capture.child import gpu_load, so_far, timing
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Job, PassResult
+from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured, Memory
 
 FIRST_STEPS = 3

@@ -21,9 +21,9 @@ from tracekit.capture.child.script_variant import Twin
 from tracekit.capture.child.steering import used_all_the_same
 from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
-from tracekit.capture.compiler.ledger import total_ns
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.progress import Writer
+from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
 

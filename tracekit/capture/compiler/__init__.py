@@ -1,1 +1,1 @@
-"""What the compiler logged, and the ledger that is made of it."""
+"""Listening to the compiler, and what came of the mode that was asked for."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tracekit.capture.compiler.compile_log import CompileRecorder, LimitHit, LogEntry, Span
+from tracekit.compile_log.log import CompileLog, LimitHit, LogEntry, Span
 from tracekit.compile_spans import KINDS
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
@@ -17,7 +17,7 @@ _REASON = re.compile(r"^(?:Graph Break )?Reason: (.*)", re.M | re.S)
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.M)
 _OPERATOR = re.compile(r"^ *Developer debug context: unsupported operator: (\S+)", re.M)
 _CALLS_MODULE = re.compile(r"in _(wrapped_)?call_impl$", re.M)
-_OURS = str(Path(__file__).parents[1])
+_OURS = str(Path(__file__).parents[1] / "capture")
 _SMALL = 0.01  # phases below this share of the compilation are summed up as "other"
 
 
@@ -30,15 +30,13 @@ class StepMark:
     during: str
 
 
-def ledger(recorder: CompileRecorder, marks: Sequence[StepMark]) -> Ledger:
+def ledger(log: CompileLog, marks: Sequence[StepMark]) -> Ledger:
     """Everything recorded, in order of time."""
     return Ledger(
-        compiles=[
-            _compile(span, recorder, marks) for span in sorted(recorder.compiled, key=lambda span: span.start_ns)
-        ],
-        breaks=[_break(note) for note in recorder.breaks],
-        limits=[_limit(hit) for hit in recorder.limits],
-        skips=[_skip(note) for note in recorder.skips],
+        compiles=[_compile(span, log, marks) for span in sorted(log.compiled, key=lambda span: span.start_ns)],
+        breaks=[_break(note) for note in log.breaks],
+        limits=[_limit(hit) for hit in log.limits],
+        skips=[_skip(note) for note in log.skips],
     )
 
 
@@ -51,11 +49,11 @@ def total_ns(spans: Sequence[Span]) -> int:
     return total
 
 
-def _compile(span: Span, recorder: CompileRecorder, marks: Sequence[StepMark]) -> Compile:
+def _compile(span: Span, log: CompileLog, marks: Sequence[StepMark]) -> Compile:
     frame, attempt = _numbers(span.id)
     kind = _kind(span.name, attempt)
-    reasons = recorder.reasons.get(span.id, []) if kind == "recompile" else []
-    metrics = recorder.metrics.get(span.id, {})
+    reasons = log.reasons.get(span.id, []) if kind == "recompile" else []
+    metrics = log.metrics.get(span.id, {})
     mark = _mark_at(span.start_ns, marks)
     return Compile(
         id=span.id,
@@ -65,14 +63,14 @@ def _compile(span: Span, recorder: CompileRecorder, marks: Sequence[StepMark]) -
         span=span.name,
         reason="\n".join(map(_cleaned, reasons)) or None,
         guard=_guard(reasons[0]) if reasons else None,
-        code=_code(metrics or recorder.metrics.get(f"{frame}/0", {})),
+        code=_code(metrics or log.metrics.get(f"{frame}/0", {})),
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         thread=span.thread,
         phases=_phases(span),
         step=mark.step if mark else None,
         during=mark.during if mark else "",
-        failed=_failure(span, recorder, metrics) if span.name == "dynamo" else None,
+        failed=_failure(span, log, metrics) if span.name == "dynamo" else None,
         guard_ns=_guard_ns(metrics) if KINDS[span.name] == "frame" else None,
     )
 
@@ -94,8 +92,8 @@ def _cleaned(reason: str) -> str:
     return re.sub(r" {2,}", "  ", reason.partition("\n")[0].partition(" (HINT:")[0])
 
 
-def _failure(span: Span, recorder: CompileRecorder, metrics: dict[str, Any]) -> str | None:
-    for hit in recorder.limits:
+def _failure(span: Span, log: CompileLog, metrics: dict[str, Any]) -> str | None:
+    for hit in log.limits:
         if hit.id == span.id:
             return f"{hit.setting} reached"
     failed, why = metrics.get("fail_type"), str(metrics.get("fail_reason") or "")

@@ -1,0 +1,42 @@
+"""The verdict and the first culprit of each real trace, against what people judged from the raw events."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from real import trace_names, trace_path
+
+from tracekit.analyses.kernel_time import kernel_times
+from tracekit.findings import diagnose
+from tracekit.profile import open_subject
+
+JUDGED = tomllib.loads((Path(__file__).parent / "first_findings.toml").read_text())
+
+
+def test_every_trace_is_judged():
+    if not trace_names():
+        pytest.skip("the real traces are not here; set TRACEKIT_TRACES")
+    assert {*trace_names()} == {*JUDGED}
+    assert all(len(told["why"].strip().splitlines()) >= 3 for told in JUDGED.values())
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_the_verdict_is_the_one_that_the_raw_events_tell(name):
+    told = JUDGED[name]
+    profile = open_subject([trace_path(name)]).profiles[0]
+    found = diagnose(profile)
+    assert found.verdict.id == told["verdict"]
+    first = found.findings[0] if found.findings else None
+    assert first is None or first.id == found.verdict.id
+    assert told.get("culprit", "") in str(first.where if first is not None else found.verdict.where)
+    assert found.verdict.share == (pytest.approx(told["share"], abs=0.02) if "share" in told else None)
+    if "products" in told:
+        assert _products(profile) == pytest.approx(told["products"], abs=0.02)
+
+
+def _products(profile):
+    kernels = [
+        each for each in kernel_times(profile) if each.label != "communication" and not each.name.startswith("Mem")
+    ]
+    of_products = sum(each.step_ns for each in kernels if each.label in ("matmul", "convolution"))
+    return of_products / sum(each.step_ns for each in kernels)

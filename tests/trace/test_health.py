@@ -1,0 +1,37 @@
+"""What limits a trace's answers is said: work from before the recording, a host that ends early, several devices."""
+
+from small import kernel, launch, op, step, write
+
+from tracekit.trace import Trace
+
+
+def told(path, *events):
+    return {each.code: each.message for each in Trace.load(write(path, *events), use_cache=False).health}
+
+
+WORK = [step(0, 0, 100), op("aten::mm", 10, 40), launch(20, 30, 50), kernel("gemm", 60, 90, 50)]
+
+
+def test_a_whole_recording_of_one_device(tmp_path):
+    assert not told(tmp_path / "a.json", *WORK).keys() - {"whole_microseconds"}
+
+
+def test_work_from_before_the_recording(tmp_path):
+    said = told(tmp_path / "a.json", *WORK, kernel("old", 0, 12, 7), kernel("old", 12, 25, 8))
+    assert said["unlinked_gpu"].endswith(
+        "2 of 3 GPU activities have no launch call here: 2 were submitted before the recording."
+    )
+    assert "for 25.0 µs" in said["backlog"]
+
+
+def test_a_host_side_that_ends_early(tmp_path):
+    said = told(tmp_path / "a.json", *WORK, kernel("late", 110, 120, 70))
+    assert said["unlinked_gpu"].endswith(
+        "1 of 2 GPU activities have no launch call here: 1 after the host's side of it ended."
+    )
+    assert "backlog" not in said
+
+
+def test_several_devices(tmp_path):
+    said = told(tmp_path / "a.json", *WORK, launch(32, 34, 51), kernel("gemm", 70, 95, 51) | {"pid": 1})
+    assert "2 devices" in said["several_devices"]

@@ -1,0 +1,78 @@
+"""A log that TORCH_TRACE wrote, read as if tracekit had listened: what tlparse reads, without torch.
+
+A record is a line of glog's form with its metadata as JSON; a payload follows it in lines that begin with a tab.
+Nothing in it says the year or the zone: times are those of the compiler's own spans, which are unix time.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tracekit.compile_log.ledger import ledger
+from tracekit.compile_log.log import CompileLog
+from tracekit.errors import BadCompileLogError
+from tracekit.lines_file import Graph
+from tracekit.run import Ledger
+
+_RECORD = re.compile(r"(?:\[rank\d+\]:)?[VIWEC]\d{4} [\d:.]+ (?P<process>\d+) [^\]]*\] ?(?P<metadata>\{.*)")
+_FILES = "dedicated_log_torch_trace_*.log"
+
+
+def read(path: Path) -> tuple[Ledger, list[Graph]]:
+    """What was compiled, and the lines of the kernels where the compiler kept them. Raises BadCompileLogError.
+
+    Of the folder that TORCH_TRACE named, or of one file in it; of several files, one for each rank, the first.
+    """
+    try:
+        files = sorted(path.glob(_FILES)) if path.is_dir() else [path]
+        if not files:
+            raise BadCompileLogError(path, f"no {_FILES} is in it")
+        with files[0].open(encoding="utf-8", errors="replace") as file:
+            log, records = _listened(file)
+    except OSError as error:
+        raise BadCompileLogError(path, error.strerror or "it cannot be read") from None
+    if not records:
+        raise BadCompileLogError(path, "it holds no record of torch's structured log")
+    return ledger(log, []), log.provenance.graphs
+
+
+def _listened(lines: Iterator[str]) -> tuple[CompileLog, int]:
+    """The log, and how many records were understood; one that was not is left out."""
+    log, t_ns, records = CompileLog(), 0, 0
+    for process, metadata, payload in _records(lines):
+        try:
+            if "chromium_event" in metadata and payload is not None:
+                t_ns = round(json.loads(payload)["ts"] * 1000)
+            log.take(metadata, payload, t_ns, process)
+            records += 1
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            continue
+    return log, records
+
+
+def _records(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
+    """Process, metadata and payload of each record."""
+    head: tuple[int, dict[str, Any]] | None = None
+    payload: list[str] = []
+    for line in lines:
+        if line.startswith("\t"):
+            payload.append(line[1:])
+            continue
+        if head is not None:
+            yield *head, "".join(payload).rstrip("\n") if payload else None
+        head, payload = _head(line), []
+    if head is not None:
+        yield *head, "".join(payload).rstrip("\n") if payload else None
+
+
+def _head(line: str) -> tuple[int, dict[str, Any]] | None:
+    shape = _RECORD.match(line)
+    if shape is None:
+        return None
+    try:
+        metadata = json.loads(shape["metadata"])
+        return int(shape["process"]), metadata
+    except (ValueError, RecursionError):
+        return None

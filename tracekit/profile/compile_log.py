@@ -1,0 +1,21 @@
+"""A trace that no capture of tracekit took, with the log that its process wrote beside it under TORCH_TRACE."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tracekit.compile_log.torch_trace import read
+from tracekit.errors import BadCompileLogError
+from tracekit.profile.subject import Subject
+from tracekit.run import Requested, Variant
+
+
+def with_compile_log(subject: Subject, path: Path) -> Subject:
+    """The same with what the log says of its one bare trace. Raises BadCompileLogError; where there are more, too."""
+    bare = [profile for profile in subject.profiles if profile.variant is None]
+    if len(bare) != 1:
+        raise BadCompileLogError(path, f"it is of one trace that is no run's, and given were {len(bare)}")
+    (profile,) = bare
+    ledger, graphs = read(path)
+    variant = Variant(name=profile.name, outcome="ok", requested=Requested(compile=True), ledger=ledger)
+    told = replace(profile, variant=variant, graphs=tuple(graphs))
+    return Subject([told if member is profile else member for member in subject.members])

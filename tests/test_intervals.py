@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.intervals import StepFunction, Union, cuts, distinct, paint, runs, topmost
+from tracekit.intervals import StepFunction, Union, cuts, distinct, occurring, paint, runs, topmost
 
 spans = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 30)).map(lambda s: (s[0], s[0] + s[1])), max_size=25)
 
@@ -73,3 +73,10 @@ def test_small_ones():
     assert cuts(np.array([5, 99, -3]), low=0, high=10).tolist() == [0, 5, 10]
     assert runs(np.array([1, 1, 2, 1])).tolist() == [0, 2, 3, 4]
     assert runs(np.zeros(0, np.int64)).tolist() == [0]
+
+
+@given(st.lists(st.integers(0, 9) | st.integers(0, 1 << 40), max_size=30))
+def test_codes_that_occur(codes):
+    distinct_codes, place = occurring(np.array(codes, np.int64))
+    assert distinct_codes.tolist() == sorted(set(codes))
+    assert distinct_codes[place].tolist() == codes

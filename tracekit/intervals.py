@@ -172,6 +172,20 @@ def ranked(points: Ints) -> tuple[Ints, Ints]:
     return ascending[new], ranks
 
 
+def occurring(codes: Ints | Rows) -> tuple[Ints, Ints]:
+    """The codes that occur, ascending, and for each entry the place of its own. Codes are 0 or more.
+
+    They are mostly few and small: a table of them is ten times as fast as sorting all entries, as `np.unique` does.
+    """
+    largest = int(codes.max()) if len(codes) else 0
+    if largest > 4 * len(codes) + (1 << 16):
+        distinct_codes, inverse = np.unique(codes, return_inverse=True)
+        return distinct_codes.astype(np.int64), inverse.reshape(-1)
+    occurs = np.zeros(largest + 1, bool)
+    occurs[codes] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
+
+
 def cuts(*points: Ints, low: int, high: int) -> Ints:
     """All points inside `(low, high)` with `low` and `high` themselves, sorted, each once."""
     merged = np.concatenate([np.array([low, high], np.int64), *points])

@@ -151,7 +151,7 @@ def test_what_was_given_up_and_what_runs_without_its_graph(tmp_path):
     variant = Variant(name="compiled", outcome="ok", requested=Requested(compile=True), ledger=ledger)
     found = fallbacks(replace(profile, variant=variant))
     assert found.sentence == (
-        "1 function reached the recompile limit: eager since then; 2 times no CUDA graph was recorded."
+        "1 function reached the recompile limit and ran eagerly from then on; 2 times no CUDA graph was recorded."
     )
     assert [tuple(row.values()) for row in found.table.to_pylist()] == [
         ("no CUDA graph", "train.py:9", None, "cpu device", 2, "0/1, 0/2"),

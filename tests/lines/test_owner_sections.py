@@ -76,3 +76,27 @@ def test_differences_add_up(tmp_path):
         assert sum(table["one_ns"].to_pylist()) == 100_000
         parts = [name for name in table.column_names if name in ("one python_ns", "one cpu_compute_ns")]
         assert sum(sum(table[name].to_pylist()) for name in parts) == 100_000
+
+
+def test_the_stages_of_message_passing_are_part_of_the_tree(tmp_path):
+    trace = write(
+        tmp_path / "trace.json",
+        step(0, 0, 100),
+        call("mine.py(1): update", 0, 100),
+        call("nn.Module: GCNConv_0", 10, 90),
+        call("torch_geometric/nn/conv/message_passing.py(400): propagate", 20, 80),
+        call("torch_geometric.nn.conv.gcn_conv_GCNConv_propagate.py(90): propagate", 21, 79),
+        call("torch_geometric/nn/conv/message_passing.py(600): message", 30, 40),
+        call("torch_geometric/nn/conv/message_passing.py(620): aggregate", 40, 70),
+        call("nn.Module: SumAggregation_0", 45, 65),
+    )
+    found = {section.id: section for section in report(open_subject([trace])).sections}["modules"]
+    own = {row["module"]: row["trace itself_ns"] for row in rows(found)}
+    assert own == {
+        "outside of modules": 20_000,
+        "GCNConv_0": 20_000,
+        "GCNConv_0 · propagate": 20_000,
+        "GCNConv_0 · propagate · message": 10_000,
+        "GCNConv_0 · propagate · aggregate": 10_000,
+        "GCNConv_0 · propagate · aggregate · SumAggregation_0": 20_000,
+    }

@@ -58,7 +58,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def _aside(trace: Trace) -> str:
-    """What lies in the bucket of syncs, and is none of the training's."""
+    """The recording's own waits, which lie in the bucket of syncs but are not the training's."""
     if not len(waits := own_waits(trace, _waiting(trace))):
         return ""
     waited = duration(int(trace.dur_ns[waits].sum()))
@@ -151,7 +151,7 @@ def _of_the_training(trace: Trace) -> Ints:
 
 
 def _readers(trace: Trace) -> Ints:
-    """Operators that read a value back. What the compiler reads back is no sync of the user's."""
+    """Operators that read a value back, except those of the compiler: they are not syncs of the user's code."""
     readers = [part.rows(part.roles.named(MARKERS) & part.process) for part in trace.parts()]
     rows = np.concatenate(readers or [np.zeros(0, np.int64)])
     return rows[enclosing(trace, rows, lambda part: part.roles.compile_span) < 0]

@@ -37,7 +37,7 @@ class LinesVerb:
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
         parser.add_argument("--full", action="store_true", help="forward and backward apart, and bucket by bucket")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

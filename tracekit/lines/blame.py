@@ -6,7 +6,7 @@ import numpy as np
 
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import CODES, KEYS
-from tracekit.intervals import Bools, Ints, Union, distinct, paint
+from tracekit.intervals import Bools, Ints, Union, distinct, occurring, paint
 from tracekit.lines.threads import Thread, owners_at
 from tracekit.trace import Trace
 from tracekit.trace.columns import codes, labels, values
@@ -178,8 +178,7 @@ def _ends(trace: Trace, launch: Ints, points: Ints) -> Ints:
 def _summed(blamed: Blame, lows: Ints, highs: Ints) -> Costs:
     """Per step, bucket and owner."""
     length = np.where(blamed.known, np.diff(blamed.edges), 0)
-    known, inverse = np.unique(blamed.owner * len(KEYS) + blamed.bucket, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    known, inverse = occurring(blamed.owner * len(KEYS) + blamed.bucket)
     columns: list[tuple[Ints, ...]] = []
     for step, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
         inside = slice(*np.searchsorted(blamed.edges, (low, high)).tolist())

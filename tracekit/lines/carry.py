@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, StepFunction, distinct
+from tracekit.intervals import Bools, Ints, StepFunction, distinct, occurring
 from tracekit.lines.shortest_edit import matched
 from tracekit.lines.thread import Spans, on_thread
 from tracekit.trace import Trace
@@ -82,11 +82,11 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int]) -> list[_Step]:
     roles, steps = trace.roles, trace.steps
     mask = ((roles.kind == OPERATOR) | roles.annotation) & ~roles.named(STEP)
     spans = Spans.of(trace, on_thread(trace, trace.threads.main, mask))
-    packed = trace.name_codes[spans.rows].astype(np.int64) << 20 | spans.depth
-    known, inverse = np.unique(packed, return_inverse=True)
-    keys = ((trace.names[code >> 20], code & 0xFFFFF) for code in known.tolist())
-    table = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
-    tokens = table[inverse.reshape(-1)] if len(table) else np.zeros(0, np.int64)
+    deepest = int(spans.depth.max(initial=0)) + 1
+    distinct_tokens, place = occurring(trace.name_codes[spans.rows] * np.int64(deepest) + spans.depth)
+    keys = ((trace.names[token // deepest], token % deepest) for token in distinct_tokens.tolist())
+    numbers = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
+    tokens = numbers[place] if len(numbers) else np.zeros(0, np.int64)
     bounds = zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True)
     return [_of_step(spans, tokens, start, end, until) for start, end, until in bounds]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, occurring
 
 OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA = range(6)
 PHASES = ("other", "forward", "eval", "backward", "optimizer", "data")
@@ -84,10 +84,12 @@ class Owners:
     def of_columns(self, group: Ints, library: Ints, module: Ints, phase: Ints) -> Ints:
         """The owner of each row of four columns of numbers."""
         packed = ((group * len(self.libraries) + library) * len(self.modules) + module) * len(PHASES) + phase
-        _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+        distinct, place = occurring(packed)
+        first = np.zeros(len(distinct), np.int64)
+        first[place] = np.arange(len(packed))  # any of them
         parts = zip(*(column[first].tolist() for column in (group, library, module, phase)), strict=True)
         numbers = np.array([self.owner(*row) for row in parts], np.int64)
-        chosen: Ints = numbers[inverse.reshape(-1)] if len(numbers) else np.zeros(0, np.int64)
+        chosen: Ints = numbers[place]
         return chosen
 
     def in_phase(self, owners: Ints, phase: int) -> Ints:
@@ -99,9 +101,9 @@ class Owners:
         return self._changed(owners, lambda _, library, module, phase: (group, library, module, phase))
 
     def _changed(self, owners: Ints, change: Callable[[int, int, int, int], tuple[int, int, int, int]]) -> Ints:
-        known, inverse = np.unique(owners, return_inverse=True)
-        numbers = np.array([self.owner(*change(*self.rows[each])) for each in known.tolist()], np.int64)
-        changed: Ints = numbers[inverse.reshape(-1)] if len(numbers) else np.zeros(0, np.int64)
+        distinct, place = occurring(owners)
+        numbers = np.array([self.owner(*change(*self.rows[each])) for each in distinct.tolist()], np.int64)
+        changed: Ints = numbers[place]
         return changed
 
     def _number(self, values: list[Any], value: object) -> int:

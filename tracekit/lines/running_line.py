@@ -5,6 +5,7 @@ the next instruction of their kind that lies no further than the frame's next ca
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -32,13 +33,13 @@ class Calls:
 
 
 def running_lines(
-    recording: "Recording", spans: Spans, users: Spans, functions: list[Line | None], calls: Calls
+    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None], calls: Calls
 ) -> tuple[Ints, Ints, Ints]:
     """Edges, and for each stretch the innermost frame of the user's (−1: none) and its line (0: it said none yet)."""
     if not len(users):
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing
-    computed = _computed(recording, spans, users, functions, calls)
+    computed = _computed(recording, spans, users, function_of, calls)
     start, frame, line = (
         np.concatenate((one, other))
         for one, other in zip((calls.start, calls.frame, calls.line), computed, strict=True)
@@ -56,7 +57,7 @@ def running_lines(
 
 
 def _computed(
-    recording: "Recording", spans: Spans, users: Spans, functions: list[Line | None], calls: Calls
+    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None], calls: Calls
 ) -> tuple[Ints, Ints, Ints]:
     """The same for operators that a frame computes without a call."""
     trace, nothing = recording.trace, np.zeros(0, np.int64)
@@ -81,7 +82,7 @@ def _computed(
         of_frame[each].append((start, 0, name))
     marks: list[tuple[int, int, int]] = []
     for each, happened in of_frame.items():
-        function = functions[each]
+        function = function_of(each)
         code = codes.get((function.file, function.line, function.function)) if function else None
         if code is not None:
             marks += [(start, each, line) for start, line in _walk(code, sorted(happened))]

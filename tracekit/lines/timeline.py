@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.intervals import Ints, StepFunction, topmost
+from tracekit.intervals import Ints, StepFunction, occurring, topmost
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, Line, Owners
 from tracekit.lines.running_line import Calls, running_lines
 from tracekit.lines.thread import Spans, compressed, merged, on_thread
-from tracekit.lines.user_code import Frames, module_of
+from tracekit.lines.user_code import Frames, extended, module_of, stage_of
 from tracekit.lines_file import LinesFile
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
@@ -50,14 +50,15 @@ class _Kinds:
 
     def __init__(self, recording: Recording, spans: Spans, owners: Owners) -> None:
         trace = recording.trace
-        used, inverse = np.unique(trace.name_codes[spans.rows], return_inverse=True)
+        used, self.name = occurring(trace.name_codes[spans.rows])  # of each span: which of these
         names = [trace.names[code] for code in used.tolist()]
         told = [recording.frames.of(name) for name in names]
         self.lines = [frame.line for frame in told]
         self.labels = [module_of(name) for name in names]
-        self.name = inverse.reshape(-1)  # of each span: which of these
         self.line = self._spread([at if frame.line else -1 for at, frame in enumerate(told)])
         self.library = self._spread([owners.library(frame.library) if frame.library else -1 for frame in told])
+        self.stages = [stage_of(name) for name in names]
+        self.is_stage = self._spread([stage is not None for stage in self.stages]).astype(bool)
         self.is_module = self._spread([label is not None for label in self.labels]).astype(bool)
         self.backward = self._spread([BACKWARD_FRAME.fullmatch(name) is not None for name in names]).astype(bool)
 
@@ -70,14 +71,15 @@ class _Kinds:
 def _groups(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans, owners: Owners) -> StepFunction:
     """The line of the innermost frame of the user's."""
     which = kinds.line[kinds.line >= 0]
-    functions = [kinds.lines[at] for at in which.tolist()]
     calls = _calls(recording, spans, kinds, users)
-    edges, frame, line = running_lines(recording, spans, users, functions, calls)
-    defined = np.array([each.line if each else 0 for each in functions], np.int64)
-    line = np.where(line > 0, line, defined[frame] if len(defined) else 0)
-    keys, inverse = np.unique(np.stack((which[frame], line), 1), axis=0, return_inverse=True)
-    numbers = np.array([owners.group((_at(kinds.lines[name], line),)) for name, line in keys.tolist()], np.int64)
-    value = np.where(frame >= 0, numbers[inverse.reshape(-1)], 0) if len(numbers) else np.zeros(len(frame), np.int64)
+    edges, frame, line = running_lines(recording, spans, users, lambda frame: kinds.lines[int(which[frame])], calls)
+    defined = np.array([each.line if each else 0 for each in kinds.lines], np.int64)
+    line = np.where(line > 0, line, defined[which[frame]] if len(which) else 0)
+    width = int(line.max(initial=0)) + 1
+    keys, place = occurring((which[frame] * width + line) if len(which) else line)
+    places = [divmod(key, width) for key in keys.tolist()] if len(which) else []
+    numbers = np.array([owners.group((_at(kinds.lines[name], number),)) for name, number in places], np.int64)
+    value = np.where(frame >= 0, numbers[place], 0) if len(numbers) else np.zeros(len(frame), np.int64)
     return StepFunction(edges, value, 0)
 
 
@@ -93,7 +95,8 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
         return Calls(nothing, nothing, nothing)
     base = _base_ns(recording.trace.meta.get("baseTimeNanoseconds"))
     start, line = np.array(lines.call_start_ns, np.int64) - base, np.array(lines.call_line, np.int64)
-    known = np.isin(start, spans.starts)  # on the main thread
+    place = np.minimum(np.searchsorted(spans.starts, start), max(len(spans) - 1, 0))
+    known = spans.starts[place] == start if len(spans) else np.zeros(len(start), bool)  # on the main thread
     start, line = start[known], line[known]
     frame = users.innermost.at(start)
     own = np.minimum(np.searchsorted(users.starts, start), max(len(users) - 1, 0))
@@ -121,14 +124,14 @@ def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
 
 
 def _modules(spans: Spans, kinds: _Kinds, owners: Owners) -> StepFunction:
-    """The chain of modules around each moment."""
-    modules = spans.chosen(kinds.is_module)
-    labels = [kinds.labels[at] for at in kinds.name[kinds.is_module].tolist()]
+    """The chain of modules around each moment, and in it the stages of message passing."""
+    layers = spans.chosen(kinds.is_module | kinds.is_stage)
+    names = [kinds.labels[at] or kinds.stages[at] for at in kinds.name[kinds.is_module | kinds.is_stage].tolist()]
     chains: list[tuple[str, ...]] = []
-    for label, parent in zip(labels, modules.parent.tolist(), strict=True):
-        chains.append((*(chains[parent] if parent >= 0 else ()), str(label)))
+    for name, parent in zip(names, layers.parent.tolist(), strict=True):
+        chains.append(extended(chains[parent] if parent >= 0 else (), str(name)))
     numbers = np.array([0, *map(owners.module, chains)], np.int64)  # the first for −1 … by counting from the end
-    inner = modules.innermost
+    inner = layers.innermost
     return StepFunction(inner.edges, numbers[np.asarray(inner.values, np.int64) + 1], 0)
 
 

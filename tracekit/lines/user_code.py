@@ -90,3 +90,22 @@ def plain_function(name: str) -> str:
 def module_of(name: str) -> str | None:
     """`GCNConv_0` of `nn.Module: GCNConv_0`; None for other frames, and for what torch.compile puts around a module."""
     return name.removeprefix(MODULE) if name.startswith(MODULE) and not name.startswith(_NOT_SHOWN) else None
+
+
+_OUTER_STAGES = ("propagate", "edge_updater")
+_INNER_STAGES = ("message", "message_and_aggregate", "aggregate", "update", "edge_update")
+
+
+def stage_of(name: str) -> str | None:
+    """`aggregate` of a frame that is called so: what a layer of PyG's does, where it lies in one."""
+    function = name.rpartition("): ")[2] if name.endswith(_OUTER_STAGES + _INNER_STAGES) else ""
+    return function if function in _OUTER_STAGES + _INNER_STAGES else None
+
+
+def extended(chain: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """A chain of modules with one inside it, or a stage: those of message passing count in a module, once each."""
+    if name in _OUTER_STAGES and (not chain or chain[-1] == name):
+        return chain
+    if name in _INNER_STAGES and (not chain or chain[-1] not in _OUTER_STAGES):
+        return chain
+    return (*chain, name)

@@ -50,7 +50,7 @@ class Outline:
         if self.absent:
             sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
-            sentences.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
+            sentences.append(f"Not answered by what was recorded: {_listed(self.unanswered)}.")
         return sentences
 
 

@@ -77,7 +77,7 @@ class Feed:
         self._left = iter(self._batches)
         for batch in self._left:
             return batch
-        raise ValueError("the recipe's batches are empty, or can be gone through only once")
+        raise ValueError("the recipe's batches are empty, or can be iterated only once")
 
     def _marked_batch(self) -> Any:
         import torch

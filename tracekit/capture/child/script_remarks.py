@@ -50,7 +50,7 @@ def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
     if not steps.twin.scripted:
         return effective
     names = ", ".join(_name(each) for each in steps.twin.scripted)
-    why = f"torch.compile takes no module of torch.jit.script ({names}): compile the module that it was made of"
+    why = f"torch.compile does not accept modules of torch.jit.script ({names}): compile the module that was scripted"
     notes = [each for each in effective.notes if each != effective.ran_eagerly]
     return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
 

@@ -50,11 +50,11 @@ def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
     return taken.answer(recorder)
 
 
-def record_all(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
+def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
     """One trace, of all the steps there are: none of them can be given up to warm the profiler up."""
     taken = _Taking(job, recorder, warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.trace(Window("steady", _ENDLESS, 0, {}))
+        yield from taken.trace(Window("steady", _ENDLESS, 0, _STACKS if stacks else {}))
     return taken.answer(recorder)
 
 

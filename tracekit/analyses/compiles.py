@@ -81,7 +81,7 @@ def spans_of(profile: Profile) -> list[dict[str, object]]:
 
 
 def _share_of_capture(profile: Profile, spans: pa.Table) -> float:
-    """Compiling is no part of a steady step: what counts is how much of the time captured went into it."""
+    """Steady steps compile nothing, so what counts here is how much of the captured time went into compiling."""
     compiling = int(np.sum(spans["dur_ns"].to_numpy()))
     return compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
 

@@ -31,6 +31,12 @@ class Chapter:
     title: str
     entries: tuple[Entry, ...]
 
+    @property
+    def leads(self) -> bool:
+        """Whether it is what a reader wants first, which needs no title."""
+        first = self.entries[0].blocks[0]
+        return isinstance(first, Sentences) and first.tone == "lead"
+
 
 @dataclass(frozen=True)
 class Outline:

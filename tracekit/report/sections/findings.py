@@ -26,5 +26,14 @@ def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     cost = f" – {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
     share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""
-    place = f" At {finding.where}." if finding.where.file else ""
-    return f"{title}{cost}{share}.{place} {finding.advice}".strip()
+    return f"{title}{cost}{share}{_place(finding)}. {finding.advice}".strip()
+
+
+def _place(finding: Finding) -> str:
+    """The line, where the title does not name it; of a long path the end."""
+    file, line = finding.where.file, finding.where.line
+    if file is None or f"{file}:{line}" in finding.title:
+        return ""
+    *folders, name = file.split("/")
+    shown = f"…/{folders[-1]}/{name}" if len(folders) > 1 else file
+    return f", at {shown}:{line}" if line is not None else f", in {shown}"

@@ -1,4 +1,4 @@
-"""Long names in little room, still told apart."""
+"""Long names shortened to little room, and still distinguishable."""
 
 import re
 

@@ -34,7 +34,7 @@ def half_width_of_mean(values: Sequence[float]) -> float:
 
 
 def half_width_of_difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Half the interval of a difference of means whose values are no pairs (Welch 1947)."""
+    """Half the interval of a difference of means of unpaired values (Welch 1947)."""
     if len(ours) < 2 or len(theirs) < 2:
         return math.inf
     shares = [statistics.variance(side) / len(side) for side in (ours, theirs)]

@@ -99,7 +99,7 @@ def test_the_captures_own_wait_is_no_sync_of_the_trainings_and_its_time_stays_wh
     marked, unmarked = open_subject(paths).profiles
     assert told.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize", "cudaDeviceSynchronize"]
     assert found.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize"]
-    assert found.sentence.endswith("The capture's own wait at its last step's end (48.0 µs) is left out.")
+    assert found.sentence.endswith("The recording's own wait at its end (48.0 µs) is left out.")
     assert marked.means["wall"].parts == unmarked.means["wall"].parts
     assert marked.means["wall"].parts["sync_stall"] == 30_000
 
@@ -151,7 +151,7 @@ def test_what_was_given_up_and_what_runs_without_its_graph(tmp_path):
     variant = Variant(name="compiled", outcome="ok", requested=Requested(compile=True), ledger=ledger)
     found = fallbacks(replace(profile, variant=variant))
     assert found.sentence == (
-        "1 function reached the recompile limit: eager since then; 2 times no CUDA graph was recorded."
+        "1 function reached the recompile limit and ran eagerly from then on; 2 times no CUDA graph was recorded."
     )
     assert [tuple(row.values()) for row in found.table.to_pylist()] == [
         ("no CUDA graph", "train.py:9", None, "cpu device", 2, "0/1, 0/2"),

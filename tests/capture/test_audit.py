@@ -1,8 +1,11 @@
 """`tracekit audit` on scripts as they are: every planted line is found, from the command line on."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,7 @@ def test_every_planted_line_and_the_losses_of_a_plain_run(tmp_path):
     done = audit(tmp_path, PLANTED, "--format", "json", "--steps", "7", "--in-place", script=["--losses", str(on_gpu)])
     found = json.loads(done.stdout)
     assert found["schema"] == "tracekit.audit/1"
+    assert all({"kind", "operator", "file", "line", "function", "per_step"} <= {*row} for row in found["rows"])
     assert found["steps"] == 7
     assert {row["per_step"] for row in found["rows"]} == {1.0}
     assert {Path(row["file"]).name for row in found["rows"]} == {"train.py"}
@@ -183,3 +187,39 @@ def test_what_cannot_be_audited(arguments, said):
 def test_what_raises_at_once_has_nothing_to_show(tmp_path):
     done = audit(tmp_path, "raise SystemExit('no data')", code=1)
     assert "failed before its steps could be seen" in done.stderr
+
+
+SLOW = """
+import time, torch
+weight = torch.nn.Parameter(torch.ones(3, device="cuda"))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+while True:
+    optimizer.zero_grad()
+    weight.sum().backward()
+    optimizer.step()
+    open("steps", "a").close()
+    time.sleep(0.1)
+"""
+
+
+def test_ctrl_c_ends_it(tmp_path):
+    (tmp_path / "train.py").write_text(SLOW)
+    asked = [sys.executable, "-m", "tracekit", "audit", "train.py", "--steps", "9999", "--in-place"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(asked, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True)
+    while not (tmp_path / "steps").exists():
+        assert running.poll() is None
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    said, told = running.communicate(timeout=60)
+    assert (said, told, running.returncode) == ("", "tracekit: interrupted\n", 130)
+
+
+def test_a_module_and_one_without_steps(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "train.py").write_text("import torch\nprint(torch.ones(3, device='cuda').sum())\n")
+    asked = [sys.executable, "-m", "tracekit", "audit", "-m", "package.train"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "package.train: no optimizer stepped" in done.stderr

@@ -87,3 +87,13 @@ def test_a_run_says_which_gpu_and_driver_it_was(driver):
         (found,) = environment._gpus()
     assert (found["uuid"], found["driver_version"], found["power.limit"]) == ("GPU-0000", "570.86", "700.00 W")
     assert found["capability"] == "9.0"
+
+
+def test_the_version_of_the_profilers_library_is_part_of_the_run(monkeypatch):
+    there = [
+        SimpleNamespace(metadata={"Name": name}, version="12.8.90") for name in ("numpy", "nvidia-cuda-cupti-cu12")
+    ]
+    monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda: there)
+    assert environment._cupti() == "12.8.90"
+    monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda: there[:1])
+    assert environment._cupti() is None

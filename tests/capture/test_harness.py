@@ -296,7 +296,7 @@ def test_memory_that_ran_out_is_known_through_what_wraps_it():
 def test_batches_that_end_are_told(tmp_path, write_recipe):
     text = "from types import SimpleNamespace\ndef setup(ctx): return SimpleNamespace(step=id, batches=iter([1, 2]))"
     answer = perform(tmp_path, "measure", write_recipe(text))
-    assert "batches are empty, or can be gone through only once" in answer.error
+    assert "batches are empty, or can be iterated only once" in answer.error
 
 
 def test_a_model_that_nobody_compiles_is_told(tmp_path, write_recipe):

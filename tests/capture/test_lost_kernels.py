@@ -5,9 +5,13 @@ import json
 
 import pytest
 
+from tracekit.capture import passes
 from tracekit.capture.job import PassResult
 from tracekit.capture.lost_kernels import completed, gpu_side
-from tracekit.run import Profiled, Traces
+from tracekit.capture.options import Options
+from tracekit.capture.preparation import Prepared
+from tracekit.capture.variants import Plan
+from tracekit.run import Profiled, Requested, Run, Traces
 
 TRACES = Traces(cold="cold.json.gz", steady="steady.json.gz", detail="detail.json.gz")
 
@@ -72,3 +76,34 @@ def test_a_whole_trace_is_left_alone(tmp_path):
     write(tmp_path, "steady", 50, 50)
     answer = PassResult(traces=Traces(steady="steady.json.gz"))
     assert completed(answer, tmp_path, pytest.fail) is answer
+
+
+def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_says_so(tmp_path, monkeypatch):
+    jobs, told = [], []
+
+    def perform(job, scratch, place, options):
+        jobs.append((job.stage, job.windows))
+        if job.stage != "profile":
+            return PassResult()
+        for window in job.windows:  # the process's first session is whole, and none of the others
+            write(place, window, 50, 50 if window == job.windows[0] else 0)
+        return PassResult(traces=Traces(**{window: f"{window}.json.gz" for window in job.windows}))
+
+    monkeypatch.setattr(passes, "_perform", perform)
+    run = Run(created="", tracekit="", recipe="r", script="r.py", device="cuda", planned=["eager"], variants=[])
+    plan = Plan("eager", Requested(compile=False), {})
+    variant, _ = passes.capture_variant(
+        plan, Prepared(run, [plan], {}), tmp_path, tmp_path, Options("r.py", tell=told.append)
+    )
+    assert [windows for stage, windows in jobs if stage == "profile"] == [
+        ("cold", "steady", "detail"),
+        ("steady",),
+        ("detail",),
+    ]
+    assert [line.strip() for line in told if "kernels are missing" in line] == [
+        f"kernels are missing: taking the {window} trace again, in a process of its own …"
+        for window in ("steady", "detail")
+    ]
+    assert variant.effective.notes == [
+        "the profiler lost kernels where traces share a process: steady, detail got one each"
+    ]

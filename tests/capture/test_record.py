@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,8 @@ from tests.capture.test_lost_kernels import write
 from tracekit import run as runs
 from tracekit.capture.job import PassResult
 from tracekit.capture.recording import _variant, _warnings
+from tracekit.profile import open_subject
+from tracekit.profile.where import where_of
 from tracekit.run import Traces
 
 BODY = """
@@ -65,9 +68,38 @@ assert not hasattr(torch.optim.Adam.step, "counted")
 """
     done, run = recorded(folder, body)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("A profiler runs in this process already")
+    assert done.stdout.startswith("A profiler is already running in this process")
     assert not (folder / "other.json").exists()
     return folder / "run.json", run
+
+
+MINE = """
+import torch
+def work():
+    x = torch.ones(64, 64)
+    return x @ x
+"""
+
+
+def test_with_stacks_the_lines_of_what_ran_are_known(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    body = """
+import mine
+with tracekit.record("run.json", stacks=True):
+    for _ in range(3):
+        mine.work()
+        tracekit.step()
+"""
+    done, _ = recorded(tmp_path, body)
+    assert done.returncode == 0, done.stderr
+    (profile,) = open_subject([tmp_path / "run.json"]).profiles
+    groups = profile.owner_means.by("wall", lambda owner: owner.lines)
+    assert {(line.file, line.line) for group in groups for line in group} == {
+        (str(tmp_path / "mine.py"), line) for line in (3, 4, 5)
+    }
+    trace = profile.trace
+    rows = np.flatnonzero([trace.names[code] == "aten::matmul" for code in trace.name_codes.tolist()])
+    assert where_of(profile, rows)["line"].to_pylist() == [5, 5, 5]
 
 
 def test_each_recording_adds_its_variant(session):

@@ -65,7 +65,7 @@ def test_a_module_of_torch_jit_is_left_as_it_is_and_the_run_says_why(tmp_path):
     answer = profiled(tmp_path, f"net = torch.jit.script(net)\n{PLAIN}")
     assert kinds(answer) == []
     assert answer.ledger.breaks == []
-    assert answer.effective.notes[0].startswith("torch.compile takes no module of torch.jit.script (Net)")
+    assert answer.effective.notes[0].startswith("torch.compile does not accept modules of torch.jit.script (Net)")
     assert answer.effective.ran_eagerly == answer.effective.notes[0]
 
 

@@ -1,6 +1,7 @@
 """Where a step of a script ends, and what a step is: with an optimizer, and without one."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -170,7 +171,7 @@ if __name__ == "__main__":
     assert [each for each in Path().iterdir() if each.is_dir()] == []
 
 
-def test_an_exception_keeps_what_was_measured(tmp_path):
+def test_an_exception_keeps_what_was_measured(tmp_path, capsys):
     path = script(tmp_path, PLAIN + "    if _ == 24: raise ValueError('epoch 2')\n")
     out = tmp_path / "run.json"
     given = ["--variants", "eager", "--steps", "2", "--device", "cpu", "-o", str(out), "--script"]
@@ -187,6 +188,9 @@ def test_an_exception_keeps_what_was_measured(tmp_path):
     assert eager.measured.steps == 22
     assert eager.profiled.steps == 2
     assert main(["report", str(out), "--no-cache"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "problem: error: measure: ValueError: epoch 2" in said
+    assert re.search(r"eager takes \S+ [mµ]s a step under the profiler \(\S+ [mµ]s without it\)", said)
 
 
 def test_a_module_of_a_package_runs_as_python_would_run_it(tmp_path, monkeypatch):

@@ -9,26 +9,34 @@ from small import Event, kernel, launch, op, step, write
 STEP_US = 10_000.0
 KERNELS = 20
 KERNEL_US = STEP_US / KERNELS
-HOST_US = 60.0  # of an operator that launches one kernel
+HOST_US = 60.0  # until the next operator
+PACED_US = 499.0  # the same of a host that is hardly ahead
 
 
-def events(steps: int = 6) -> list[Event]:
-    """Steps of 10 ms, issued in 1.2 ms each; the first activity starts at 1,030 µs, and then the queue is full."""
+def events(steps: int = 6, waits: bool = False) -> list[Event]:
+    """Steps of 10 ms, issued in 1.2 ms each: the queue is always full.
+
+    A host that `waits` at the end of each step, and is hardly ahead of the GPU, leaves that without work for a moment.
+    """
     made: list[Event] = []
-    free, correlation = 0.0, 0
+    free, correlation, t = 0.0, 0, 1000.0
     for number in range(steps):
-        t = begun = 1000.0 + STEP_US * number
+        begun = t if waits else 1000.0 + STEP_US * number
+        t = begun + 5
         for _ in range(KERNELS):
             correlation += 1
-            made += [op("aten::mm", t, t + 50), launch(t + 10, t + 20, correlation)]
-            free = max(free, t + 30)
+            made += [op("aten::mm", t, t + 50), launch(t + 30, t + 40, correlation)]
+            free = max(free, t + 45)
             made.append(kernel("sm80_xmma_gemm_bf16bf16_tn", free, free + KERNEL_US, correlation))
             free += KERNEL_US
-            t += HOST_US
+            t += PACED_US if waits else HOST_US
+        if waits:
+            made.append(launch(t, free + 2, 1 << 20, "cudaDeviceSynchronize"))
+            t = free + 10
         made.append(step(number, begun, t))
     return made
 
 
-def healthy(path: Path, steps: int = 6) -> Path:
+def healthy(path: Path, steps: int = 6, waits: bool = False) -> Path:
     """The trace as a file."""
-    return write(path, *events(steps))
+    return write(path, *events(steps, waits))

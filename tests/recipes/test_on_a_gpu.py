@@ -9,7 +9,7 @@ import pytest
 
 from tests.recipes.test_pathologies import SMALL as PATHOLOGIES
 from tests.recipes.test_recipes import SMALL
-from tests.recipes.training import NOWHERE, load, path_of, train
+from tests.recipes.training import NOWHERE, RECIPES, load, path_of, train
 from tracekit.capture.audit.child import audit
 from tracekit.capture.audit.rows import Audit
 from tracekit.capture.job import Job
@@ -161,6 +161,12 @@ def test_no_size_of_a_cuda_graph_comes_again():
     assert len({tuple(graphs.fill_up(batch, 111, 401).edge_index.shape) for batch in batches}) == 1
     tables = [load("pipeline").generate(400, at)[0] for at in range(500)]
     assert len({tuple(len(rows) for rows in table.values()) for table in tables}) == 500
+
+
+def test_no_recipe_is_left_out():
+    """One that mixes devices must not land unseen."""
+    files = {path.stem for folder in (RECIPES, RECIPES / "pathologies") for path in folder.glob("*.py")}
+    assert files - {"dgl_twin", "verify"} == {name for name, *_ in [*CLEAN, *PLANTED]}  # DGL is not to be had here
 
 
 def audited(name: str, variant: str, steps: int = 2, **params) -> Audit:

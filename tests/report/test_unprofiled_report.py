@@ -81,7 +81,7 @@ def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):
     found = reported(tmp_path, measured(0.12, 0.2, 0.1, 0.15), measured(0.15, 0.11, 0.13, 0.12, at=50, first=9))
     (sentence,) = headline(found)
     assert "within noise" in sentence
-    assert "it cannot be said whether that ever pays off" in sentence
+    assert "whether that ever pays off cannot be said" in sentence
     assert "between passes it may vanish" in sentence  # the traces differ by a clear 30 µs
     assert "these differences may be, too" in said(found, "comparison")[0]
     assert fact(found, "steps to break even") == "cannot be said: within noise"

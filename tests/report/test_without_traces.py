@@ -105,3 +105,5 @@ def test_what_a_step_is_and_what_is_worth_knowing_are_notes_and_no_warnings(died
     assert [each for each in notes if each["kind"] == "warning"] == []
     (remarks,) = {row["remarks"] for row in load(died())["variants"].to_pylist()}
     assert remarks == "compiled in place: Net."
+    on_screen = [(each.label, each.text) for each in open_view_model([died()]).overview.notes]
+    assert ("remark", "compiled in place: Net.") in on_screen

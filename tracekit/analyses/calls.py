@@ -60,7 +60,7 @@ class BareNames:
 
     @property
     def texts(self) -> list[str]:
-        """What the numbers stand for."""
+        """The texts that the numbers stand for."""
         return list(self._numbers)
 
 

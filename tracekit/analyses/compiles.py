@@ -31,7 +31,7 @@ SPANS = pa.schema(
         column("reason", pa.string(), "why, in the compiler's own words; known for a run only"),
         column("guard", pa.string(), "the guard that failed; known for a run only"),
         column("code", pa.string(), "your function; known for a run only", role="place"),
-        column("failed", pa.string(), "why no code came of it; known for a run only"),
+        column("failed", pa.string(), "why it produced no code; known for a run only"),
         column(
             "start_ns",
             pa.int64(),
@@ -81,7 +81,7 @@ def spans_of(profile: Profile) -> list[dict[str, object]]:
 
 
 def _share_of_capture(profile: Profile, spans: pa.Table) -> float:
-    """Compiling is no part of a steady step: what counts is how much of the time captured went into it."""
+    """Steady steps compile nothing, so what counts here is how much of the captured time went into compiling."""
     compiling = int(np.sum(spans["dur_ns"].to_numpy()))
     return compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
 

@@ -10,17 +10,17 @@ from tracekit.units import count
 
 FALLBACKS = pa.schema(
     [
-        column("to", LABEL, "what it runs as: eager, or no CUDA graph"),
+        column("to", LABEL, "what it runs as instead: eager, or no CUDA graph"),
         column(
             "where",
             pa.string(),
-            "file and line of the function that was given up, or that stood in the way",
+            "file and line of the function that fell back, or that prevented a CUDA graph",
             role="place",
         ),
-        column("code", pa.string(), "the function that was given up", role="place"),
+        column("code", pa.string(), "the function that fell back", role="place"),
         column("reason", pa.string(), "why, in the compiler's own words"),
         column("count", pa.int64(), "how often"),
-        column("ids", pa.string(), "compile ids, frame/attempt; of a frame that was given up its number"),
+        column("ids", pa.string(), "compile ids, frame/attempt; for a frame that fell back, its number"),
     ]
 )
 _Key = tuple[str, str | None, str | None, str | None]
@@ -70,16 +70,17 @@ def _text(value: int | str | None) -> str:
 
 def _sentence(profile: Profile, groups: dict[_Key, list[str]]) -> str:
     if profile.variant is None:
-        return "Cannot be answered: a trace does not name what was given up. A capture does: tracekit capture."
+        return "Cannot be answered: a trace does not say what fell back. A capture does: tracekit capture."
     if not profile.variant.requested.compile:
         return "Nothing was compiled, so nothing fell back."
     if not groups:
-        return "Nothing fell back: what was compiled runs as it was asked to."
+        return "Nothing fell back: compiled code runs as requested."
     eager = sum(len(ids) for (to, *_), ids in groups.items() if to == "eager")
     skipped = sum(len(ids) for ids in groups.values()) - eager
     clauses = []
     if eager:
-        clauses.append(f"{count(eager)} function{'s' * (eager > 1)} reached the recompile limit: eager since then")
+        functions = f"{count(eager)} function{'s' * (eager > 1)}"
+        clauses.append(f"{functions} reached the recompile limit and ran eagerly from then on")
     if skipped:
         clauses.append(f"{count(skipped)} time{'s' * (skipped > 1)} no CUDA graph was recorded")
     return f"{'; '.join(clauses)}."

@@ -66,7 +66,7 @@ def answer(profile: Profile) -> Answer:
 def _sentence(profile: Profile, busy: float | None) -> str:
     cost, chosen = profile.cost, profile.counted
     if not len(chosen):
-        return "The trace holds no step that lasts."
+        return "Every step in the trace has zero duration."
     one = int(chosen.sum()) == 1
     which = f"{'' if profile.none_steady else 'steady '}step{'' if one else 's'}"
     hosts = cost.host_ns[profile.answered["host"]]

@@ -103,7 +103,7 @@ def _why_cuda_fails() -> str:
         torch.cuda.init()
     except (RuntimeError, AssertionError) as error:
         return (str(error).splitlines() or [type(error).__name__])[0]
-    return "PyTorch counts no GPU"
+    return "PyTorch finds no GPU"
 
 
 def backends() -> list[str]:

@@ -115,7 +115,7 @@ def run_file(out: Path) -> Path:
     if not out.parent.is_dir():
         raise OutputError(out, f"the folder {out.parent} does not exist")
     if os.path.lexists(out) and not (out.is_file() and runs.is_run(out)):
-        raise OutputError(out, "a file stands there that is not one of tracekit's runs")
+        raise OutputError(out, "the file there is not one of tracekit's runs")
     return Path(os.path.realpath(out)) if out.is_symlink() else out.absolute()
 
 

@@ -51,7 +51,7 @@ class GpuSide:
         """For whoever reads the run."""
         if self.lost == self.launches:
             return f"its trace holds {self.launches} launches and no kernel: tracekit doctor says what may be the cause"
-        return f"of {self.lost} of {self.launches} launches the trace holds no kernel: the profiler lost them"
+        return f"for {self.lost} of {self.launches} launches the trace holds no kernel: the profiler lost them"
 
 
 def gpu_side(path: Path) -> GpuSide | None:

@@ -78,7 +78,7 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"warning: the machine is busy (load {load:.1f} on {_some(cores, 'core')}): "
-        "what else runs disturbs what is measured. The intervals say how much; they will be wide."
+        "other work disturbs what is measured. The intervals will be wide, and say by how much."
     )
 
 

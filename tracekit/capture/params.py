@@ -11,7 +11,7 @@ _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def parse_all(given: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Each value as its parameter's type; values that are no text are taken as they are."""
+    """Each value as its parameter's type; a value that is not text is taken as it is."""
     check_known(given, declared)
     return {
         name: parse(name, value, declared[name]) if isinstance(value, str) else value for name, value in given.items()

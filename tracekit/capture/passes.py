@@ -71,7 +71,7 @@ def _perform_all(
                 options.tell(messages.doing(plan.name, stage))
                 job = _job(stage, plan, prepared, traces_folder, options=options, before=answers.get("measure"))
                 answers[stage] = _perform(job, scratch, traces_folder, options)
-                if stage == "profile":
+                if stage == "profile" and job.device != "cpu":
                     again = partial(_again, job, scratch, traces_folder, options)
                     answers[stage] = completed(answers[stage], traces_folder, again)
                 if stage == "check" and prepared.script and not plan.requested.compile:

@@ -24,15 +24,16 @@ from tracekit.installed import version
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
 from tracekit.sanitize import sanitize
 
-_NOTE = "recorded in a running process: not measured without the profiler, nor its losses compared"
+_NOTE = "recorded in a running process: not measured without the profiler, and its losses not compared"
 
 
 @contextmanager
-def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator[None]:
+def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: bool = False) -> Iterator[None]:
     """Profile what runs inside, and write it to that run: the trace, its steps, and what the compiler did.
 
     A step ends where `tracekit.step()` is called, or else where the first optimizer to step does; without either all
-    of it is one step. Other profilers are idle meanwhile. A second
+    of it is one step. With `stacks` the trace also tells the lines of your code that its time is for, and the shapes of
+    its operators, at the price of slower steps. Other profilers are idle meanwhile. A second
     recording adds its variant to the run of the first, unless the run has one of that name: that begins a new run.
     """
     if not environment.has_torch():
@@ -45,7 +46,9 @@ def record(path: str | Path = "run.json", *, variant: str = "eager") -> Iterator
     run = _run_to_add_to(out, variant)
     traces_folder = make_folder(out, run.created) / slug(variant, [variant])
     traces_folder.mkdir()
-    recording = _Recording(Job(stage="profile", recipe="", label=variant, folder=str(traces_folder), device=run.device))
+    recording = _Recording(
+        Job(stage="profile", recipe="", label=variant, folder=str(traces_folder), device=run.device), stacks
+    )
     outcome: Outcome = "ok"
     error: str | None = None
     try:
@@ -79,10 +82,10 @@ def _refuse_a_second_profiler() -> None:
 class _Recording:
     """One trace of everything between enter and exit, in steps."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, stacks: bool) -> None:
         self.result: PassResult | None = None
         self._compiler = CompileRecorder()
-        self._pass = record_all(job, self._compiler)
+        self._pass = record_all(job, self._compiler, stacks=stacks)
         self._steps = 0
         self._ends = StepEnds(self._optimizer_stepped)
         self._marks = 0

@@ -23,8 +23,8 @@ def with_files(answer: PassResult, files: Undone, changed: list[str]) -> PassRes
         notes.append(f"what it wrote could not be undone: {_some(failed)}")
     if others := [path for path in changed if path not in files.left and path not in files.failed]:
         notes.append(
-            f"files changed and were not put back: {_some(others)}. A library in C wrote them, or another program: "
-            "later passes may find them so"
+            f"files changed and were not put back: {_some(others)}. A library in C or another program wrote them, "
+            "and later passes may find them changed"
         )
     return replace(answer, effective=replace(answer.effective, remarks=remarks, notes=notes))
 

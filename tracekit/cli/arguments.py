@@ -20,7 +20,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         default="annotated",
         help="where a trace has no ProfilerStep: all of it is one step, or infer steps from what repeats in it",
     )
-    parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
+    parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="such ends that make a step: 4 are 4 optimizer steps, each with all its micro-batches (default: 1)",
+        help="how many such ends make a step: 4 means 4 optimizer steps with all their micro-batches (default: 1)",
     )
 
 

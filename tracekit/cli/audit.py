@@ -27,7 +27,7 @@ class AuditVerb:
             type=kinds,
             default=(),
             metavar="A,B,…",
-            help="exit with 1 where there are any: sync, copy, mixed, break",
+            help="exit with 1 if there is any of these: sync, copy, mixed, break",
         )
         parser.add_argument("--format", choices=("text", "json"), default="text")
         parser.add_argument(

@@ -7,7 +7,7 @@ from tracekit.sanitize import sanitize
 
 
 class CacheVerb:
-    """List the traces that are kept for the next time, or forget them."""
+    """List the traces in the cache, or remove them."""
 
     name = "cache"
 

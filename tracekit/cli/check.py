@@ -47,7 +47,7 @@ class CheckVerb:
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
         parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there as well")
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="write Markdown there as well")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

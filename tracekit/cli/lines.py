@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracekit.cli.arguments import add_knowledge, rows
 from tracekit.cli.opening import open_given
 from tracekit.cli.streams import write_out
-from tracekit.errors import NoSuchSourceError, NothingOfYoursError, NoTraceInRunError
+from tracekit.errors import NoSuchSourceError, NothingOfYoursError
 
 if TYPE_CHECKING:
     from tracekit.report.blocks import Block
@@ -37,7 +37,7 @@ class LinesVerb:
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
         parser.add_argument("--full", action="store_true", help="forward and backward apart, and bucket by bucket")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and keep nothing of it")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -49,10 +49,8 @@ class LinesVerb:
         from tracekit.report.owner_costs import OfVariant
 
         with Progress() as progress:
-            subject = open_given([options.input], options, progress)
+            subject = open_given([options.input], options, progress).traced(options.input)
             variants = [OfVariant(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
-        if not variants:
-            raise NoTraceInRunError(options.input, "no variant has one", measured=True)
         if not any(each.total_ns for each in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
         side_by_side = SideBySide(variants, {each.name: variants[0].name for each in variants})

@@ -12,7 +12,7 @@ _PATIENCE = 1.0  # seconds without a word
 
 
 class Progress:
-    """A line on stderr while traces are read; nothing where stderr is no terminal. Call it with what was seen."""
+    """A line on stderr while traces are read; nothing where stderr is not a terminal. Call it with what was read."""
 
     def __init__(self) -> None:
         self._wanted = sys.stderr.isatty()

@@ -25,13 +25,13 @@ def open_streams() -> None:
 
 
 def tell(sentence: str) -> None:
-    """Say it on stderr; where that is full, nobody can be told."""
+    """Print a sentence on stderr; where that cannot be written either, it is lost."""
     with suppress(OSError):
         print(sentence, file=sys.stderr)
 
 
 def write_out(text: str = "") -> None:
-    """To stdout, at once: what cannot be written is told of here, and not when Python ends."""
+    """Write to stdout and flush it, so that a failure is reported here and not when Python exits."""
     try:
         if text:  # without a buffer, even an empty write fails on a full disk
             sys.stdout.write(text)

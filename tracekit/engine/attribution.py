@@ -57,7 +57,7 @@ class Attribution:
         return self.trace.steps.returned - self.trace.steps.issued
 
     def stretches(self, size: int = SIZE) -> Iterator[Stretch]:
-        """Both views, moment by moment, one stretch of the analysed window after the other: it is gone through anew."""
+        """Both views, moment by moment, stretch by stretch of the analysed window. Each call sweeps the trace anew."""
         if "host" not in self.cannot_answer:
             yield from sweep(self.trace, with_wall="wall" not in self.cannot_answer, blame=True, size=size)
 
@@ -68,7 +68,7 @@ class Attribution:
         return pa.concat_tables(parts or [SEGMENTS.empty_table()]).unify_dictionaries().combine_chunks()
 
     def segments_of(self, view: str, size: int = SIZE) -> Iterator[pa.Table]:
-        """The same of one view, some at a time."""
+        """The segments of one view, piece by piece."""
         if view in self.cannot_answer:
             return
         views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
@@ -81,7 +81,7 @@ class Attribution:
 
     @property
     def views(self) -> dict[str, StepView]:
-        """Both views, alike in shape."""
+        """Both views, in the same form."""
         steps, why = self.trace.steps, self.cannot_answer.get
         wall = StepView("wall", WALL, self.wall, self.wall_known, steps.begin, self.wall_ns, why("wall"))
         host = StepView("host", HOST, self.host, self.host_known, steps.issued, self.host_ns, why("host"))
@@ -119,7 +119,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
 
 
 def _before_loss(trace: Trace) -> Bools:
-    """Of a file that was cut: the steps of which nothing can be missing."""
+    """Which steps of a file that was cut short cannot miss anything."""
     steps, lost_from = trace.steps, trace.lost_from_ns
     if lost_from is None:
         return np.ones(len(steps), bool)
@@ -130,7 +130,7 @@ def _before_loss(trace: Trace) -> Bools:
 
 
 def _unanswered(trace: Trace) -> Ints:
-    """The steps in which a launch call starts that no activity is linked to."""
+    """The steps in which some launch call starts that no GPU activity is linked to."""
     unanswered = np.zeros(len(trace.steps), bool)
     for part in trace.parts():
         calls = part.rows(part.roles.launch & part.process)
@@ -160,17 +160,17 @@ def _why_no_wall(trace: Trace) -> str | None:
         )
     if trace.device != "gpu":
         if launching:
-            return "the host launched GPU work, and the trace holds no GPU activity: was the GPU side recorded?"
+            return "the host launched GPU work, but the trace holds no GPU activity: was the GPU side recorded?"
         if trace.census.any(lambda roles: roles.kind == OTHER_DEVICE):
-            return "the work ran on a device whose activity is not in the terms of CUDA or ROCm"
+            return "the work ran on a device that is neither CUDA's nor ROCm's, and its activity cannot be read"
         return None
     if not _shown(trace).any():
-        return "no GPU activity was launched inside a step by the process whose steps these are"
+        return "no GPU activity was launched inside a step by the process that these steps belong to"
     return None
 
 
 def _shown(trace: Trace) -> Bools:
-    """The steps in whose time the launch of a GPU activity starts."""
+    """The steps in which the launch of some GPU activity starts."""
     shown = np.zeros(len(trace.steps), bool)
     for _, launches in trace.links.some():
         owner = trace.steps.of(trace.ts_ns[launches])

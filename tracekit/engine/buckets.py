@@ -31,13 +31,13 @@ _ALL = (
     Bucket("gpu_compute", "GPU compute", "GPU compute", "#3a9d5d", "a kernel that is not communication runs"),
     Bucket("gpu_comm", "GPU communication", "communication", "#1f7a8c", "only communication kernels run"),
     Bucket("gpu_copy", "GPU copies", "copies", "#5fb3b3", "only copies and memsets run"),
-    Bucket("gpu_gap", "GPU gaps", "gaps on the GPU", "#9bc53d", "the next work was queued already, and did not run"),
+    Bucket("gpu_gap", "GPU gaps", "gaps on the GPU", "#9bc53d", "the next work was already queued, but did not run"),
     Bucket(
         "kernel_launch",
         "kernel launch",
         "launches",
         "#f2a03d",
-        "the host is submitting work, or it is on its way",
+        "the host is submitting work, or that work is on its way",
         can_be_delayed=True,
     ),
     Bucket(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HostView:
-    """For a while: the state of the host, and the row of the event that gave it (−1: none)."""
+    """The host's state over a stretch of time, and the row of the event that gave it (−1: none)."""
 
     states: StepFunction
     events: StepFunction
@@ -28,22 +28,22 @@ class HostView:
 
 @dataclass(frozen=True)
 class Threads:
-    """The driving threads for a while, moment by moment as `edges` cut it."""
+    """The driving threads over a stretch of time, which `edges` cut into moments."""
 
     edges: Ints
     main: ThreadStates
     helpers: list[ThreadStates]
-    idle: Bools  # the main thread is in Python, or in the autograd engine
+    idle: Bools  # the main thread is in Python or in the autograd engine
     working: Bools  # a helper is at work
 
     def first(self, chosen: Bools) -> int | None:
-        """When the first such moment begins; None where there is none."""
+        """When the first of the chosen moments begins; None where none is chosen."""
         chosen_rows = np.flatnonzero(chosen)
         return int(self.edges[chosen_rows[0]]) if len(chosen_rows) else None
 
 
 def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> Threads:
-    """What the driving threads do in `[low, high)`, cut at `more` as well."""
+    """What the driving threads do in `[low, high)`; `more` are further points to cut at."""
     track = trace.track[rows]
     main, *helpers = (
         thread_states(trace, rules, rows[track == thread], (low, high), main=thread == trace.threads.main)
@@ -86,9 +86,9 @@ def host_view(threads: Threads, between: Bools, rules: HostRules, overhead: tupl
 
 
 def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Bools:
-    """Within each stretch of idle neighbours, all from the first working one to the last.
+    """Of each run of idle moments, everything from the first working one to the last.
 
-    `before` and `after` say whether one is working in what the first and the last stretch have outside.
+    `before` and `after` say whether one is working in what the first and the last run have outside this block.
     """
     idle = np.concatenate(([before], idle, [after]))
     working = np.concatenate(([before], working, [after]))
@@ -104,7 +104,7 @@ def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Boo
 
 
 def overhead(trace: "Trace", tool: Ints, low: int, high: int) -> tuple[Union, Union]:
-    """The profiler's own work, and of that what is CUDA loading code. It stands on a row of its own."""
+    """The profiler's own work, and the part of it in which CUDA loads code. It has a row of its own in traces."""
     loading = tool[trace.rows(tool).roles.named(MODULE_LOAD)]
     every, code = (Union.of(trace.ts_ns[each], trace.rows(each).end_ns).clip(low, high) for each in (tool, loading))
     return every, code

@@ -1,4 +1,4 @@
-"""What is one host thread doing at a moment? The innermost live event decides, then what stands around it."""
+"""What is one host thread doing at a moment? The innermost live event decides, then the events around it."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ ANNOTATION, COMPILE, DATALOAD, COMPILED, WORK = (1 << bit for bit in range(5))
 
 @dataclass(frozen=True)
 class ThreadStates:
-    """One thread for a while: a state for every stretch, the row of the event that gave it (−1: none), and when an
+    """One thread over a stretch of time: its states, the row of the event that gave each (−1: none), and when an
     event of the thread does work: no Python frame, no annotation but a compile span."""
 
     states: StepFunction
@@ -35,7 +35,7 @@ class ThreadStates:
 
 @dataclass(frozen=True)
 class HostRules:
-    """By category and name, what an event says of its thread: the state it gives where it is innermost, and bits."""
+    """What an event of each category and name says about its thread: a state where it is innermost, and bits."""
 
     state: NDArray[np.int8]
     bits: NDArray[np.uint8]
@@ -73,9 +73,9 @@ class HostRules:
 
 
 def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[int, int], *, main: bool) -> ThreadStates:
-    """The states of one thread in a window, given the rows that cover any of it, in order of their starts.
+    """The states of one thread in a window, given the rows that overlap it, in order of their starts.
 
-    When it works is worked out for helpers alone.
+    When a thread works is computed for helpers only.
     """
     low, high = window
     label = rules.label(trace, rows)
@@ -108,7 +108,7 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[in
 
 
 def _surround(state: NDArray[np.int8], known: Bools, rules: HostRules, around: dict[int, Bools]) -> None:
-    """The rules that ask for what stands around the innermost event, each overriding those before it."""
+    """The rules about what surrounds the innermost event, each overriding those before it."""
     if COMPILED in around:
         state[known & (state == PYTHON) & around[COMPILED]] = rules.compute
     if DATALOAD in around:

@@ -1,4 +1,4 @@
-"""The machinery of attribution: a trace's time in blocks, and what one block has to know of those around it.
+"""The machinery of attribution: a trace's time in blocks, and what each block has to know about its neighbours.
 
 What a moment is called depends on what covers that moment, except in three places: whether the autograd engine is at
 work between two events of a helper (§5), what ends a gap of the GPU, and which sync drained its queue (§6). For these a

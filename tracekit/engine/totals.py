@@ -30,7 +30,7 @@ class Totals:
         self._passed = 0  # bounds
 
     def add(self, states: StepFunction) -> None:
-        """The stretch that follows those before."""
+        """Add the next stretch."""
         edges, values, width = states.edges, states.values, len(self._spent)
         reached = int(np.searchsorted(self._bounds, edges[-1], side="right"))
         bounds = self._bounds[self._passed : reached]
@@ -64,7 +64,7 @@ class Stalls:
         self._steps = len(begin) + 1
 
     def add(self, view: WallView) -> None:
-        """The stretch that follows those before."""
+        """Add the next stretch."""
         stalled = np.flatnonzero(view.states.values == CODES["sync_stall"])
         if not len(stalled):
             return

@@ -30,7 +30,7 @@ class WallView:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Idle gaps `[start, end)` of the GPU as they are as a whole, also where a block shows only part; one row each."""
+    """Idle gaps `[start, end)` of the GPU, one row each, in full even where a block shows only part of them."""
 
     start: Ints
     end: Ints
@@ -46,14 +46,14 @@ class Gaps:
         return Gaps(*(getattr(self, each.name)[-1:] for each in fields(self)))
 
     def before(self, others: "Gaps") -> "Gaps":
-        """These, and then the others."""
+        """These gaps, followed by the others."""
         pairs = ((getattr(side, each.name) for side in (self, others)) for each in fields(self))
         return Gaps(*(np.concatenate(tuple(pair)) for pair in pairs))
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What the GPU does for a while: what counts least first, communication and copies only where they are exposed."""
+    """What the GPU does over a stretch of time. Later layers cover earlier ones: copies count only if exposed."""
 
     layers: list[tuple[int, Union]]
     busy: Union
@@ -72,13 +72,13 @@ def activity(trace: "Trace", rows: Ints, low: int, high: int) -> Activity:
 
 
 def without_gpu(host: HostView) -> WallView:
-    """Where no GPU works at all, the wall view is the host's."""
+    """The wall view of a trace without a GPU: it is the host's."""
     state = np.where(host.states.values == _SYNC, _STALL, host.states.values).astype(np.int8)
     return WallView(StepFunction(host.states.edges, state), host.events, np.zeros(len(state), bool))
 
 
 def wall_view(gpu: Activity, gaps: Gaps, host: HostView, low: int, high: int) -> WallView:
-    """The bucket of every moment of `[low, high)`."""
+    """Put every moment of `[low, high)` into a bucket."""
     edges = cuts(
         host.states.edges,
         *(union.edges for _, union in gpu.layers),
@@ -101,7 +101,7 @@ def wall_view(gpu: Activity, gaps: Gaps, host: HostView, low: int, high: int) ->
 
 
 def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_end: int) -> Gaps:
-    """What there is to know of gaps that begin where the host's state is known.
+    """Describe the gaps that begin where the host's state is known.
 
     `enders` are the rows of the lasting activities that may end them.
     """
@@ -136,7 +136,7 @@ def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> I
 
 
 def is_sync(trace: "Trace", calls: Ints) -> Bools:
-    """Which calls block: by what they are, or as a copy that did."""
+    """Which calls block: sync calls by name, and copies that did block."""
     blocks: Bools = trace.rows(calls).roles.sync_by_name | trace.links.is_blocking(calls)
     return blocks
 

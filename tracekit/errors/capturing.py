@@ -31,7 +31,7 @@ class BrokenSyntaxError(TracekitError):
 
     def __init__(self, path: object, line: int, why: str) -> None:
         super().__init__(
-            f"{named(path)}:{line}: is not valid Python ({why}). Mend that line; python {named(path)} shows it, too."
+            f"{named(path)}:{line}: is not valid Python ({why}). Fix that line; python {named(path)} shows it, too."
         )
 
 
@@ -117,7 +117,7 @@ class ProfilerBusyError(TracekitError):
 
     def __init__(self) -> None:
         super().__init__(
-            "A profiler runs in this process already, and two at once crash it. Stop it first, or leave its block."
+            "A profiler is already running in this process, and two at once crash it. Stop that one first."
         )
 
 
@@ -126,7 +126,7 @@ class NoCompilerError(TracekitError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"The inductor backend needs {what}, and there is none here. "
+            f"The inductor backend needs {what}, which is not installed here. "
             "Install it, or capture with --backend aot_eager."
         )
 

@@ -46,7 +46,7 @@ class NoTerminalError(TracekitError):
     def __init__(self, inputs: Sequence[object]) -> None:
         traces = named(" ".join(str(path) for path in inputs))
         super().__init__(
-            f"The TUI needs a terminal, and this is none. Print the report instead: tracekit report {traces}"
+            f"The TUI needs a terminal, and this is not one. Print the report instead: tracekit report {traces}"
         )
 
 

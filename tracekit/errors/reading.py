@@ -28,7 +28,7 @@ class DirectoryGivenError(TracekitError):
 
 
 class NoTraceInsideError(DirectoryGivenError):
-    """A folder of traces, and there is none in it."""
+    """A folder that was named for its traces holds none."""
 
     def __init__(self, path: object) -> None:
         super().__init__(path, "no trace was found in this folder. Name one that holds .json or .json.gz files itself.")

@@ -23,18 +23,15 @@ class Usual:
 
     profile: Profile
 
-    def median(self, row: int) -> float:
-        """The median duration of the events of that name and category, ns."""
-        trace = self.profile.trace
-        return float(np.median(trace.dur_ns[self._alike(row)]))
+    def of_others(self, row: int) -> float:
+        """The median duration of the other events of that name and category, ns; 0 where there is none."""
+        alike = self._alike(row)
+        others = self.profile.trace.dur_ns[alike[alike != row]]
+        return float(np.median(others)) if len(others) else 0.0
 
     def is_first(self, row: int) -> bool:
         """Whether it is the first event of its name."""
         return int(self._alike(row)[0]) == row
-
-    def number(self, row: int) -> int:
-        """How many of its name there are."""
-        return len(self._alike(row))
 
     def _alike(self, row: int) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
         trace = self.profile.trace

@@ -2,7 +2,7 @@
 
 from tracekit.profile.capture import Capture, Window, Workload
 from tracekit.profile.profile import Mean, Profile
-from tracekit.profile.subject import Member, Missing, Subject, open_subject, open_traces
+from tracekit.profile.subject import Member, Missing, Subject, open_subject
 
 __all__ = [
     "Capture",
@@ -14,5 +14,4 @@ __all__ = [
     "Window",
     "Workload",
     "open_subject",
-    "open_traces",
 ]

@@ -82,15 +82,11 @@ class Subject:
         opened = [*self.runs.values()]
         return opened[0] if len(opened) == 1 and all(member.run is opened[0] for member in self.members) else None
 
-
-def open_traces(
-    paths: list[Path], watch: Watch | None = None, mine: Collection[str] = (), infer_steps: bool = False
-) -> Subject:
-    """Open them as `open_subject` does, for who has nothing to show without a trace. Raises TracekitError."""
-    subject = open_subject(paths, watch, mine, infer_steps)
-    if not subject.profiles:
-        raise NoTraceInRunError(paths[0], _why_none(subject.members), measured=True)
-    return subject
+    def traced(self, path: object) -> "Subject":
+        """Itself, opened from there, for who has nothing to show without a trace. Raises NoTraceInRunError."""
+        if not self.profiles:
+            raise NoTraceInRunError(path, _why_none(self.members), measured=True)
+        return self
 
 
 def open_subject(

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tracekit.intervals import Ints
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.user_code import plain_function
+from tracekit.lines_file import lines_path
 from tracekit.profile.profile import Profile
 from tracekit.trace.columns import codes
 from tracekit.trace.enclosing import user_frames
@@ -38,10 +39,10 @@ def where_of(profile: Profile, rows: Ints) -> pa.Table:
 
     Where a recording with stacks lies beside the trace, the event's owner tells, as in `tracekit lines`: the line that
     runs when it starts on its thread, of a backward node that of its forward operator, of GPU work that of its launch
-    or the lines that were fused into it. A trace with stacks of its own tells the function around the event, or around
-    its launch. Nulls where neither does, and outside the steps.
+    or the lines that were fused into it; so it does in a trace with stacks that has a lines file beside it. Any other
+    with stacks tells the function around the event, or around its launch. Nulls elsewhere, and outside the steps.
     """
-    if profile.trace.has_stacks:
+    if profile.trace.has_stacks and not lines_path(profile.trace.path).is_file():
         return _by_frame(profile, rows)
     ownership = profile.ownership
     owners, which = np.unique(ownership.of_events(rows), return_inverse=True)

@@ -91,7 +91,7 @@ def _gave_up(member: Member) -> str:
 def _cold(member: Member, base: Member) -> str:
     cost, steps = cold_cost_ns(member.variant), pay_back_steps(member, base)
     if cost and pays_back_within_noise(member, base):
-        return f" Compiling cost {duration(cost)}; it cannot be said whether that ever pays off."
+        return f" Compiling cost {duration(cost)}; whether that ever pays off cannot be said."
     if not cost or steps is None or member.variant is None or not member.variant.requested.compile:
         return ""
     if steps == float("inf"):

@@ -31,6 +31,12 @@ class Chapter:
     title: str
     entries: tuple[Entry, ...]
 
+    @property
+    def leads(self) -> bool:
+        """Whether it is what a reader wants first, which needs no title."""
+        first = self.entries[0].blocks[0]
+        return isinstance(first, Sentences) and first.tone == "lead"
+
 
 @dataclass(frozen=True)
 class Outline:
@@ -50,7 +56,7 @@ class Outline:
         if self.absent:
             sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
-            sentences.append(f"Not told by what was recorded: {_listed(self.unanswered)}.")
+            sentences.append(f"Not answered by what was recorded: {_listed(self.unanswered)}.")
         return sentences
 
 

@@ -29,11 +29,11 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         )
     if variant.measured is not None and variant.measured.steps < LEAST_STEPS:
         steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
-        yield f"its unprofiled pace rests on {steps} only: train longer before comparing it."
+        yield f"its unprofiled step time rests on {steps} only: train longer before comparing it."
     if variant.measured is not None and variant.measured.compiles_timed:
         yield (
             f"{count(variant.measured.compiles_timed)} compilations fell into the timed steps: it never settled, "
-            "and its unprofiled pace contains them."
+            "and its unprofiled step time contains them."
         )
     if isinstance(member, Profile) and variant.measured and variant.profiled and member.answered["wall"].any():
         walls = member.cost.wall_ns[member.answered["wall"]]
@@ -41,8 +41,8 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         step_ns = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
         if abs(step_ns / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
             yield (
-                f"the trace's pace ({duration(step_ns)}) is not the profiled pass's "
-                f"({duration(variant.profiled.step_ns)}): the traced steps may not be representative."
+                f"a step of the trace takes {duration(step_ns)}, one of the profiled pass "
+                f"{duration(variant.profiled.step_ns)}: the traced steps may not be representative."
             )
     yield from _too_fast(member)
     if reasons := variant.gpu.get("throttled_by"):
@@ -79,4 +79,4 @@ def busy(run: Run) -> str | None:
     if before <= cores and during <= _OWN_LOAD * cores:
         return None
     load = f"load {before:.1f} before, {during:.1f} between the passes" if any(loads) else f"load {before:.1f} before"
-    return f"the machine was busy ({load}, on {cores} cores): what else ran disturbed what was measured."
+    return f"the machine was busy ({load}, on {cores} cores): other work disturbed what was measured."

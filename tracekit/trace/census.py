@@ -55,7 +55,7 @@ def take_census(trace: "Trace") -> Census:
 
 
 class _Counts:
-    """How often each of many numbers occurs: a counter for each, or where that were too many, by sorting."""
+    """How often each of many numbers occurs: a counter for each, or sorting where there would be too many counters."""
 
     def __init__(self, most: int) -> None:
         self._cells = np.zeros(most, np.int64) if most <= _CELLS else None

@@ -20,7 +20,7 @@ def values(column: Column, null: int = 0) -> Ints:
 
 
 def held(column: Column) -> Ints:
-    """The same of a column of events, which holds a 0 where it has no value: nothing is copied."""
+    """The integers of a column of events, which holds 0 where it has no value, so that nothing is copied."""
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
     return _data(chunks[0]) if len(chunks) == 1 else values(column)
 
@@ -51,7 +51,7 @@ def _data(array: pa.Array) -> Ints:
 
 
 def small(column: Column) -> Rows:
-    """The same of a column of 32 bits."""
+    """The integers of a column of 32 bits."""
     return values(column).astype(np.int32, copy=False)
 
 
@@ -66,7 +66,7 @@ def codes(column: Column) -> Rows:
 
 
 def labels(column: Column) -> list[str]:
-    """What the numbers stand for."""
+    """The texts that the numbers stand for."""
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
     texts: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
     return texts

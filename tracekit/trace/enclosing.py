@@ -25,7 +25,7 @@ _LIBRARY = re.compile(
 
 
 def nested(trace: "Trace", rows: Ints) -> Ints:
-    """From the outermost to the innermost: by start, then by end downwards, then by kind, then by name.
+    """The rows from the outermost to the innermost: by start, then by end (latest first), then by kind, then by name.
 
     Rows in ascending order are in order of their starts: only what starts together is to be sorted.
     """
@@ -50,7 +50,7 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
 
 
 def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
-    """The order of rows that are the same intervals as their neighbours."""
+    """The order of rows that cover the same interval as their neighbours."""
     events = trace.rows(rows)
     codes, name_at = np.unique(events.name_codes, return_inverse=True)
     by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
@@ -58,7 +58,7 @@ def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
 
 
 def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
-    """For each row the innermost such event on its own thread that covers its start; −1 where none does."""
+    """For each row, the innermost wanted event of its thread that covers its start; −1 where none does."""
     order = np.argsort(rows, kind="stable")
     rows_in_order = np.asarray(rows, np.int64)[order]
     spans = np.full(len(rows_in_order), -1, np.int64)
@@ -77,7 +77,7 @@ def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
 
 
 def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
-    """The same within a block: the spans are all that cover any of it."""
+    """`enclosing` within one block, given all spans that overlap it."""
     around_each = np.full(len(rows), -1, np.int64)
     tracks, of_spans = trace.track[rows], trace.track[spans]
     for track in np.flatnonzero(np.bincount(tracks)).tolist():

@@ -1,4 +1,4 @@
-"""Can this trace answer? What is missing, broken or out of the ordinary in it, one entry each."""
+"""Can this trace answer? One entry for each thing that is missing, broken or unusual in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def why_calls_unknown(trace: "Trace") -> str | None:
     if not census.any(lambda roles: roles.gpu):
         return None
     if not (census.roles.runtime & process[census.track]).any():
-        return "the trace holds GPU activity, and no runtime call of the process that trains"
+        return "the trace holds GPU activity, but no runtime call of the process that trains"
     if not census.any(lambda roles: roles.launch | roles.sync_by_name | roles.alloc):
         return "the runtime calls of this trace are not named as CUDA's or ROCm's"
     return None
@@ -47,7 +47,7 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     elif trace.damage:
         yield Health("damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; what came before is used.")
     if trace.header_lost:
-        yield Health("lost_header", "What stands before the events is too long to keep, and was left out.")
+        yield Health("lost_header", "The header before the events is too long to keep, and was left out.")
     if trace.lost:
         yield Health(
             "lost_events",
@@ -56,8 +56,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.mended:
         yield Health(
             "mended_events",
-            f"{count(trace.mended)} event{_s(trace.mended)} mended: a quote left bare in a name, a value of the wrong "
-            "kind, a negative duration (which counts as 0).",
+            f"{count(trace.mended)} event{_s(trace.mended)} mended: an unescaped quote in a name, a value of the wrong "
+            "type, or a negative duration (which counts as 0).",
         )
     gpu = trace.census.count(lambda roles: roles.gpu)
     launches = trace.census.count(lambda roles: roles.launch)
@@ -85,7 +85,7 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.threads.main is not None and not trace.steps.annotated:
         yield _without_steps(trace)
     if _whole_microseconds(trace):
-        yield Health("whole_microseconds", "Times are whole microseconds: what is shorter shows as nothing.")
+        yield Health("whole_microseconds", "Times are whole microseconds: anything shorter shows as zero.")
 
 
 def _submitted(trace: "Trace") -> str:
@@ -101,9 +101,9 @@ def _submitted(trace: "Trace") -> str:
     before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
     if least > most:
         return ""
-    told = [f"{count(before)} were submitted before the recording"] if before else []
-    told += [f"{count(after)} after the host's side of it ended"] if after else []
-    return f": {', '.join(told)}" if told else ""
+    parts = [f"{count(before)} were submitted before the recording"] if before else []
+    parts += [f"{count(after)} after the host's side of it ended"] if after else []
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _backlog(trace: "Trace") -> Iterator[Health]:
@@ -125,16 +125,16 @@ def _devices(trace: "Trace") -> int:
 def _without_steps(trace: "Trace") -> Health:
     steps = trace.steps
     if steps.inferred is not None:
-        told = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
-        return Health("inferred_steps", f"{told} Where one ends and the next begins is not exact.")
-    found = find_iterations(trace)
+        sentence = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
+        return Health("inferred_steps", f"{sentence} Where one ends and the next begins is not exact.")
+    iterations = find_iterations(trace)
     offered = (
-        f"--steps infer takes {len(found.starts)} instead, by {found.by}."
-        if found is not None
+        f"--steps infer takes {len(iterations.starts)} instead, by {iterations.by}."
+        if iterations is not None
         else "Nothing in it repeats as iterations do."
     )
-    told = "No ProfilerStep annotations: the whole trace counts as one step."
-    return Health("no_steps", f"{told} {offered} Call prof.step() in the loop.")
+    sentence = "No ProfilerStep annotations: the whole trace counts as one step."
+    return Health("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")
 
 
 def _whole_microseconds(trace: "Trace") -> bool:

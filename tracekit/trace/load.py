@@ -1,4 +1,4 @@
-"""Reading a trace, or finding that it was read before."""
+"""Load a trace: read it, or find it in the cache."""
 
 import os
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | 
 
 
 def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
-    """The trace of an entry; its events stay on disk until somebody asks. None where the entry is unusable."""
+    """The trace of a cache entry; its events stay on disk until they are needed. None where the entry is unusable."""
 
     def events() -> pa.Table:
         try:

@@ -141,7 +141,7 @@ class Roles:
 
     @cached_property
     def own_wait(self) -> Bools:
-        """Around the syncs of whoever took the trace: their time is real, but nobody's code is to blame."""
+        """Spans around the capture's own syncs: their time is real, but nobody's code is to blame for it."""
         mask: Bools = (self.kind == USER) & self.named(OWN_WAIT)
         return mask
 
@@ -158,7 +158,7 @@ class Roles:
 
 
 class Labels:
-    """What categories and names say: worked out once for each name, and spread over the events that bear it."""
+    """The roles of categories and names, computed once for each name and then spread over its events."""
 
     def __init__(self, categories: list[str], names: list[str]) -> None:
         self.kinds = np.array([_KINDS.get(cat, OTHER) for cat in categories], np.int8)

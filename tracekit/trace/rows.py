@@ -1,4 +1,4 @@
-"""Some events of a trace, and what each of them is: looked up when asked, and never held for all events at once."""
+"""Some events of a trace and their roles, computed when they are asked for and never held for all events at once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Events:
         return self.roles.host & self.trace.threads.process[self.track]
 
     def among(self, rows: Ints) -> Bools:
-        """Which of them are these rows, which are in ascending order; of a slice."""
+        """For each event of a slice, whether it is one of these rows, which are in ascending order."""
         assert isinstance(self.which, slice)
         mask = np.zeros(self.which.stop - self.which.start, bool)
         first, last = np.searchsorted(rows, (self.which.start, self.which.stop))
@@ -75,7 +75,7 @@ class Events:
         return mask
 
     def rows(self, mask: Bools) -> Ints:
-        """The rows of those that are chosen."""
+        """The rows of the events that a mask chooses."""
         chosen = np.flatnonzero(mask)
         return chosen + self.which.start if isinstance(self.which, slice) else np.asarray(self.which[chosen], np.int64)
 
@@ -102,7 +102,7 @@ class Block:
 
 
 class Blocks:
-    """The time of a trace in blocks, as long as about so many events start in them."""
+    """The time of a trace in blocks, in each of which about `size` events start."""
 
     def __init__(self, trace: "Trace", wanted: Wanted, size: int = PART) -> None:
         self._trace, self._wanted, self._size = trace, wanted, size
@@ -129,7 +129,7 @@ class Blocks:
 
 
 def at_moments(trace: "Trace", size: int = PART) -> Iterator[Events]:
-    """The same, cut so that events that start together stay together."""
+    """All events, some at a time, cut so that events that start together stay together."""
     start = 0
     while start < len(trace.ts_ns):
         end = moment_after(trace, start + size)

@@ -77,7 +77,7 @@ class Pulses(Drawn):
         self.draw()
 
     def lines(self, width: int) -> list[Text]:
-        """A line for each variant; what it says stands beside the steps, or below where there is no room."""
+        """A line for each variant; its legend stands beside the steps, or below them where there is no room."""
         lines = []
         names = aligned([pulse.name for pulse in self.pulses], _name_width(width))
         for pulse, name in zip(self.pulses, names, strict=True):

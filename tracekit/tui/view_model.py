@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracekit.faces.shared.wording import note_text
-from tracekit.profile import open_traces
+from tracekit.profile import open_subject
 from tracekit.report import Report
 from tracekit.report import report as make
 from tracekit.report.blocks import Notes, Sentences
@@ -81,7 +81,7 @@ def open_view_model(
     paths: list[Path], baseline: str | None = None, watch: Watch | None = None, infer_steps: bool = False
 ) -> ViewModel:
     """Read, attribute and ask everything. Raises TracekitError."""
-    return view_model(make(open_traces(paths, watch, infer_steps=infer_steps), baseline))
+    return view_model(make(open_subject(paths, watch, infer_steps=infer_steps).traced(paths[0]), baseline))
 
 
 def view_model(report: Report) -> ViewModel:

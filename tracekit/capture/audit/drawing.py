@@ -44,9 +44,13 @@ def _lines(found: Audit, file: object) -> Iterator[str]:
     yield ""
     yield _LIMITS
     for note in found.notes:
-        yield f"Left open: {note}."
+        yield f"Left open: {note}{_end(note)}"
     if found.failure:
         yield f"It did not come to its end: {found.failure}"
+
+
+def _end(note: str) -> str:
+    return "" if note.endswith("?") else "."
 
 
 def _summary(found: Audit) -> str:

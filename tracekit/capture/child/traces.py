@@ -50,11 +50,11 @@ def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
     return taken.answer(recorder)
 
 
-def record_all(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
+def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
     """One trace, of all the steps there are: none of them can be given up to warm the profiler up."""
     taken = _Taking(job, recorder, warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.trace(Window("steady", _ENDLESS, 0, {}))
+        yield from taken.trace(Window("steady", _ENDLESS, 0, _STACKS if stacks else {}))
     return taken.answer(recorder)
 
 
@@ -106,14 +106,14 @@ class _Taking:
     def answer(self, recorder: CompileRecorder) -> PassResult:
         """What was taken."""
         happened = ledger(recorder, self.marks)
-        found = effective(self.job, happened)
+        outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
-            found = replace(found, notes=[*found.notes, _COLD_WITHOUT_GPU])
+            outcome = replace(outcome, notes=[*outcome.notes, _COLD_WITHOUT_GPU])
         return PassResult(
             traces=Traces(**self.names),
             profiled=self.profiled,
             ledger=happened,
-            effective=found,
+            effective=outcome,
         )
 
     def step(self) -> timing.Steps[None]:

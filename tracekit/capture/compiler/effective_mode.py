@@ -21,7 +21,7 @@ def effective(job: Job, happened: Ledger) -> Effective:
     mode, notes = requested.mode or "default", _limit_notes(happened)
     if requested.backend != "inductor":
         if requested.mode:
-            notes.append(f"{requested.backend} knows no modes: {requested.mode} was left out")
+            notes.append(f"{requested.backend} has no modes: {requested.mode} was ignored")
         return Effective(mode=str(requested.backend), notes=notes)
     if mode in _WITHOUT_GRAPHS and not any(entry.span in RECORDINGS for entry in happened.compiles):
         notes.append(_no_graphs(job.device, happened))
@@ -39,7 +39,7 @@ def _nothing_compiled(job: Job, happened: Ledger) -> str:
     if job.script:
         return (
             "nothing was compiled: the script calls no module as a whole, only layers one by one or functions; "
-            "compile in it what it calls, with torch.compile"
+            "use torch.compile in the script on what it calls"
         )
     return "nothing was compiled: does the recipe pass its model through ctx.compile?"
 

@@ -54,7 +54,7 @@ def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str
 
 
 def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH) -> list[str]:
-    """A column's values as people read them; names of kernels are short, and still told apart."""
+    """A column's values as people read them; names of kernels are shortened, and still distinguishable."""
     if role(field) == "place":
         return [cell(_nearby(value) if width is not None else value, field, width) for value in values]
     if role(field) != "kernel":

@@ -93,6 +93,7 @@ def _missing(report: Report, member: Missing) -> dict[str, Any]:
         "device_name": None,
         "health": [],
         "cannot_answer": {},
+        "steps_from": None,
         "steps": [],
         "steps_from": None,
         "mean": None,

@@ -18,7 +18,7 @@ _FOLDS = ((None, None), (24, None), (20, None), (20, 40), (20, 28), (20, 20))
 
 @dataclass(frozen=True)
 class Column:
-    """A column as text; what is `parallel` may stand in another table below, where there is no room beside."""
+    """A column as text; a `parallel` one may move to another table below where there is no room beside the others."""
 
     head: str
     right: bool

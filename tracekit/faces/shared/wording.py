@@ -38,7 +38,7 @@ def label(numbers: Breakdown, key: str) -> str:
 
 
 def share(numbers: Breakdown, key: str, name: str) -> str:
-    """Which part of the whole it is; nothing where it is none, or all."""
+    """Which part of the whole it is; nothing where it is none of it, or all."""
     value, whole = numbers.cells[key][name], numbers.cells[TOTAL][name]
     return percent(value / whole) if value and whole and key != TOTAL else ""
 

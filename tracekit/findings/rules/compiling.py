@@ -79,7 +79,7 @@ def _recompiles(profile: Profile, spans: list[dict[str, Any]], claim: Union) -> 
     )
     return Finding(
         "recompiles",
-        f"{count(len(spans))} recompilation{'s' if len(spans) > 1 else ''} of {_of(dearest)} take "
+        f"{count(len(spans))} recompilation{'s' if len(spans) > 1 else ''}, the longest of {_of(dearest)}: "
         f"{duration(claim.total())} of {_over(profile)}{because}",
         advice=advice,
         where=_where(dearest),

@@ -12,11 +12,12 @@ from tracekit.findings.holes import Usual, is_hole
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
-from tracekit.trace.roles import RUNTIME
+from tracekit.trace.roles import PYTHON, RUNTIME
 from tracekit.units import count, duration
 
 _ODD = 20  # times the median of its name: an event that long is out of the ordinary
 _OFTEN = 0.5  # of the steps: what comes so often belongs to the step
+_TOGETHER = ("cold_start", "host_freeze", "idle_unexplained")  # whoever it hit: one finding
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
 _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
@@ -42,7 +43,7 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     usual = Usual(profile)
     for place in np.flatnonzero(holes).tolist():
         story = _story(profile, usual, place)
-        key = (story.id, "" if story.id in ("cold_start", "idle_unexplained") else story.who)
+        key = (story.id, "" if story.id in _TOGETHER else story.who)
         told.setdefault(key, []).append((place, story))
     for (name, _), found in told.items():
         yield _finding(profile, name, found)
@@ -56,13 +57,22 @@ def _story(profile: Profile, usual: Usual, place: int) -> _Story:
     name = trace.names[trace.name_codes[row]]
     if any(_FALLBACK.fullmatch(each) for each in operators_around(profile, row)):
         return _Story("compile_in_steps", "fallback_function", row)
-    if usual.is_first(row) and (usual.number(row) > 1 or _at_first(profile, place)):
+    kind = int(trace.rows(np.array([row])).roles.kind[0])
+    odd = trace.dur_ns[row] >= _ODD * usual.of_others(row)
+    if kind != PYTHON and ((usual.is_first(row) and odd) or (kind == RUNTIME and odd and _at_first(profile, place))):
         return _Story("cold_start", name, row)
-    if bool(trace.rows(np.array([row])).roles.kind[0] == RUNTIME) and _at_first(profile, place):
-        return _Story("cold_start", name, row)
-    if trace.dur_ns[row] >= _ODD * usual.median(row):
+    if odd and not _in_most_steps(profile, name):
         return _Story("host_freeze", name, row)
     return _Story("python_bound" if pieces.of("python")[place] else "dispatch_bound", name, row)
+
+
+def _in_most_steps(profile: Profile, name: str) -> bool:
+    """Whether events of that name keep the GPU idle for so long in most steps."""
+    pieces, trace = profile.cost.pieces, profile.trace
+    chosen = is_hole(pieces) & (pieces.event >= 0) & profile.counted[pieces.step]
+    alike = trace.name_codes[pieces.event[chosen]] == trace.names.index(name)
+    steps = len(np.unique(pieces.step[chosen][alike]))
+    return steps > 1 and steps >= _OFTEN * counted_steps(profile)
 
 
 def _at_first(profile: Profile, place: int) -> bool:
@@ -145,9 +155,10 @@ def _told(profile: Profile, name: str, found: list[tuple[int, _Story]], place: W
             _LAZY,
         )
     if name == "host_freeze":
-        usually = duration(Usual(profile).median(found[0][1].row))
+        usually = duration(Usual(profile).of_others(found[0][1].row))
         return (
-            f"{who}{line} takes {longest} where it usually takes {usually}, {times}, and the GPU idles meanwhile",
+            f"The host stands still {times}, {duration(total)} in all: {who}{line} takes {longest} where it usually "
+            f"takes {usually}, and the GPU idles meanwhile",
             "The host's thread did not run: look for more busy threads than cores (torch.set_num_threads, workers of "
             "loaders, other jobs), Python's garbage collector, or swapping.",
             "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",

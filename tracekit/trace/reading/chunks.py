@@ -141,7 +141,7 @@ class Chunks:
                 yield comma
 
     def _skip_event(self) -> None:
-        """Give up an event that is too long to keep, and go on after the next boundary."""
+        """Skip an event that is too long to keep, and continue after the next boundary."""
         self.lost += 1
         while True:
             self._put(self._buffer[self._fill - _OVERLAP : self._fill])

@@ -137,7 +137,7 @@ class _Workers:
         return self._first is None or (number - self._first) % self._every == 0
 
     def must_be_idle(self) -> None:
-        """Something was found that this process alone must see to."""
+        """Raise _AloneError where other processes run: what was found, this one must handle alone."""
         if self._running:
             raise _AloneError
 

@@ -78,7 +78,7 @@ class Codes(dict[Any, int]):
 
 @dataclass
 class Decoder:
-    """Turns chunks into columns, each in order of time.
+    """Turns chunks into columns, each chunk in order of time.
 
     Remembers the names and tracks it met and counts what it could not read.
     """

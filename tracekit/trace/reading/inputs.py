@@ -24,7 +24,7 @@ def is_address(path: Path) -> bool:
 
 @contextmanager
 def local(path: Path, home: Path) -> Iterator[Path]:
-    """The trace as a regular file, copied first where it is none: it is read more than once. Raises TracekitError."""
+    """The trace as a regular file; anything else is copied into one first, to be read twice. Raises TracekitError."""
     if str(path) == STDIN:
         with _spooled(path, sys.stdin.buffer, home) as file:
             yield file

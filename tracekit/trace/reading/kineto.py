@@ -159,7 +159,7 @@ def _in_order(converted: Converted) -> bool:
 
 
 def _tracks(converted: Converted, numbering: _Numbering) -> pa.Table:
-    """One row per thread or stream, told apart by text."""
+    """One row per thread or stream, distinguished by the text of their ids."""
     named = {(what, pid, tid): label for part in converted.parts for what, pid, tid, label in part.labels}
     rows = [
         {

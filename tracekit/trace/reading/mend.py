@@ -128,7 +128,7 @@ def _mended(apart: Apart, text: str, at: int, end: int) -> int:
 
 
 def _valued(piece: str) -> str:
-    """Commas with nothing after them, and values that are no JSON: `inf`, `N/A`, or none at all."""
+    """Repair commas with nothing after them and values that are not JSON: `inf`, `N/A`, or none at all."""
     return _NO_VALUE.sub(r"\1 null\2", _LAST_COMMA.sub(r"\1", piece))
 
 
@@ -180,7 +180,7 @@ def _scalar(value: object) -> Scalar:
 
 
 def _readable(text: str) -> str:
-    """With the bytes that are no UTF-8, and halves of surrogate pairs, replaced."""
+    """The text with bytes that are not UTF-8, and halves of surrogate pairs, replaced."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:

@@ -65,7 +65,7 @@ def file_state(path: Path) -> tuple[str, int, int]:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is kept of one trace."""
+    """What the cache holds of one trace."""
 
     folder: Path
     files: dict[str, Any]  # name → size and checksum
@@ -99,7 +99,7 @@ class Entry:
         return None
 
     def remember(self, name: str, content: bytes) -> None:
-        """Keep something worked out from the trace, if the disk lets us."""
+        """Keep a result computed from the trace, if it can be written."""
         with suppress(OSError):
             put(self.folder / f"{self.kept_as}{name}", content + _checksum(content).to_bytes(4, "little"))
 
@@ -172,7 +172,7 @@ def clear() -> int:
 
 
 def bound() -> None:
-    """Remove what was not used for longest until the rest keeps the limit."""
+    """Remove the entries that were unused for longest, until the rest stays within the limit."""
     limit = int(os.environ.get(LIMIT) or LIMIT_BYTES)
     total = 0
     for rank, entry in enumerate(entries()):
@@ -211,7 +211,7 @@ def _checksum(content: bytes, before: int = 0) -> int:
 
 
 def _remove(folder: Path) -> None:
-    """Out of the way at once, then off the disk: nobody finds half an entry."""
+    """Move an entry out of the way at once and delete it then, so that nobody finds half of it."""
     aside = home() / "work" / f"gone-{os.getpid()}-{time.monotonic_ns()}"
     with suppress(OSError):
         aside.parent.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ _ALIGNED = 64  # bytes, as Arrow wants it
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of one column: the values, 0 where there is none, and where there is one (None: everywhere)."""
+    """Some rows of one column: the values (0 where there is none), and which rows have one (None: all of them)."""
 
     values: NDArray[Any]
     valid: Bools | None = None

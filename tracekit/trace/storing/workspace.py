@@ -25,7 +25,7 @@ def workspace(home: Path) -> Iterator[Path | None]:
 
 
 def sweep(home: Path) -> None:
-    """Remove what processes left that are no more."""
+    """Remove what processes left behind that no longer run."""
     with suppress(OSError):
         for folder in home.iterdir():
             if _abandoned(folder):

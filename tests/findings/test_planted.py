@@ -1,0 +1,141 @@
+"""Causes of known cost, planted into a trace of a GPU: found first, with their culprit, and nothing else."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from real import trace_path
+
+from tests.findings import edits
+from tests.findings.edits import Plant, Tape
+from tests.findings.healthy import healthy
+from tracekit.findings import Diagnosis, diagnose
+from tracekit.profile import Profile, open_subject
+
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cause, and what is to be found: the verdict, its culprit, and what grows by how much in a step, ns."""
+
+    put: Plant
+    verdict: str
+    culprit: str
+    buckets: tuple[str, ...]
+    grows_ns: float
+    beside: tuple[str, ...] = ()  # what is true as well
+
+
+CASES = {
+    "a sleep": Case(edits.sleep(8000), "python_bound", "sleep", ("python",), 8 * MS),
+    "a wait": Case(edits.item(8000), "sync_stall", "aten::item", ("sync_stall",), 8 * MS),
+    "tiny kernels": Case(
+        edits.tiny_kernels(800),
+        "dispatch_bound",
+        "aten::add_",
+        ("dispatch", "kernel_launch", "gpu_compute"),
+        8 * MS,
+        ("unfused_elementwise",),
+    ),
+    "a pageable copy": Case(
+        edits.pageable_copy(8000), "h2d_pageable_copy", "aten::to", ("sync_stall", "gpu_copy"), 8 * MS
+    ),
+    "a slow loader": Case(edits.slow_loader(8000), "dataloader_bound", "image::decode_jpeg", ("dataload",), 8 * MS),
+    "a collective": Case(edits.collective(8000), "exposed_comm", "ncclDevKernel_AllReduce", ("gpu_comm",), 8 * MS),
+}
+
+
+@pytest.fixture(params=["made", "leimao_eager_rtx5080"])
+def base(request, tmp_path) -> Path:
+    """A trace in which the GPU is out of work now and then: one that was made, and one of a real model."""
+    return healthy(tmp_path / "made.json", waits=True) if request.param == "made" else trace_path(request.param)
+
+
+def opened(path: Path) -> tuple[Profile, Diagnosis]:
+    profile = open_subject([path]).profiles[0]
+    return profile, diagnose(profile)
+
+
+def ids(found: Diagnosis) -> set[str]:
+    return {each.id for each in found.findings}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_cause_in_every_step(base, tmp_path, name):
+    case, (before, usual) = CASES[name], opened(base)
+    tape = Tape.read(base)
+    moments = tape.idle_moments()
+    assert len(moments) == len(tape.steps())
+    tape.plant(moments, case.put)
+    profile, found = opened(tape.write(tmp_path / "planted.json"))
+
+    ours, theirs = profile.means["wall"], before.means["wall"]
+    assert ours.step_ns - theirs.step_ns == pytest.approx(8 * MS, rel=0.01)
+    assert sum(ours.parts[key] - theirs.parts[key] for key in case.buckets) == pytest.approx(case.grows_ns, rel=0.05)
+
+    assert found.verdict.id == case.verdict
+    own = [each for each in found.findings if each.id == case.verdict]
+    assert all(case.culprit in str(each.where) for each in own)
+    had = sum(each.cost_ns for each in usual.findings if each.id == case.verdict)
+    works = 800 * 1000.0 if name == "tiny kernels" else 0  # what the planted kernels themselves take is no idling
+    assert sum(each.cost_ns for each in own) - had == pytest.approx(8 * MS - works, rel=0.1)
+    assert ids(found) <= ids(usual) | {case.verdict, *case.beside}
+    assert sum(each.cost_ns for each in found.findings) <= ours.step_ns
+
+
+def test_an_operator_that_stands_still_once(base, tmp_path):
+    tape = Tape.read(base)
+    operator = "aten::mm" if base.name == "made.json" else "aten::view"
+    moment = tape.idle_moments(inside=operator)[-1:]
+    tape.plant(moment, edits.nothing(80_000))
+    _, found = opened(tape.write(tmp_path / "planted.json"))
+    assert found.verdict.id == "host_freeze"
+    assert found.findings[0].where.operator == operator
+    assert found.findings[0].cost_ns == pytest.approx(80 * MS / len(tape.steps()), rel=0.1)
+    assert ids(found) <= ids(opened(base)[1]) | {"host_freeze"}
+    assert found.findings[0].evidence[0].name == operator
+
+
+@pytest.mark.parametrize(("compile_id", "verdict"), [("0/1", "recompiles"), ("0/0", "compile_in_steps")])
+def test_a_step_that_compiles(base, tmp_path, compile_id, verdict):
+    tape = Tape.read(base)
+    tape.plant(tape.idle_moments()[3:4], edits.recompile(100_000, compile_id))
+    _, found = opened(tape.write(tmp_path / "planted.json"))
+    assert found.verdict.id == verdict
+    assert compile_id in str(found.findings[0].where)
+    assert found.findings[0].cost_ns == pytest.approx(100 * MS / len(tape.steps()), rel=0.01)
+    assert ids(found) <= ids(opened(base)[1]) | {verdict, found.verdict.id}
+    assert sum(each.share for each in found.findings) <= 1
+
+
+def test_idleness_that_nothing_explains(tmp_path):
+    base = healthy(tmp_path / "made.json", waits=True)
+    tape = Tape.read(base)
+    tape.plant(tape.idle_moments()[2:3], edits.nothing(80_000))
+    _, found = opened(tape.write(tmp_path / "planted.json"))
+    assert found.verdict.id == "idle_unexplained"
+    assert found.findings[0].confidence == "inferred"
+    assert found.findings[0].cost_ns == pytest.approx(80 * MS / 6, rel=0.02)
+    assert len(found.findings) == 1
+
+
+def test_a_first_call(tmp_path):
+    base = healthy(tmp_path / "made.json", waits=True)
+    tape = Tape.read(base)
+    at = tape.idle_moments()[0]
+
+    def put(tape: Tape, moment: float) -> float:
+        tape.add("cuda_runtime", "cudaFree", moment, 80_000.0)
+        return 80_000.0
+
+    tape.plant([at], put)
+    tape.plant(tape.idle_moments()[2:3], lambda tape, moment: tape.add("cuda_runtime", "cudaFree", moment, 3.0) or 3.0)
+    _, found = opened(tape.write(tmp_path / "planted.json"))
+    assert found.verdict.id == "cold_start"
+    assert found.findings[0].where.operator == "cudaFree"
+    assert found.findings[0].cost_ns == pytest.approx(80 * MS / 6, rel=0.02)
+
+
+def test_the_trace_that_is_planted_in_has_nothing_to_find(tmp_path):
+    assert not opened(healthy(tmp_path / "made.json", waits=True))[1].findings

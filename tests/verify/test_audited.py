@@ -1,0 +1,60 @@
+"""Scripts as their authors write them, audited: each line that blocks on a GPU is found, and the losses are a CPU's.
+
+A comment says what its statement does in a step: how often, kind, operator.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tracekit.capture import process
+from tracekit.capture.job import Job
+
+SCRIPTS = Path(__file__).parents[1] / "audited"
+_SAYS = re.compile(r"(?:(\d+) )?(sync|copy|mixed|break) (\S+)")
+_LOSS = re.compile(r"^loss \S+", re.MULTILINE)
+
+pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
+def test_every_line_that_blocks_is_found_and_the_losses_are_those_of_a_plain_run(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    log = tmp_path / "audit.log"
+    with process.scratch() as scratch:
+        answer = process.perform(Job(stage="audit", recipe=str(path), script=True, steps=4), scratch, log, 600)
+    assert answer.outcome == "ok", answer.traceback or answer.error
+    begins = statements(path.read_text())
+    found: Counter[tuple[int, str, str]] = Counter()
+    for row in answer.audit.rows:
+        assert row.file == str(path), row
+        found[begins[row.line], row.kind, row.operator.removeprefix("aten::")] += row.per_step
+    assert found == expected(path.read_text(), begins)
+    plain = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True, timeout=600)
+    losses = _LOSS.findall(log.read_text())
+    assert losses == _LOSS.findall(plain.stdout)[: len(losses)]
+
+
+def expected(text: str, begins: dict[int, int]) -> Counter[tuple[int, str, str]]:
+    """What the comments say."""
+    said: Counter[tuple[int, str, str]] = Counter()
+    for number, line in enumerate(text.splitlines(), 1):
+        for count, kind, operator in (each.groups() for each in _SAYS.finditer(line.partition("  # ")[2])):
+            said[begins[number], kind, operator.rstrip(",")] += int(count or 1)
+    return said
+
+
+def statements(text: str) -> dict[int, int]:
+    """Of each line, the one on which its statement begins; of those of a compound one, the innermost."""
+    begins: dict[int, int] = {}
+    for node in ast.walk(ast.parse(text)):  # outer ones come first
+        if isinstance(node, ast.stmt):
+            begins.update(dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node.lineno))
+    return begins

@@ -95,7 +95,6 @@ def _missing(report: Report, member: Missing) -> dict[str, Any]:
         "cannot_answer": {},
         "steps_from": None,
         "steps": [],
-        "steps_from": None,
         "mean": None,
         "mean_over": [],
         "host_mean_over": [],

@@ -99,7 +99,7 @@ def test_the_captures_own_wait_is_no_sync_of_the_trainings_and_its_time_stays_wh
     marked, unmarked = open_subject(paths).profiles
     assert told.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize", "cudaDeviceSynchronize"]
     assert found.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize"]
-    assert found.sentence.endswith("The capture's own wait at its last step's end (48.0 µs) is left out.")
+    assert found.sentence.endswith("The recording's own wait at its end (48.0 µs) is left out.")
     assert marked.means["wall"].parts == unmarked.means["wall"].parts
     assert marked.means["wall"].parts["sync_stall"] == 30_000
 

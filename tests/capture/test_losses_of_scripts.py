@@ -1,15 +1,19 @@
 """Losses of scripts, which keep them to themselves: read where backward passes begin, compared between variants."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from tests.capture.conftest import COMPILED, perform
 from tests.capture.small_scripts import script
+from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.script_losses import Losses
+from tracekit.capture.child.script_remarks import with_remarks
+from tracekit.capture.child.step_boundary import StepEnds
 from tracekit.capture.child.timing import drive
-from tracekit.capture.job import PassResult
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.loss_drift import with_drift
 from tracekit.run import divergence
 
@@ -59,25 +63,35 @@ def test_a_closure_tells_where_no_backward_pass_does():
     assert drive(seen.steps(), lambda: None).losses == [3.0, 2.0, 1.0, None, 0.5]
 
 
-def test_one_with_an_optimizer_of_closures(tmp_path):
-    body = """
-optimizer, x = torch.optim.SGD(net.parameters(), lr=0.05), torch.randn(6, 4)
-def closure():
-    loss = loss_of(net, x)
-    for each, grad in zip(net.parameters(), torch.autograd.grad(loss, [*net.parameters()])): each.grad = grad
-    return loss
-for _ in range(steps): optimizer.step(closure)
-"""
-    found = losses(tmp_path, body)
-    assert len(found) == 20
-    assert found == sorted(found, reverse=True)
+def test_what_a_closure_returns_is_told_with_the_step():
+    weight, told = torch.ones(3, requires_grad=True), []
+
+    def closure():
+        loss = weight.square().sum()
+        (weight.grad,) = torch.autograd.grad(loss, weight)
+        return loss
+
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with StepEnds(told.append):
+        optimizer.step(closure)
+        optimizer.step()
+    assert [each if each is None else round(each.item(), 3) for each in told] == [3.0, None]
 
 
-def test_without_losses_it_says_why(tmp_path):
-    body = "with torch.no_grad():\n  for _ in range(steps): net(torch.randn(6, 4))\n"
-    answer = perform(tmp_path, "check", script(tmp_path, body), script=True)
-    assert answer.losses == []
-    assert any(each.startswith("losses were not compared: no backward pass") for each in answer.effective.remarks)
+@pytest.mark.parametrize(
+    ("stage", "losses", "told"), [("check", [], True), ("check", [1.0], False), ("profile", [], False)]
+)
+def test_without_losses_it_says_why(stage, losses, told):
+    steps = SimpleNamespace(
+        job=Job(stage=stage, recipe="train.py"),
+        twin=SimpleNamespace(compiled=[], scripted=[]),
+        boundary=Boundary.CALL,
+        caller=None,
+        optimizers=[],
+        backward=SimpleNamespace(in_a_step=lambda: 0),
+    )
+    remarks = with_remarks(PassResult(losses=losses), steps).effective.remarks
+    assert any(each.startswith("losses were not compared: no backward pass") for each in remarks) is told
 
 
 @pytest.mark.parametrize(

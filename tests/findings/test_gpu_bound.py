@@ -1,9 +1,10 @@
 """A GPU that sets the pace: by which kind of work, and by which kernel."""
 
 import pytest
-from small import kernel, launch, op, step, write
+from small import event, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
+from tracekit.findings.phases import phases
 from tracekit.profile import open_subject
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
@@ -64,3 +65,17 @@ def test_a_copy_that_kernels_hide_takes_no_time(tmp_path):
     ]
     found = diagnose(open_subject([write(tmp_path / "hidden.json", *events)]).profiles[0])
     assert found.verdict.where.kernel == ADD
+
+
+def test_forward_backward_and_the_optimizer(tmp_path):
+    def worked(at, until, length, correlation):
+        return [launch(at, at + 1, correlation), kernel(GEMM, until, until + length, correlation)]
+
+    backward = [op("autograd::engine::evaluate_function: MmBackward0", 20, 25), *worked(21, 310, 500, 2)]
+    optimizer = [event("user_annotation", "Optimizer.step#SGD.step", 30, 40), *worked(31, 810, 100, 3)]
+    events = [step(0, 0, 915), op("aten::mm", 0, 5), *worked(1, 10, 300, 1), *backward, *optimizer]
+    profile = open_subject([write(tmp_path / "a.json", *events)]).profiles[0]
+    shares = {"forward and the rest": 3 / 9, "backward": 5 / 9, "the optimizer": 1 / 9}
+    assert phases(profile) == pytest.approx(shares)
+    assert "forward and the rest 33.3 %, backward 55.6 %, the optimizer 11.1 %" in diagnose(profile).verdict.sentence
+    assert not phases(open_subject([write(tmp_path / "b.json", *events[:4])]).profiles[0])

@@ -10,6 +10,7 @@ from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.calls import BareNames, call_columns, call_schema, keys_of, names_of
 from tracekit.analyses.event_rows import SOME, EventRows
 from tracekit.analyses.grouping import Grouping
+from tracekit.analyses.own_waits import own_waits
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
@@ -57,11 +58,11 @@ def answer(profile: Profile) -> Answer:
 
 
 def _aside(trace: Trace) -> str:
-    """The capture's own wait, which lies in the bucket of syncs but is not the training's."""
-    if not len(waits := of_the_capture(trace, _waiting(trace))):
+    """The recording's own waits, which lie in the bucket of syncs but are not the training's."""
+    if not len(waits := own_waits(trace, _waiting(trace))):
         return ""
     waited = duration(int(trace.dur_ns[waits].sum()))
-    return f" The capture's own wait at its last step's end ({waited}) is left out."
+    return f" The recording's own wait at its end ({waited}) is left out."
 
 
 class _Syncs:
@@ -146,14 +147,7 @@ def _waiting(trace: Trace) -> Ints:
 
 def _of_the_training(trace: Trace) -> Ints:
     calls = _waiting(trace)
-    return np.setdiff1d(calls, of_the_capture(trace, calls), assume_unique=True)
-
-
-def of_the_capture(trace: Trace, calls: Ints) -> Ints:
-    """Syncs that the capture itself made, so that its last step ends when its work is done."""
-    if not trace.census.any(lambda roles: roles.own_wait):
-        return calls[:0]
-    return calls[enclosing(trace, calls, lambda part: part.roles.own_wait) >= 0]
+    return np.setdiff1d(calls, own_waits(trace, calls), assume_unique=True)
 
 
 def _readers(trace: Trace) -> Ints:

@@ -55,11 +55,11 @@ def _document(report: Report, options: Options, style: str) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
     yield f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<h1>{title}</h1>"
-    shown = [chapter for chapter in outlined.chapters if not _leads(chapter)]
+    shown = [chapter for chapter in outlined.chapters if not chapter.leads]
     links = " ".join(f'<a href="#{escape(chapter.id)}">{escape(chapter.title)}</a>' for chapter in shown)
     for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)
-        if _leads(chapter):
+        if chapter.leads:
             yield f"<nav>{links}</nav>"
     yield "<footer>"
     for sentence in outlined.closing:
@@ -72,14 +72,9 @@ def _title(report: Report) -> str:
     return " against ".join(filter(None, [", ".join(others), ", ".join(base.name for base, _ in report.groups)]))
 
 
-def _leads(chapter: Chapter) -> bool:
-    first = chapter.entries[0].blocks[0]
-    return isinstance(first, Sentences) and first.tone == "lead"
-
-
 def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     yield f'<section id="{escape(chapter.id)}">'
-    if not _leads(chapter):
+    if not chapter.leads:
         yield f"<h2>{escape(chapter.title)}</h2>"
     for entry in chapter.entries:
         with_words = isinstance(entry.blocks[0], Sentences)

@@ -62,8 +62,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
 
 
 def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
-    first = chapter.entries[0].blocks[0]
-    if not (isinstance(first, Sentences) and first.tone == "lead"):
+    if not chapter.leads:
         yield from ("", f"## {escape(chapter.title)}")
     for entry in chapter.entries:
         if entry.of and not isinstance(entry.blocks[0], Sentences):

@@ -84,8 +84,7 @@ class Page:
 
 
 def _chapter(chapter: Chapter, page: Page) -> Iterator[RenderableType]:
-    first = chapter.entries[0].blocks[0]
-    if not (isinstance(first, Sentences) and first.tone == "lead") and not isinstance(first, Breakdown):
+    if not chapter.leads and not isinstance(chapter.entries[0].blocks[0], Breakdown):
         yield Text(sanitize(chapter.title), style="bold")
     for entry in chapter.entries:
         yield from _entry(entry, page)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tracekit.analyses.kernel_time import KernelTime, kernel_times, summed
+from tracekit.findings import phases
 from tracekit.findings.finding import Where
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -45,6 +46,8 @@ def gpu_bound(profile: Profile) -> GpuBound:
     made_by = summed([each for each in own if each.name == dearest], "operator")
     where = Where(kernel=dearest, operator=next(iter(made_by)))
     told = f"{percent(share)} of its work is {_NOUNS[name]}, {short_kernel(dearest)} alone {percent(time / total)}"
+    if by_phase := phases.told(profile):
+        told += f"; {by_phase}"
     return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, told, where)
 
 

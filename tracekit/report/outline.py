@@ -9,7 +9,7 @@ from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import WORTH, Section
 
 ROWS = 3  # of a table, unless more are asked for
-_LEAST = 20  # lines for the sections that are ordered by worth, however long the others are
+_LEAST = 14  # lines for the sections that are ordered by worth, however long the others are
 FOLDED = 10  # where the others are one click away
 
 
@@ -30,6 +30,12 @@ class Chapter:
     id: str
     title: str
     entries: tuple[Entry, ...]
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is what a reader wants first, which needs no title."""
+        first = self.entries[0].blocks[0]
+        return isinstance(first, Sentences) and first.tone == "lead"
 
 
 @dataclass(frozen=True)

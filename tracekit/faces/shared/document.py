@@ -93,6 +93,7 @@ def _missing(report: Report, member: Missing) -> dict[str, Any]:
         "device_name": None,
         "health": [],
         "cannot_answer": {},
+        "steps_from": None,
         "steps": [],
         "mean": None,
         "mean_over": [],
@@ -222,4 +223,4 @@ def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
     """What a section of all variants brings along for programs: its tables name the variant in each row."""
     for name, rows in section.contents.tables.items():
         text = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
-        yield {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows)
+        yield {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows())

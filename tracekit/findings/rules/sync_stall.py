@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.analyses.syncs import of_the_capture
+from tracekit.analyses.own_waits import own_waits
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around, where
 from tracekit.findings.rules.pageable_copies import pageable_calls
@@ -92,7 +92,7 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     pieces, trace = profile.cost.pieces, profile.trace
     calls = np.unique(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
     calls = calls[calls >= 0]
-    calls = np.setdiff1d(np.setdiff1d(calls, of_the_capture(trace, calls)), pageable_calls(trace))
+    calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
     chosen = pieces.of("sync_stall") & np.isin(pieces.event, calls)
     places = _Places(profile)
     for culprit in grouped(profile, chosen, places.of)[:_MOST]:

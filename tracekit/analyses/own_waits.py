@@ -1,0 +1,43 @@
+"""Which waits are those of whoever took the trace, and none of the training's?"""
+
+import re
+
+import numpy as np
+
+from tracekit.intervals import Ints
+from tracekit.trace import Trace
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import OPERATOR, PYTHON
+
+# torch.profiler waits for the GPU when it stops; with stacks, its own frames stand around that.
+_STOP = re.compile(
+    r"(?:.*[/\\])?torch[/\\](?:autograd[/\\])?profiler[/\\]?.*\.py\(\d+\): (?:stop_trace|__exit__)", re.DOTALL
+)
+_WAIT = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
+
+
+def own_waits(trace: Trace, calls: Ints) -> Ints:
+    """Of some sync calls, in order, those of a capture as its last step ends, and of the profiler as it stops."""
+    if not len(calls):
+        return calls
+    own = np.zeros(len(calls), bool)
+    if trace.census.any(lambda roles: roles.own_wait):
+        own |= enclosing(trace, calls, lambda part: part.roles.own_wait) >= 0
+    stops = trace.labels.fits(_STOP)
+    if stops.any():
+        own |= enclosing(trace, calls, lambda part: (part.roles.kind == PYTHON) & stops[part.name_codes]) >= 0
+    else:
+        own[-1] |= _ends_the_recording(trace, int(calls[-1]))
+    return calls[own]
+
+
+def _ends_the_recording(trace: Trace, call: int) -> bool:
+    """Whether a wait for all of the GPU comes after the steps and everything else: without stacks that tells it."""
+    asked = trace.rows(np.array([call]))
+    if not asked.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
+        return False
+    if trace.steps.annotated and trace.ts_ns[call] < trace.steps.returned[-1]:
+        return False
+    later = trace.rows(slice(call + 1, len(trace.ts_ns)))
+    works = (later.roles.kind == OPERATOR) | later.roles.launch | later.roles.sync_by_name
+    return not bool((works & later.process).any())

@@ -1,0 +1,34 @@
+"""How much of the GPU's work is forward, backward and the optimizer's: by where it was launched."""
+
+import numpy as np
+
+from tracekit.profile import Profile
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import OPTIMIZER_STEP
+from tracekit.units import percent
+
+
+def phases(profile: Profile) -> dict[str, float]:
+    """The share of each in the GPU's work of the counted steps; nothing where no launch lies in either of the last two.
+
+    What a CUDA graph replays counts where it is launched.
+    """
+    trace = profile.trace
+    launches, activities = trace.links.launches, trace.links.activities
+    counted = np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[launches])]
+    if not counted.any() or not trace.census.any(lambda roles: roles.backward_node | roles.named(OPTIMIZER_STEP)):
+        return {}
+    calls, which = np.unique(launches[counted], return_inverse=True)
+    backward = enclosing(trace, calls, lambda part: part.roles.backward_node) >= 0
+    optimizer = enclosing(trace, calls, lambda part: part.roles.annotation & part.roles.named(OPTIMIZER_STEP)) >= 0
+    phase = np.where(optimizer, 2, np.where(backward, 1, 0))[which]
+    times = np.bincount(phase, trace.dur_ns[activities[counted]], minlength=3)
+    if not times[1:].any():
+        return {}
+    names = ("forward and the rest", "backward", "the optimizer")
+    return {name: float(time) for name, time in zip(names, times / times.sum(), strict=True) if time > 0}
+
+
+def told(profile: Profile) -> str:
+    """The same in words: `forward and the rest 31.0 %, backward 58.2 %`."""
+    return ", ".join(f"{name} {percent(share)}" for name, share in phases(profile).items())

@@ -35,7 +35,7 @@ _ENDINGS = re.compile(
 @lru_cache(maxsize=1 << 14)
 def short_kernel(name: str) -> str:
     """What a kernel does, in a few words; a name that no rule knows keeps its last part and its first type."""
-    return next((said for rule in _RULES if (said := rule(name))), name)
+    return next((short for rule in _RULES if (short := rule(name))), name)
 
 
 def told_apart(names: Sequence[str]) -> list[str]:
@@ -44,21 +44,21 @@ def told_apart(names: Sequence[str]) -> list[str]:
     for name in dict.fromkeys(names):
         alike.setdefault(short_kernel(name), []).append(name)
     shown = {}
-    for said, group in alike.items():
-        shown.update(dict(zip(group, _marked(said, group), strict=True)))
+    for short, group in alike.items():
+        shown.update(dict(zip(group, _marked(short, group), strict=True)))
     return [shown[name] for name in names]
 
 
-def _marked(said: str, group: list[str]) -> list[str]:
+def _marked(short: str, group: list[str]) -> list[str]:
     if len(group) == 1:
-        return [said]
+        return [short]
     words = [re.findall(r"[A-Za-z]+|\d+", name) for name in group]
     differing = [k for k in range(min(map(len, words))) if len({each[k] for each in words}) > 1]
     for used in range(1, 4):
         marks = [" ".join(each[k] for k in differing[:used]) for each in words]
         if len(set(marks)) == len(group):
-            return [f"{said} · {mark}" for mark in marks]
-    return [f"{said} · {number}" for number in range(1, len(group) + 1)]
+            return [f"{short} · {mark}" for mark in marks]
+    return [f"{short} · {number}" for number in range(1, len(group) + 1)]
 
 
 def _copy(name: str) -> str | None:
@@ -84,8 +84,8 @@ def _cutlass(name: str) -> str | None:
     extra = "relu" if "relu" in match[1] else ""
     work = "gemm" if match[2] == "gemm" else f"conv {match[2]}"
     align = f"align{match[5]}" if match[5] else ""
-    said = (work, kind, match[3].strip("_").replace("_", " "), match[4] or "", align, extra, "(cutlass)")
-    return " ".join(filter(None, said))
+    parts = (work, kind, match[3].strip("_").replace("_", " "), match[4] or "", align, extra, "(cutlass)")
+    return " ".join(filter(None, parts))
 
 
 def _blas(name: str) -> str | None:
@@ -139,24 +139,24 @@ def _elementwise(name: str) -> str | None:
     scalar = " scalar" if re.search(r"[AB]UnaryFunctor|FunctorOnSelf", arguments) else ""
     prefix = head.rpartition("::")[2].removeprefix("_").partition("elementwise")[0].strip("_")
     kind = f"{prefix} " if prefix and prefix not in ("vectorized", "unrolled", "legacy", "index") else ""
-    said = _operation(arguments)
-    return f"elementwise {kind}{said}{scalar}{_of(_type_of(arguments))}" if said else None
+    operation = _operation(arguments)
+    return f"elementwise {kind}{operation}{scalar}{_of(_type_of(arguments))}" if operation else None
 
 
 def _reduce(name: str) -> str | None:
     head, arguments = _split(name)
     if not head.endswith("reduce_kernel") or "ReduceOp" not in arguments:
         return None
-    said = _operation(arguments.partition("ReduceOp<")[2])
-    return f"reduce {said}{_of(_type_of(arguments))}" if said else None
+    operation = _operation(arguments.partition("ReduceOp<")[2])
+    return f"reduce {operation}{_of(_type_of(arguments))}" if operation else None
 
 
 def _multi_tensor(name: str) -> str | None:
     head, arguments = _split(name)
     if not head.endswith("multi_tensor_apply_kernel"):
         return None
-    said = _operation(arguments)
-    return f"multi tensor {said}{_of(_type_of(arguments))}" if said else None
+    operation = _operation(arguments)
+    return f"multi tensor {operation}{_of(_type_of(arguments))}" if operation else None
 
 
 def _templated(name: str) -> str | None:
@@ -166,10 +166,10 @@ def _templated(name: str) -> str | None:
         return None
     *spaces, last = head.split("::")
     library = next((space for space in spaces if space in ("cudnn", "cub", "cublasLt", "fbgemm_gpu", "thrust")), "")
-    said = _trimmed(last)
-    if said.rstrip("0123456789") in ("", "Kernel", "kernel"):
+    trimmed = _trimmed(last)
+    if trimmed.rstrip("0123456789") in ("", "Kernel", "kernel"):
         return None
-    return f"{said}{_of(_type_of(arguments))}{f' ({library})' if library else ''}"
+    return f"{trimmed}{_of(_type_of(arguments))}{f' ({library})' if library else ''}"
 
 
 _RULES: tuple[Callable[[str], str | None], ...] = (
@@ -210,9 +210,9 @@ def _operation(arguments: str) -> str:
         word = match[0]
         if word in _TYPES or _FRAME.fullmatch(word):
             continue
-        said = _trimmed(word.removeprefix("launch_").removeprefix("CUDAFunctorOnSelf_").removeprefix("CUDAFunctor_"))
-        if said:
-            return {"direct_copy": "copy"}.get(said, said[:1].lower() + said[1:])
+        trimmed = _trimmed(word.removeprefix("launch_").removeprefix("CUDAFunctorOnSelf_").removeprefix("CUDAFunctor_"))
+        if trimmed:
+            return {"direct_copy": "copy"}.get(trimmed, trimmed[:1].lower() + trimmed[1:])
     return ""
 
 

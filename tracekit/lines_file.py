@@ -75,10 +75,10 @@ def read(trace: Path) -> LinesFile | None:
     try:
         with gzip.open(lines_path(trace)) as file:
             content = file.read(_MOST_BYTES)
-        found = msgspec.json.decode(content, type=LinesFile)
+        lines = msgspec.json.decode(content, type=LinesFile)
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return found if found.schema == SCHEMA and _fits(found) else None
+    return lines if lines.schema == SCHEMA and _fits(lines) else None
 
 
 def _fits(lines: LinesFile) -> bool:

@@ -120,12 +120,12 @@ def _mark_at(t_ns: int, marks: Sequence[StepMark]) -> StepMark | None:
 
 def _break(note: LogEntry) -> Break:
     head, _, stack = note.text.partition("User code traceback:\n")
-    place = _PLACE.search(head) or _last(_FRAME, note.text)
+    position = _PLACE.search(head) or _last(_FRAME, note.text)
     return Break(
         compile=note.id,
         reason=_reason(head),
-        file=place[1] if place else None,
-        line=int(place[2]) if place else None,
+        file=position[1] if position else None,
+        line=int(position[2]) if position else None,
         stack=_users_stack(stack.partition("\nTraceback (most recent call last)")[0]),
         t_ns=note.t_ns,
     )
@@ -138,9 +138,9 @@ def _reason(head: str) -> str:
     if len(lines) > 1 and lines[0].startswith("Encountered graph break when"):
         lines = lines[1:]
     wanted = [line.removeprefix("Explanation:").strip(" .") for line in lines[:2] if not line.startswith("Hint:")]
-    said = ": ".join(filter(None, wanted))
+    reason = ": ".join(filter(None, wanted))
     operator = _OPERATOR.search(head)  # named for developers only
-    return f"{said} ({operator[1]})" if operator and operator[1] not in said else said
+    return f"{reason} ({operator[1]})" if operator and operator[1] not in reason else reason
 
 
 def _users_stack(stack: str) -> str:
@@ -162,12 +162,12 @@ def _limit(hit: LimitHit) -> Limit:
 
 
 def _skip(note: LogEntry) -> Skip:
-    place = _last(_FRAME, note.text)
+    position = _last(_FRAME, note.text)
     return Skip(
         compile=note.id if _numbers(note.id)[0] is not None else None,
         reason=re.split(r"\.? *Found from|\n", note.text)[0].strip(" ."),
-        file=place[1] if place else None,
-        line=int(place[2]) if place else None,
+        file=position[1] if position else None,
+        line=int(position[2]) if position else None,
         t_ns=note.t_ns,
     )
 

@@ -101,9 +101,9 @@ def _submitted(trace: "Trace") -> str:
     before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
     if least > most:
         return ""
-    told = [f"{count(before)} were submitted before the recording"] if before else []
-    told += [f"{count(after)} after the host's side of it ended"] if after else []
-    return f": {', '.join(told)}" if told else ""
+    parts = [f"{count(before)} were submitted before the recording"] if before else []
+    parts += [f"{count(after)} after the host's side of it ended"] if after else []
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _backlog(trace: "Trace") -> Iterator[Health]:
@@ -125,16 +125,16 @@ def _devices(trace: "Trace") -> int:
 def _without_steps(trace: "Trace") -> Health:
     steps = trace.steps
     if steps.inferred is not None:
-        told = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
-        return Health("inferred_steps", f"{told} Where one ends and the next begins is not exact.")
-    found = find_iterations(trace)
+        sentence = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
+        return Health("inferred_steps", f"{sentence} Where one ends and the next begins is not exact.")
+    iterations = find_iterations(trace)
     offered = (
-        f"--steps infer takes {len(found.starts)} instead, by {found.by}."
-        if found is not None
+        f"--steps infer takes {len(iterations.starts)} instead, by {iterations.by}."
+        if iterations is not None
         else "Nothing in it repeats as iterations do."
     )
-    told = "No ProfilerStep annotations: the whole trace counts as one step."
-    return Health("no_steps", f"{told} {offered} Call prof.step() in the loop.")
+    sentence = "No ProfilerStep annotations: the whole trace counts as one step."
+    return Health("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")
 
 
 def _whole_microseconds(trace: "Trace") -> bool:

@@ -124,10 +124,10 @@ def _period(names: Rows) -> int | None:
 
 
 def _same(names: Rows, period: int) -> Bools:
-    found: Bools = names[:-period] == names[period:]
-    return found
+    same: Bools = names[:-period] == names[period:]
+    return same
 
 
 def _rows(trace: "Trace", wanted: "Wanted") -> Ints:
-    found = [part.rows(wanted(part)) for part in trace.parts()]
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+    rows = [part.rows(wanted(part)) for part in trace.parts()]
+    return np.concatenate(rows) if rows else np.zeros(0, np.int64)

@@ -56,8 +56,8 @@ def find_steps(trace: "Trace") -> StepTable:
     """The steps of the main thread; without annotations, the whole trace as step 0, or, if asked, what repeats."""
     main = trace.threads.main
     if main is None or not trace.census.any(lambda roles: roles.step):
-        found = find_iterations(trace) if trace.infers_steps else None
-        return _whole(trace) if found is None else _inferred(trace, found)
+        iterations = find_iterations(trace) if trace.infers_steps else None
+        return _whole(trace) if iterations is None else _inferred(trace, iterations)
     rows = np.concatenate([part.rows(part.roles.step & (part.track == main)) for part in trace.parts()])
     numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
     starts, ends = trace.ts_ns[rows], trace.rows(rows).end_ns
@@ -73,10 +73,11 @@ def _number(name: str) -> int:
     return int(match[1])
 
 
-def _inferred(trace: "Trace", found: Iterations) -> StepTable:
-    numbers = [*range(len(found.starts))]
-    steps = _with_work(trace, numbers, found.starts, found.ends, np.append(found.starts[1:], found.ends[-1]))
-    return replace(steps, annotated=False, inferred=found.by)
+def _inferred(trace: "Trace", iterations: Iterations) -> StepTable:
+    numbers = [*range(len(iterations.starts))]
+    until = np.append(iterations.starts[1:], iterations.ends[-1])
+    steps = _with_work(trace, numbers, iterations.starts, iterations.ends, until)
+    return replace(steps, annotated=False, inferred=iterations.by)
 
 
 def _whole(trace: "Trace") -> StepTable:
@@ -85,8 +86,8 @@ def _whole(trace: "Trace") -> StepTable:
         chosen = part.lasting & (part.process | part.roles.gpu)
         if chosen.any():
             start, end = min(start, int(part.ts_ns[chosen].min())), max(end, int(part.end_ns[chosen].max()))
-    found = np.full(1, start, np.int64), np.full(1, end, np.int64)
-    low, high = found if start < end else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    bounds = np.full(1, start, np.int64), np.full(1, end, np.int64)
+    low, high = bounds if start < end else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     return StepTable([0] * len(low), low, high, high, low, high, False)
 
 

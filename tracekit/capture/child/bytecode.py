@@ -42,13 +42,19 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 
 
 def _made(file: str, code: CodeType) -> Code:
-    found = [
+    lines_and_kinds = [
         (line, kind)
         for instruction in dis.get_instructions(code)
         if (kind := _kind(instruction)) is not None
         and (line := instruction.positions.lineno if instruction.positions else None) is not None
     ]
-    return Code(file, code.co_firstlineno, code.co_name, [line for line, _ in found], [kind for _, kind in found])
+    return Code(
+        file,
+        code.co_firstlineno,
+        code.co_name,
+        [line for line, _ in lines_and_kinds],
+        [kind for _, kind in lines_and_kinds],
+    )
 
 
 def _kind(instruction: dis.Instruction) -> str | None:

@@ -38,8 +38,8 @@ class CodeOwners:
             return file
         if file in self._loaded:
             return self._loaded[file]
-        found = (os.path.join(folder, file) for folder in self._prefixes)
-        return next(filter(os.path.isfile, found), os.path.join(self._folder, file))
+        candidates = (os.path.join(folder, file) for folder in self._prefixes)
+        return next(filter(os.path.isfile, candidates), os.path.join(self._folder, file))
 
     def _owner(self, file: str) -> str:
         """`user`, `torch`, `python`, `generated`, or the name of a library."""
@@ -53,8 +53,8 @@ class CodeOwners:
         real = _real(full)
         if self._torch and _inside(real, self._torch):
             return TORCH
-        if found := _PACKAGES.search(full) or _PACKAGES.search(real):
-            return found[1].removesuffix(".py")
+        if package := _PACKAGES.search(full) or _PACKAGES.search(real):
+            return package[1].removesuffix(".py")
         if _inside(real, _real(_OURS)):
             return "tracekit"
         if any(_inside(real, folder) for folder in self._sites):
@@ -72,13 +72,13 @@ class CodeOwners:
 
 def _loaded(prefixes: list[str]) -> dict[str, str]:
     """The files of the modules that are loaded, by what is left of their paths."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for module in [*sys.modules.values()]:
         file = getattr(module, "__file__", None)
         prefix = next((each for each in prefixes if _inside(file, each)), None) if isinstance(file, str) else None
         if isinstance(file, str) and prefix is not None:
-            found.setdefault(file[len(prefix) :].lstrip(os.sep), file)
-    return found
+            files.setdefault(file[len(prefix) :].lstrip(os.sep), file)
+    return files
 
 
 def _standard_library() -> list[str]:

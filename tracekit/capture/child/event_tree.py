@@ -7,6 +7,7 @@ the trace, `<trace>.lines.json.gz`: see `tracekit.lines_file`, which also reads 
 import gzip
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ class _Gathering:
     def of(self, tree: list[Any], graphs: list[Graph]) -> LinesFile:
         """All that is worth keeping of the tree."""
         for event in _python(tree):
-            self._take(event)
+            with suppress(UnicodeDecodeError):  # torch keeps no copy of some names, and what is left of them is no text
+                self._take(event)
         self._calls.sort()
         files = dict.fromkeys(each.file for each in self._functions.values() if each.owner == USER)
         files |= dict.fromkeys(file for file, _ in self._callers)

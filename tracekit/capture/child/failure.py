@@ -36,18 +36,18 @@ def one_line(error: BaseException) -> str:
         return sanitize(str(error))
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # "backend='inductor' raised:" – the next line says what happened.
-    told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
-    return sanitize(f"{type(error).__name__}: {told}", _ERROR_WIDTH)
+    sentence = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    return sanitize(f"{type(error).__name__}: {sentence}", _ERROR_WIDTH)
 
 
 def recipes_traceback(error: BaseException) -> str:
     """Without tracekit's own frames."""
     if isinstance(error, TracekitError):
         return ""  # its sentence says all
-    told = traceback.TracebackException.from_exception(error)
-    frames = [frame for frame in told.stack if not frame.filename.startswith((_OURS, "<frozen"))]
-    told.stack = traceback.StackSummary.from_list(frames)
-    return "".join(told.format())
+    shown = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in shown.stack if not frame.filename.startswith((_OURS, "<frozen"))]
+    shown.stack = traceback.StackSummary.from_list(frames)
+    return "".join(shown.format())
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

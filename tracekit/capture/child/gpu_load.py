@@ -15,12 +15,12 @@ def sample(device: str) -> timing.Steps[dict[str, Any]]:
     if not device.startswith("cuda"):
         return {}
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(gpu_state.under_load, _uuid(device))
+        query = pool.submit(gpu_state.under_load, _uuid(device))
         until = time.monotonic() + _LONGEST_S
-        while not asked.done() and time.monotonic() < until:
+        while not query.done() and time.monotonic() < until:
             yield
         timing.synchronize(device)
-        rows = asked.result()
+        rows = query.result()
     return _readable(rows[0]) if rows else {}
 
 
@@ -28,8 +28,8 @@ def _uuid(device: str) -> str | None:
     """Of the device as torch counts them: CUDA_VISIBLE_DEVICES may hide others from it, not from nvidia-smi."""
     import torch
 
-    found = getattr(torch.cuda.get_device_properties(device), "uuid", None)
-    return f"GPU-{found}" if found is not None else None
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return f"GPU-{uuid}" if uuid is not None else None
 
 
 def _readable(row: gpu_state.Row) -> dict[str, Any]:

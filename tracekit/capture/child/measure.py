@@ -40,14 +40,14 @@ def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
         compiles_timed=len(compiled) - settled,
         clock=timing.clock(job.device),
     )
-    found = PassResult(measured=measured, memory=memory)
-    so_far.keep(job, found)
+    result = PassResult(measured=measured, memory=memory)
+    so_far.keep(job, result)
     if job.round:
-        return found
+        return result
     try:
-        return replace(found, gpu=(yield from gpu_load.sample(job.device)))
+        return replace(result, gpu=(yield from gpu_load.sample(job.device)))
     except timing.EndedError:  # a script's last step was a timed one
-        return found
+        return result
 
 
 def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:

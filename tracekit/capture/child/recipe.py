@@ -97,10 +97,10 @@ def _compiler(requested: Requested) -> Callable[..., Any]:
 
     if not requested.compile:
         return lambda module=None, **_: module if module is not None else (lambda made: made)
-    return lambda module=None, **own: torch.compile(module, **compile_arguments(requested, own))
+    return lambda module=None, **arguments: torch.compile(module, **compile_arguments(requested, arguments))
 
 
-def compile_arguments(requested: Requested, own: dict[str, Any]) -> dict[str, Any]:
+def compile_arguments(requested: Requested, arguments: dict[str, Any]) -> dict[str, Any]:
     """What torch.compile is called with: what was requested, and where that says nothing, the caller's own."""
     wanted = {
         "mode": requested.mode if requested.backend == "inductor" else None,
@@ -111,5 +111,5 @@ def compile_arguments(requested: Requested, own: dict[str, Any]) -> dict[str, An
     }
     given = {name: value for name, value in wanted.items() if value is not None}
     if "mode" in given or "options" in given:  # torch takes one of the two
-        own = {name: value for name, value in own.items() if name not in ("mode", "options")}
-    return {**own, **given}
+        arguments = {name: value for name, value in arguments.items() if name not in ("mode", "options")}
+    return {**arguments, **given}

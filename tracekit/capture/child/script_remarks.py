@@ -15,34 +15,36 @@ from tracekit.run import Effective
 _DRIVERS = ("lightning", "pytorch_lightning")
 
 
-def with_remarks(found: PassResult, steps: ScriptSteps) -> PassResult:
+def with_remarks(result: PassResult, steps: ScriptSteps) -> PassResult:
     """The answer, with what there is to say of how it came about."""
     assert steps.boundary is not None
-    notes, remarks = [*found.effective.notes], [*found.effective.remarks, *_remarks(found, steps)]
-    if found.ended is not None and _is_short(found, steps):
-        notes.append(f"the script ended after {found.ended} steps: fewer than a capture takes")
-    effective = replace(found.effective, notes=notes, remarks=remarks)
+    notes, remarks = [*result.effective.notes], [*result.effective.remarks, *_remarks(result, steps)]
+    if result.ended is not None and _is_short(result, steps):
+        notes.append(f"the script ended after {result.ended} steps: fewer than a capture takes")
+    effective = replace(result.effective, notes=notes, remarks=remarks)
     return replace(
-        found,
+        result,
         effective=_of_scripted(effective, steps),
         boundary=steps.boundary.name.lower(),
         step=what_a_step_is(steps),
     )
 
 
-def _remarks(found: PassResult, steps: ScriptSteps) -> list[str]:
-    said, twin = [], steps.twin
-    if steps.job.stage == "check" and not found.losses:
-        said.append("losses were not compared: no backward pass begins at a single number, and no closure returns one")
+def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
+    remarks, twin = [], steps.twin
+    if steps.job.stage == "check" and not result.losses:
+        remarks.append(
+            "losses were not compared: no backward pass begins at a single number, and no closure returns one"
+        )
     if steps.job.requested.compile and not twin.compiles_itself and twin.compiled:
-        said.append(f"compiled in place: {', '.join(type(each).__name__ for each in twin.compiled)}")
+        remarks.append(f"compiled in place: {', '.join(type(each).__name__ for each in twin.compiled)}")
     if steps.boundary is Boundary.OPTIMIZER and len(steps.optimizers) > 1:
-        said.append(f"several optimizers step ({', '.join(steps.optimizers)}): a step ends where the first one does")
+        remarks.append(f"several optimizers step ({', '.join(steps.optimizers)}): a step ends where the first one does")
     if drivers := [name for name in _DRIVERS if name in sys.modules]:
-        said.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
+        remarks.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
     if was_one_met():
-        said.append("the script's own profiler was kept idle: two at once crash")
-    return said
+        remarks.append("the script's own profiler was kept idle: two at once crash")
+    return remarks
 
 
 def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
@@ -68,12 +70,12 @@ def what_a_step_is(steps: ScriptSteps) -> str:
     return f"{count} {each}{passes}"
 
 
-def _is_short(found: PassResult, steps: ScriptSteps) -> bool:
+def _is_short(result: PassResult, steps: ScriptSteps) -> bool:
     if steps.job.stage == "check":
         return False
-    if found.measured is not None:
-        return found.measured.steps < timing.LEAST_TIMED_STEPS
-    return found.profiled is None or found.profiled.steps < steps.job.steps
+    if result.measured is not None:
+        return result.measured.steps < timing.LEAST_TIMED_STEPS
+    return result.profiled is None or result.profiled.steps < steps.job.steps
 
 
 def _name(caller: Any) -> str:

@@ -140,13 +140,13 @@ class Twin:
     def _make_compile(self) -> Callable[..., Any]:
         """What the script gets for torch.compile."""
 
-        def compile_as_wanted(model: Any = None, **own: Any) -> Any:
+        def compile_as_wanted(model: Any = None, **arguments: Any) -> Any:
             if model is None:
-                return lambda made: compile_as_wanted(made, **own)
-            if own.get("disable"):
-                return self._compile(model, **own)
+                return lambda made: compile_as_wanted(made, **arguments)
+            if arguments.get("disable"):
+                return self._compile(model, **arguments)
             self.compiles_itself = True
-            wanted = compile_arguments(self._requested, own) if self._requested.compile else own
+            wanted = compile_arguments(self._requested, arguments) if self._requested.compile else arguments
             self.step_aside()  # a compiled module binds its own call, and keeps it
             try:
                 return self._compile(model, **wanted)

@@ -84,7 +84,7 @@ class StepEnds:
         if getattr(step, "hooked", False) and not getattr(step, "counted", False):
             self._replaced.put(kind, "step", self._counted(step))
 
-    def _counted(self, step: Any, own: Any = None) -> Any:
+    def _counted(self, step: Any, optimizer: Any = None) -> Any:
         """That function; of an optimizer with a `step` of its own, it is called without it."""
 
         @functools.wraps(step)
@@ -96,7 +96,7 @@ class StepEnds:
                 made = step(*args, **kwargs)
             finally:
                 self._inside = False
-            self._stepped(args[0] if own is None else own, made)
+            self._stepped(args[0] if optimizer is None else optimizer, made)
             return made
 
         counted.counted = True  # type: ignore[attr-defined]

@@ -106,14 +106,14 @@ class _Taking:
     def answer(self, recorder: CompileRecorder) -> PassResult:
         """What was taken."""
         happened = ledger(recorder, self.marks)
-        found = effective(self.job, happened)
+        outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
-            found = replace(found, notes=[*found.notes, _COLD_WITHOUT_GPU])
+            outcome = replace(outcome, notes=[*outcome.notes, _COLD_WITHOUT_GPU])
         return PassResult(
             traces=Traces(**self.names),
             profiled=self.profiled,
             ledger=happened,
-            effective=found,
+            effective=outcome,
         )
 
     def step(self) -> timing.Steps[None]:

@@ -100,8 +100,12 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
             infer = infer_ns(feed, job, recorder)
         except Exception as error:  # the training was measured
             failed = failure(error)
-            said = {"outcome": failed.outcome, "error": f"infer(): {failed.error}", "traceback": failed.traceback}
-            return msgspec.structs.replace(answer, **said)
+            failure_of_infer = {
+                "outcome": failed.outcome,
+                "error": f"infer(): {failed.error}",
+                "traceback": failed.traceback,
+            }
+            return msgspec.structs.replace(answer, **failure_of_infer)
         return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))
 
 
@@ -116,15 +120,15 @@ def _check(job: Job, notes: list[str]) -> PassResult:
     draw_as_eager(job)
     if job.script:
         return _check_script(job)
-    found = check(_feed(job, notes))
-    if job.requested.compile or not found.losses:
-        return found
+    checked = check(_feed(job, notes))
+    if job.requested.compile or not checked.losses:
+        return checked
     gc.collect()  # the second training needs the memory of the first
     try:
-        return msgspec.structs.replace(found, loss_drift=drift(_feed(job, []), found.losses))
+        return msgspec.structs.replace(checked, loss_drift=drift(_feed(job, []), checked.losses))
     except Exception as error:  # its losses are known, and comparable as those of any other
         note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
-        return msgspec.structs.replace(found, effective=Effective(notes=[note]))
+        return msgspec.structs.replace(checked, effective=Effective(notes=[note]))
 
 
 def _check_script(job: Job) -> PassResult:

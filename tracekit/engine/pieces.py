@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
 from tracekit.intervals import Bools, Ints, Rows, Union, split
+from tracekit.trace.columns import codes, values
 from tracekit.trace.storing.scratch import gathered
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def pieces(cost: "Attribution") -> Pieces:
     return Pieces(name, start, end, bucket, event, step)
 
 
-def _found(cost: "Attribution", name: str) -> Iterator[tuple[Ints, ...]]:
+def _found(cost: "Attribution", name: str) -> Iterator[tuple[Ints | Rows, ...]]:
     view = cost.views[name]
     known = np.flatnonzero(view.known & (view.step_ns > 0))
     lows, highs = view.starts_ns[known], view.starts_ns[known] + view.step_ns[known]
@@ -63,7 +64,6 @@ def _found(cost: "Attribution", name: str) -> Iterator[tuple[Ints, ...]]:
         low, high, of = split(starts, ends, np.concatenate((lows, highs)))
         place = np.searchsorted(lows, low, side="right") - 1
         inside = (place >= 0) & (low < highs[np.maximum(place, 0)]) if len(known) else np.zeros(len(low), bool)
-        bucket = part["bucket"].combine_chunks().indices.to_numpy()
-        event = part["event"].fill_null(-1).to_numpy()
+        bucket, event = codes(part["bucket"]), values(part["event"], null=-1)
         chosen = of[inside]
         yield low[inside], high[inside], bucket[chosen], event[chosen], known[place[inside]]

@@ -57,7 +57,8 @@ def where_of(profile: Profile, rows: Ints) -> pa.Table:
 def distinct_places(found: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
     """Each place of such a table once, as a row of `PLACE`, and for every row of the table the number of its own."""
     _, first, which = np.unique(codes(found["where"]), return_index=True, return_inverse=True)
-    return which.reshape(-1), found.select(PLACE.names).take(pa.array(first)).to_pylist()
+    places = [{name: found[name][row].as_py() for name in PLACE.names} for row in first.tolist()]
+    return which.reshape(-1), places
 
 
 _Place = tuple[str | None, str | None, int | None, str | None]
@@ -95,7 +96,9 @@ def _of_frame(name: str) -> _Place:
 
 def _table(places: list[_Place], which: Ints) -> pa.Table:
     where, file, line, function = zip(*places, strict=True) if places else ((), (), (), ())
-    lines = pa.array(line, pa.int64()).take(pa.array(which))
+    known = np.array([each is not None for each in line], bool)
+    numbers = np.array([each or 0 for each in line], np.int64)
+    lines = pa.array(numbers[which], mask=~known[which])
     columns = [_labels(where, which), _labels(file, which), lines, _labels(function, which)]
     return pa.Table.from_arrays(columns, schema=PLACE)
 

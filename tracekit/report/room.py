@@ -11,7 +11,7 @@ from functools import singledispatch
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 
-SCREENS = 2 * 45 - 6  # lines; some are for what wraps, and for the sentences at the end
+SCREENS = 2 * 45 - 12  # lines; some are for what wraps, and for the sentences at the end
 _LINE = 120  # letters
 _HEAD = 2  # the line of headings, and the rule below it
 TITLE = 2  # a chapter's title, and the empty line before it

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import by_name, line_of, where
+from tracekit.findings.culprits import by_name, line_of, plain, where
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.intervals import Union
@@ -18,6 +18,11 @@ _NAMED = 3
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
 # What the advice is, by what the operator's name holds.
 _ADVICE = (
+    (
+        ("compiled graph",),
+        "It is compiled already: less work, a smaller type (bfloat16 under autocast) or as many threads as there are "
+        "cores (torch.get_num_threads()) are what is left.",
+    ),
     (
         ("index", "scatter", "gather", "embedding", "nonzero", "unique", "sort"),
         "It moves rows about: sort the edges and use sparse or segmented products, or gather once what it needs.",
@@ -45,7 +50,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     first = culprits[0]
-    told = ", ".join(f"{each.name} {percent(each.step_ns / mean.step_ns)}" for each in culprits[:_NAMED])
+    told = ", ".join(f"{plain(each.name)} {percent(each.step_ns / mean.step_ns)}" for each in culprits[:_NAMED])
     line, share = line_of(profile, "cpu_compute")
     own = where(profile, int(first.rows[0]), first.name)
     place = Where(line.file, line.line, line.function, first.name, module=own.module) if share >= _OF_A_LINE else own
@@ -54,7 +59,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         "cpu_compute",
         f"Operators compute on the CPU for {duration(mean.parts['cpu_compute'], like=mean.step_ns)} of "
         f"{duration(mean.step_ns)} a step: {told}",
-        advice=next((text for parts, text in _ADVICE if any(part in first.name for part in parts)), _OTHERWISE),
+        advice=next((text for parts, text in _ADVICE if any(part in plain(first.name) for part in parts)), _OTHERWISE),
         where=place,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,

@@ -1,6 +1,6 @@
 """What bounds the step, why is it slow, and what is to be changed?"""
 
-from tracekit.findings import Finding, table
+from tracekit.findings import Finding, Where, table
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
@@ -14,17 +14,24 @@ def findings(report: Report, profile: Profile) -> Contents:
     """The verdict and the findings of a variant, dearest first; those that cost next to nothing where all is asked."""
     diagnosis = report.diagnoses[profile.name]
     sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
-    every = table(diagnosis.found)
     blocks: tuple[Block, ...] = (Sentences(sentences),)
     if len(diagnosis.found) > len(diagnosis.findings):
-        blocks += (Table("findings", every, detail=True, exported=False),)
+        blocks += (Table("findings", table(diagnosis.found), detail=True, exported=False),)
     worth = max((finding.share or 0.0 for finding in diagnosis.findings), default=0.0)
-    return Contents(blocks, worth=worth, tables={"findings": every})
+    return Contents(blocks, worth=worth, tables={"findings": lambda: table(diagnosis.found)})
 
 
 def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
-    cost = f" – {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
+    cost = duration(finding.cost_ns) if finding.cost_ns is not None else ""
     share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""
-    place = f" At {finding.where}." if finding.where.file else ""
-    return f"{title}{cost}{share}.{place} {finding.advice}".strip()
+    said = "" if cost in title else f" – {cost} a step"
+    return f"{title}{said}{share}.{_place(finding.where)} {finding.advice}".strip()
+
+
+def _place(where: Where) -> str:
+    """The line of the user's; operators and kernels stand in the title."""
+    if where.file is None:
+        return ""
+    line = f":{where.line}" if where.line is not None else ""
+    return f" At {where.file}{line}{f' ({where.function})' if where.function else ''}."

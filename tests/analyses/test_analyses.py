@@ -35,6 +35,26 @@ def test_steps(tmp_path):
     assert "mostly waits for the host" in answer.sentence
 
 
+@pytest.mark.parametrize(
+    ("call", "around", "said"),
+    [
+        ("cudaLaunchKernel", "aten::mm", "the GPU mostly waits for the host"),
+        ("cudaStreamSynchronize", "aten::item", "the GPU idles most because the host waits for it"),
+        (
+            None,
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+            "the GPU mostly waits for the next batch",
+        ),
+        (None, "dynamo", "the GPU mostly waits while code is compiled or loaded"),
+    ],
+)
+def test_what_an_idle_gpu_waits_for(tmp_path, call, around, said):
+    events = [step(0, 0, 1000), op(around, 100, 900), launch(920, 930, 1), kernel("gemm", 940, 1000, 1)]
+    if call is not None:
+        events.append(launch(110, 890, 9, call))
+    assert asked(write(tmp_path / "t.json", *events), "steps").sentence.endswith(f": {said}.")
+
+
 def test_kernels_with_their_launch_and_operator(tmp_path):
     path = write(
         tmp_path / "t.json",

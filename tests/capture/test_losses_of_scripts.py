@@ -94,6 +94,17 @@ def test_without_losses_it_says_why(stage, losses, told):
     assert any(each.startswith("losses were not compared: no backward pass") for each in remarks) is told
 
 
+def test_while_a_cuda_graph_is_recorded_nothing_is_read(monkeypatch):
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+    losses = Losses()
+    for recording in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda recording=recording: recording)
+        losses.backward_from(torch.tensor(2.0).as_subclass(OnGpu))
+    assert drive(losses.steps(), lambda: None).losses == [2.0]
+
+
 @pytest.mark.parametrize(
     ("again", "drift", "left", "said"),
     [

@@ -176,7 +176,7 @@ def test_lost_kernels_of_a_recording_are_said(tmp_path, monkeypatch):
     write(tmp_path, "steady", 50, 40)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     found = PassResult(traces=Traces(steady="steady.json.gz"))
-    said = "of 10 of 50 launches the trace holds no kernel: the profiler lost them"
+    said = "for 10 of 50 launches the trace holds no kernel: the profiler lost them"
     assert [*_warnings(found, tmp_path)] == [said]
     assert _variant("eager", found, tmp_path, "ok", None).effective.notes[1:] == [said]
 

@@ -104,6 +104,17 @@ def test_help_imports_no_heavy_library():
     assert "report" in ran.stdout
 
 
+def test_a_report_imports_nothing_that_it_can_do_without():
+    code = (
+        "import sys; from tracekit.cli import entry\n"
+        "sys.argv = ['tracekit', 'report', '--no-cache', 'sample_traces/run.json']\n"
+        "entry()\n"
+        "print(sorted({'pyarrow.compute', 'pandas', 'textual', 'torch'} & set(sys.modules)), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr.strip().endswith("[]")
+
+
 def test_a_reader_that_leaves_early_is_no_failure(tmp_path):
     path = training(tmp_path / "eager.json", steps=400)
     piped = f"{sys.executable} -m tracekit report {path} --format json | head -c 10"

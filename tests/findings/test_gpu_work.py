@@ -104,3 +104,22 @@ def test_chains_of_elementwise_kernels(tmp_path):
 )
 def test_no_chains(tmp_path, work):
     assert not [*unfused_elementwise(working(tmp_path / "a.json", *work))]
+
+
+def test_nothing_is_said_of_steps_whose_work_is_not_known(tmp_path):
+    path = tmp_path / "a.json"
+    work = [
+        ("aten::mm", SGEMM, 200, 7),
+        ("aten::add", ADD, 50, 7),
+        ("aten::mul", ADD, 50, 7),
+        ("aten::bmm", UNALIGNED, 50, 7),
+    ]
+    working(path, *work)
+    document = json.loads(path.read_text())
+    other = [op("aten::mm", 5, 9), launch(6, 8, 999)]  # two ranks in one file: no wall view
+    document["traceEvents"] += [each | {"pid": 2, "tid": 2} for each in other]
+    path.write_text(json.dumps(document))
+    profile = open_subject([path]).profiles[0]
+    assert "wall" in profile.cost.cannot_answer
+    for look in (without_tensor_cores, unaligned_products, unfused_elementwise):
+        assert not [*look(profile)]

@@ -1,5 +1,12 @@
-"""Owners, moment by moment and the slow way: the rules once more, for a trace with stacks and no lines file."""
+"""Owners, moment by moment and the slow way: the rules once more, for a trace with stacks.
 
+Of a lines file the twin knows the calls. What a frame computes without one it cannot tell: leave `code` out of it.
+"""
+
+import numpy as np
+
+from tracekit.engine.buckets import KEYS
+from tracekit.lines.owners import PHASES
 from tracekit.trace.columns import values
 from tracekit.trace.roles import BACKWARD_FRAME, BACKWARD_NODE, KERNEL, OPERATOR, PYTHON
 
@@ -7,8 +14,8 @@ from tracekit.trace.roles import BACKWARD_FRAME, BACKWARD_NODE, KERNEL, OPERATOR
 class Twin:
     """One trace; `of` answers for a moment. Frames are told by a function of their names."""
 
-    def __init__(self, cost, frames):
-        trace = cost.trace
+    def __init__(self, cost, recording):
+        trace, frames = cost.trace, recording.frames
         roles = trace.roles
         self.trace, self.cost = trace, cost
         names = [trace.names[code] for code in trace.name_codes.tolist()]
@@ -18,23 +25,38 @@ class Twin:
         self.events = [(row, name, *each) for row, (name, each) in enumerate(zip(names, rows, strict=True))]
         self.of_thread = {track: [e for e in self.events if e[4] == track] for track in trace.threads.driving}
         self.frames = frames
+        self.own = [e for e in self.of_thread.get(trace.threads.main, ()) if e[5] == PYTHON and frames.of(e[1]).line]
+        base, lines = trace.meta.get("baseTimeNanoseconds", 0), recording.lines
+        calls = zip(lines.call_start_ns, lines.call_line, strict=True) if lines else ()
+        begun = {e[2] for e in self.of_thread.get(trace.threads.main, ())}
+        self.calls = sorted(((start - base, line) for start, line in calls if start - base in begun), reverse=True)
         self.gpu = [e for e in self.events if roles.gpu[e[0]] and e[3] > e[2]]
         self.communication = {e[0] for e in self.gpu if roles.communication[e[0]]}
         table = cost.segments.to_pylist()
         self.views = {view: [row for row in table if row["view"] == view] for view in ("wall", "host")}
 
     def launch(self, row):
-        import numpy as np
-
         return int(self.trace.links.launch(np.array([row]))[0])
 
     def main(self, t):
         """File and line of the innermost frame of the user's, and whether the main thread runs forward or backward."""
         main = self.trace.threads.main
         live = [e for e in self.of_thread[main] if e[5] == PYTHON and e[2] <= t < e[3]]
-        own = [(e[2], -e[3], frame.line) for e in live if (frame := self.frames.of(e[1])).line]
-        place = max(own)[2] if own else None
-        return (place.file, place.line) if place else None, self.phase(t, live)
+        own = [e for e in self.own if e[2] <= t < e[3]]
+        if not own:
+            return None, self.phase(t, live)
+        frame = max(own, key=lambda e: (e[2], -e[3]))
+        function = self.frames.of(frame[1]).line
+        return (function.file, self.called_on(frame, t) or function.line), self.phase(t, live)
+
+    def called_on(self, frame, t):
+        """The line of the last call that a frame made; None before the first."""
+        for start, line in self.calls:
+            if frame[2] < start <= t:
+                around = [e for e in self.own if e[2] < start < e[3]]
+                if max(around, key=lambda e: (e[2], -e[3])) is frame:
+                    return line
+        return None
 
     def phase(self, t, live):
         around = [e for e in self.of_thread[self.trace.threads.main] if e[6] and e[2] <= t < e[3]]
@@ -118,3 +140,29 @@ class Twin:
 
     def called(self, call):
         return self.thread(self.events[call][4], self.events[call][2]) if call >= 0 else None
+
+
+def adds_up(ownership):
+    """Whether the owners of each step and bucket add up to it, in each view that can be answered."""
+    for name, costs in ownership.costs.items():
+        view = ownership.cost.views[name]
+        sums = np.zeros((len(view.totals), len(KEYS)), np.int64)
+        np.add.at(sums, (costs.step, costs.bucket), costs.ns)
+        wanted = np.zeros_like(sums)
+        wanted[:, [KEYS.index(key) for key in view.keys]] = view.totals
+        np.testing.assert_array_equal(sums[view.known], wanted[view.known])
+        assert (costs.divided_ns <= costs.ns).all()
+
+
+def agrees(ownership, moments):
+    """Whether the twin tells the same owners at random moments of each view."""
+    twin = Twin(ownership.cost, ownership.recording)
+    rng = np.random.default_rng(0)
+    for view, blamed in ownership.blame.items():
+        low, high = int(blamed.edges[0]), int(blamed.edges[-1])
+        asked = np.sort(rng.integers(low, high, moments))
+        for t, owner in zip(asked.tolist(), blamed.at(asked).tolist(), strict=True):
+            group, _, _, phase = ownership.owners.rows[owner]
+            lines = ownership.owners.groups[group]
+            place = (lines[0].file, lines[0].line) if lines else None
+            assert (place, PHASES[phase]) == (twin.of(view, t) or (None, "other")), f"{view} {t}"

@@ -40,14 +40,14 @@ def setup(ctx):
     torch.set_num_threads(1)
     first, second = Product(ctx.size), Curve()
     product, curve = ctx.compile(first), ctx.compile(second)
-    x = torch.randn(8 * ctx.size, ctx.size)
+    x = torch.randn(6 * ctx.size, ctx.size)
     small = torch.randn(ctx.size, ctx.size)
-    most = {name: 4 if name == ctx.longest else 1 for name in ("loop", "sleep", "operator")}
+    most = {name: 8 if name == ctx.longest else 1 for name in ("loop", "sleep", "operator")}
 
     def step():
         x.detach()  # an operator between two stretches of Python: without one their split is an estimate
         at = [now()]
-        looping(40_000 * most["loop"])
+        looping(20_000 * most["loop"])
         x.detach()
         at.append(now())
         time.sleep(0.008 * most["sleep"])  # sleep

@@ -35,3 +35,9 @@ def test_a_host_side_that_ends_early(tmp_path):
 def test_several_devices(tmp_path):
     said = told(tmp_path / "a.json", *WORK, launch(32, 34, 51), kernel("gemm", 70, 95, 51) | {"pid": 1})
     assert "2 devices" in said["several_devices"]
+
+
+def test_work_of_another_process_is_not_said_to_come_late(tmp_path):
+    theirs = launch(105, 108, 69) | {"pid": 2, "tid": 2}
+    said = told(tmp_path / "a.json", *WORK, theirs, kernel("late", 110, 120, 70))
+    assert said["unlinked_gpu"].endswith("1 of 2 GPU activities have no launch call here.")

@@ -34,16 +34,16 @@ def kernel_times(profile: Profile) -> list[KernelTime]:
         operator = trace.operators.of(launches)
         made_by = np.where(operator >= 0, trace.name_codes[np.maximum(operator, 0)].astype(np.int64) + 1, 0)
         keys = trace.name_codes[activities].astype(np.int64) * width + made_by
-        asked = trace.rows(activities)
-        free = alone.within(asked.ts_ns, asked.end_ns)
-        taken = np.where(asked.roles.kind == KERNEL, trace.dur_ns[activities], free)
+        events = trace.rows(activities)
+        free = alone.within(events.ts_ns, events.end_ns)
+        taken = np.where(events.roles.kind == KERNEL, trace.dur_ns[activities], free)
         groups.add(keys, trace.steps.of(trace.ts_ns[launches]), taken)
-    found = groups.sorted({"key": str})
-    times = zip(map(int, found["key"]), found["dur_ns_per_step"].tolist(), found["per_step"].tolist(), strict=True)
-    return [_told(trace.names, divmod(key, width), time, per_step) for key, time, per_step in times]
+    totals = groups.sorted({"key": str})
+    times = zip(map(int, totals["key"]), totals["dur_ns_per_step"].tolist(), totals["per_step"].tolist(), strict=True)
+    return [_kernel_time(trace.names, divmod(key, width), time, per_step) for key, time, per_step in times]
 
 
-def _told(names: list[str], key: tuple[int, int], time: float, per_step: float) -> KernelTime:
+def _kernel_time(names: list[str], key: tuple[int, int], time: float, per_step: float) -> KernelTime:
     name, operator = names[key[0]], names[key[1] - 1] if key[1] else None
     return KernelTime(kernel_class(name, operator), name, operator, time, per_step)
 

@@ -16,13 +16,13 @@ class Places:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._told: dict[str, dict[str, Any]] = {}
+        self._by_text: dict[str, dict[str, Any]] = {}
         self._ns: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))  # group → place → cost
 
     def add(self, rows: Ints | Rows, group: Ints, ns: Ints) -> None:
         """More events: the group of each, and what it costs."""
         which, places = distinct_places(where_of(self._profile, np.asarray(rows, np.int64)))
-        self._told |= {place["where"]: place for place in places if place["where"] is not None}
+        self._by_text |= {place["where"]: place for place in places if place["where"] is not None}
         keys, inverse = np.unique(group * len(places) + which, return_inverse=True)
         total = np.zeros(len(keys), np.int64)
         np.add.at(total, inverse.reshape(-1), ns)
@@ -37,10 +37,10 @@ class Places:
             max(of, key=lambda where: (of[where], where)) if (of := self._ns.get(k)) else None for k in range(groups)
         ]
         nothing: dict[str, Any] = dict.fromkeys(PLACE.names)
-        return {name: [self._told.get(where or "", nothing)[name] for where in dearest] for name in PLACE.names}
+        return {name: [self._by_text.get(where or "", nothing)[name] for where in dearest] for name in PLACE.names}
 
 
 def place_columns(profile: Profile, rows: Ints | Rows) -> dict[str, pa.ChunkedArray]:
     """The columns of `PLACE`, an entry for each event."""
-    found = where_of(profile, np.asarray(rows, np.int64))
-    return {name: found[name] for name in PLACE.names}
+    columns = where_of(profile, np.asarray(rows, np.int64))
+    return {name: columns[name] for name in PLACE.names}

@@ -28,8 +28,15 @@ STEPS = pa.schema(
     ]
 )
 _BUSY = [WALL.index(key) for key in ("gpu_compute", "gpu_comm", "gpu_copy")]
-HOST_BOUND = 0.5  # below this part the GPU mostly waits for the host
+IDLE = 0.5  # below this part of a step the GPU mostly waits, for what takes most of the rest
 GPU_BOUND = 0.9
+_WAITS = {
+    "the GPU mostly waits for the host": ("kernel_launch", "dispatch", "python", "guards", "alloc", "profiler"),
+    "the GPU idles most because the host waits for it": ("sync_stall",),
+    "the GPU mostly waits for the next batch": ("dataload",),
+    "the GPU mostly waits while code is compiled or loaded": ("compile", "module_load"),
+    "the GPU idles most between work that is queued": ("gpu_gap",),
+}
 
 
 @analysis("steps", rank=10)
@@ -84,12 +91,15 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         text += "; all of them compile"
     if busy is None:
         return f"{text}."
-    pace = (
-        "the GPU sets the pace"
-        if busy >= GPU_BOUND
-        else "the GPU mostly waits for the host"
-        if busy < HOST_BOUND
-        else "host and GPU share the pace"
-    )
+    pace = "the GPU sets the pace" if busy >= GPU_BOUND else "host and GPU share the pace"
+    if busy < IDLE:
+        pace = _waits(profile)
     issued = f"the host issues one in {duration(float(hosts.mean()))}, " if len(hosts) else ""
     return f"{text}; {issued}the GPU is busy {percent(busy)}: {pace}."
+
+
+def _waits(profile: Profile) -> str:
+    """What keeps the GPU idle for most of the time."""
+    mean = profile.means["wall"]
+    parts = mean.parts if mean is not None else {}
+    return max(_WAITS, key=lambda said: sum(parts.get(key, 0.0) for key in _WAITS[said]))

@@ -40,6 +40,18 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_parameters(parser: argparse.ArgumentParser) -> None:
+    """What only a recipe can be given."""
+    parser.add_argument(
+        "--param",
+        action="append",
+        type=pair,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of the recipe, repeatable (default: those in its PARAMS)",
+    )
+
+
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that only a script needs, which knows nothing of steps."""
     parser.add_argument("-m", dest="module", action="store_true", help="it is a module, as in python -m")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_script_arguments, names, pair, positive
+from tracekit.cli.arguments import add_parameters, add_script_arguments, names, positive
 from tracekit.cli.streams import write_out
 
 
@@ -33,14 +33,7 @@ class AuditVerb:
         parser.add_argument(
             "--variant", default="eager", metavar="NAME", help="of a recipe: eager, or its own (default: eager)"
         )
-        parser.add_argument(
-            "--param",
-            action="append",
-            type=pair,
-            default=[],
-            metavar="KEY=VALUE",
-            help="a parameter of the recipe, repeatable (default: those in its PARAMS)",
-        )
+        add_parameters(parser)
         add_script_arguments(parser)
         parser.add_argument("--seed", type=int, default=0, help="of every random number generator (default: 0)")
         parser.add_argument(

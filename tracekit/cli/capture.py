@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_script_arguments, names, pair, positive
+from tracekit.cli.arguments import add_parameters, add_script_arguments, names, positive
 
 
 class CaptureVerb:
@@ -29,14 +29,7 @@ class CaptureVerb:
             help="eager, compiled, a mode (max-autotune:dynamic=true), or the recipe's own; by default eager, compiled "
             "and the recipe's own",
         )
-        parser.add_argument(
-            "--param",
-            action="append",
-            type=pair,
-            default=[],
-            metavar="KEY=VALUE",
-            help="a parameter of the recipe, repeatable (default: those in its PARAMS)",
-        )
+        add_parameters(parser)
         parser.add_argument(
             "--device", default="auto", help="cpu, cuda, cuda:1, …; auto is a GPU where there is one (default: auto)"
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
 from tracekit.intervals import Bools, Ints, Rows, Union, split
+from tracekit.trace.columns import codes, values
 from tracekit.trace.storing.scratch import gathered
 
 if TYPE_CHECKING:
@@ -48,12 +49,12 @@ def pieces(cost: "Attribution") -> Pieces:
     """Of the wall view, or of the host's where the trace cannot answer that; nothing where it answers neither."""
     view = next((each for each in cost.views.values() if each.known.any()), None)
     name = view.name if view is not None else "wall"
-    found = _found(cost, name) if view is not None else ()
-    start, end, bucket, event, step = gathered(found, (np.int64, np.int64, np.int8, np.int32, np.int32))
+    parts = _pieces_of(cost, name) if view is not None else ()
+    start, end, bucket, event, step = gathered(parts, (np.int64, np.int64, np.int8, np.int32, np.int32))
     return Pieces(name, start, end, bucket, event, step)
 
 
-def _found(cost: "Attribution", name: str) -> Iterator[tuple[Ints, ...]]:
+def _pieces_of(cost: "Attribution", name: str) -> Iterator[tuple[Ints | Rows, ...]]:
     view = cost.views[name]
     known = np.flatnonzero(view.known & (view.step_ns > 0))
     lows, highs = view.starts_ns[known], view.starts_ns[known] + view.step_ns[known]
@@ -61,9 +62,8 @@ def _found(cost: "Attribution", name: str) -> Iterator[tuple[Ints, ...]]:
         starts = part["start_ns"].to_numpy()
         ends = starts + part["dur_ns"].to_numpy()
         low, high, of = split(starts, ends, np.concatenate((lows, highs)))
-        place = np.searchsorted(lows, low, side="right") - 1
-        inside = (place >= 0) & (low < highs[np.maximum(place, 0)]) if len(known) else np.zeros(len(low), bool)
-        bucket = part["bucket"].combine_chunks().indices.to_numpy()
-        event = part["event"].fill_null(-1).to_numpy()
+        index = np.searchsorted(lows, low, side="right") - 1
+        inside = (index >= 0) & (low < highs[np.maximum(index, 0)]) if len(known) else np.zeros(len(low), bool)
+        bucket, event = codes(part["bucket"]), values(part["event"], null=-1)
         chosen = of[inside]
-        yield low[inside], high[inside], bucket[chosen], event[chosen], known[place[inside]]
+        yield low[inside], high[inside], bucket[chosen], event[chosen], known[index[inside]]

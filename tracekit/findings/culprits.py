@@ -13,6 +13,7 @@ from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 
+_GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")  # by the first letters of its hash
 _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
 _OPERATOR = re.compile(r"\w+(::\w+)*")
 _GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")
@@ -131,6 +132,8 @@ def where(profile: Profile, row: int, operator: str | None = None) -> Where:
 
 def plain(name: str) -> str:
     """A name as people know it: `zoom_shift` of `<built-in function zoom_shift>`, the node of what evaluates it."""
+    if graph := _GRAPH.fullmatch(name):
+        return f"compiled graph {graph[1]}"
     name = name.removeprefix(_NODE).removeprefix("torch::autograd::")
     if graph := _GRAPH.fullmatch(name):
         return f"compiled graph {graph[1]}"

@@ -48,8 +48,8 @@ def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, 
 
 def _worth_checking(member: Member) -> list[str]:
     measured = member.variant is not None and member.variant.measured is not None
-    pace = [] if isinstance(member, Missing) and not measured else ["step_ms" if measured else "wall_ms"]
-    return [*pace, *(name for name in _COUNTS if METRICS[name](member).value is not None)]
+    step_time = [] if isinstance(member, Missing) and not measured else ["step_ms" if measured else "wall_ms"]
+    return [*step_time, *(name for name in _COUNTS if METRICS[name](member).value is not None)]
 
 
 def _reading(metric: str, after: Member, before: Member, earlier: Reading) -> Reading:

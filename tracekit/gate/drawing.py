@@ -49,7 +49,7 @@ def as_junit(rows: Sequence[Row], options: Options) -> str:
     for row in rows:
         case = ElementTree.SubElement(suite, "testcase", classname=sanitize(row.variant), name=sanitize(row.metric))
         if row.fails:
-            ElementTree.SubElement(case, "failure", type=row.outcome, message=sanitize(_said(row)))
+            ElementTree.SubElement(case, "failure", type=row.outcome, message=sanitize(_sentence(row)))
         elif row.outcome == "allowed":
             ElementTree.SubElement(case, "skipped", message=sanitize(row.why))
     ElementTree.indent(suite)
@@ -82,7 +82,7 @@ def _summary(rows: Sequence[Row]) -> str:
     return f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}." if failing else f"{checks}: {passed}."
 
 
-def _said(row: Row) -> str:
+def _sentence(row: Row) -> str:
     if row.value is None:
         return f"{row.metric} of {row.variant}: {row.why}"
     interval = "" if row.interval is None else f" ({' … '.join(map(_figure, row.interval))})"

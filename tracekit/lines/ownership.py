@@ -12,7 +12,7 @@ from tracekit.engine import Attribution
 from tracekit.errors import TracekitError
 from tracekit.intervals import Ints, StepFunction
 from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
-from tracekit.lines.carry import Carried, carried
+from tracekit.lines.carry import Carried, carried, of_other_threads
 from tracekit.lines.compiled import Compiled, Provenance, compiled
 from tracekit.lines.owners import Owners
 from tracekit.lines.threads import Thread, owners_at, threads
@@ -74,6 +74,20 @@ class Ownership:
             return None
         return carried(self.cost.trace, self.recording.trace, timeline(self.recording, self.owners))
 
+    def recorded(self, rows: Ints) -> Ints:
+        """For each of these events the row of the one in the recording that it was matched with; −1 for none."""
+        if self.recording is None:
+            return np.full(len(rows), -1, np.int64)
+        if self.carried is None:
+            return rows
+        matched = np.maximum(self.carried.detailed, self._of_other_threads)
+        return np.where(rows >= 0, matched[rows], -1)
+
+    @cached_property
+    def _of_other_threads(self) -> Ints:
+        assert self.recording is not None
+        return of_other_threads(self.cost.trace, self.recording.trace)
+
     @cached_property
     def main(self) -> Thread:
         """The main thread, as the recording has it."""
@@ -87,10 +101,11 @@ class Ownership:
     @cached_property
     def threads(self) -> dict[int, Thread]:
         """Every driving thread, compiled kernels included."""
-        return self._compiled.threads
+        return self.compiled.threads
 
     @cached_property
-    def _compiled(self) -> Compiled:
+    def compiled(self) -> Compiled:
+        """Whose compiled kernels are."""
         trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
         own = threads(trace, self.main, self.owners)
         return compiled(trace, self.launch, own, Provenance.of(lines, self.graphs), self.owners)
@@ -106,7 +121,7 @@ class Ownership:
     @cached_property
     def blame(self) -> dict[str, Blame | None]:
         """Whose each moment is, by view."""
-        linked = Linked(self.launch, self._compiled.gpu)
+        linked = Linked(self.launch, self.compiled.gpu)
         views = [view for view in ("wall", "host") if view not in self.cost.cannot_answer]
         return {view: blame(self.cost, view, self.threads, linked) for view in views}
 
@@ -118,7 +133,7 @@ class Ownership:
         trace = self.cost.trace
         if self.recording is None or not len(rows):
             return np.zeros(len(rows), np.int64)
-        fused = np.where(rows >= 0, self._compiled.gpu[rows], -1)
+        fused = np.where(rows >= 0, self.compiled.gpu[rows], -1)
         calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)
         asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
         owner = np.zeros(len(rows), np.int64)

@@ -46,18 +46,19 @@ def where_of(profile: Profile, rows: Ints) -> pa.Table:
         return _by_frame(profile, rows)
     ownership = profile.ownership
     owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
-    told = [ownership.owners.rows[owner] for owner in owners.tolist()]
-    groups = {group: number for number, group in enumerate(dict.fromkeys(group for group, *_ in told))}
+    rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
+    groups = {group: number for number, group in enumerate(dict.fromkeys(group for group, *_ in rows_of_owners))}
     places = [_of_lines(ownership.owners.groups[group]) for group in groups]
-    chains = [" · ".join(ownership.owners.modules[module]) or None for _, _, module, _ in told]
-    own = np.array([groups[group] for group, *_ in told], np.int64)[which.reshape(-1)]
-    return _table(places, own).append_column(MODULE, _labels(chains, which.reshape(-1)))
+    chains = [" · ".join(ownership.owners.modules[module]) or None for _, _, module, _ in rows_of_owners]
+    group_of = np.array([groups[group] for group, *_ in rows_of_owners], np.int64)[which.reshape(-1)]
+    return _table(places, group_of).append_column(MODULE, _labels(chains, which.reshape(-1)))
 
 
-def distinct_places(found: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
+def distinct_places(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
     """Each place of such a table once, as a row of `PLACE`, and for every row of the table the number of its own."""
-    _, first, which = np.unique(codes(found["where"]), return_index=True, return_inverse=True)
-    return which.reshape(-1), found.select(PLACE.names).take(pa.array(first)).to_pylist()
+    _, first, which = np.unique(codes(table["where"]), return_index=True, return_inverse=True)
+    places = [{name: table[name][row].as_py() for name in PLACE.names} for row in first.tolist()]
+    return which.reshape(-1), places
 
 
 _Place = tuple[str | None, str | None, int | None, str | None]
@@ -75,11 +76,11 @@ def _of_lines(lines: Group) -> _Place:
 
 def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
     """The innermost frame of the user's own, as the profiler names it."""
-    trace, asked = profile.trace, rows.copy()
+    trace, calls = profile.trace, rows.copy()
     there = trace.rows(np.maximum(rows, 0)).roles if len(rows) else None
     on_gpu = (rows >= 0) & there.gpu if there is not None else rows < 0
-    asked[on_gpu] = trace.links.launch(rows[on_gpu])
-    frames = trace.frames.of(asked)
+    calls[on_gpu] = trace.links.launch(rows[on_gpu])
+    frames = trace.frames.of(calls)
     others = (rows >= 0) & ~on_gpu & ~there.runtime if there is not None else on_gpu
     if others.any():
         frames[others] = user_frames(trace, rows[others])
@@ -95,7 +96,9 @@ def _of_frame(name: str) -> _Place:
 
 def _table(places: list[_Place], which: Ints) -> pa.Table:
     where, file, line, function = zip(*places, strict=True) if places else ((), (), (), ())
-    lines = pa.array(line, pa.int64()).take(pa.array(which))
+    known = np.array([each is not None for each in line], bool)
+    numbers = np.array([each or 0 for each in line], np.int64)
+    lines = pa.array(numbers[which], mask=~known[which])
     columns = [_labels(where, which), _labels(file, which), lines, _labels(function, which)]
     return pa.Table.from_arrays(columns, schema=PLACE)
 
@@ -104,5 +107,7 @@ def _labels(texts: "list[str | None] | tuple[str | None, ...]", which: Ints) -> 
     """Texts as labels, each once; the label of each row."""
     numbers: dict[str | None, int] = {text: number for number, text in enumerate(dict.fromkeys(filter(None, texts)))}
     of_text = np.array([numbers.get(text, -1) for text in texts], np.int32)
-    own = of_text[which] if len(of_text) else np.zeros(0, np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(own, mask=own < 0), pa.array([*numbers], pa.string()))
+    numbers_of_rows = of_text[which] if len(of_text) else np.zeros(0, np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(numbers_of_rows, mask=numbers_of_rows < 0), pa.array([*numbers], pa.string())
+    )

@@ -38,8 +38,8 @@ def merged(each_note: list[Note], every: list[str]) -> list[Note]:
 
 def _of_run(report: "Report", member: Member) -> Iterator[Note]:
     of = (member.name,)
-    if member.run is not None and (said := busy(member.run)):
-        yield Note("warning", of, said)
+    if member.run is not None and (text := busy(member.run)):
+        yield Note("warning", of, text)
     for warning in warnings(member, report.base_of(member)):
         yield Note("warning", of, warning)
     for remark in remarks(member):
@@ -54,8 +54,8 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
     if profile.none_steady:
         yield Note("mean", of, "no step is steady: the means are over all of them, compilation included.")
     if "host" not in profile.cost.cannot_answer and not profile.trace.has_stacks:
-        said = "without Python stacks, Python is inferred: the time between operators on the driving thread."
-        yield Note("inferred", of, said)
+        text = "without Python stacks, Python is inferred: the time between operators on the driving thread."
+        yield Note("inferred", of, text)
     for limit in profile.trace.health:
         yield Note("health", of, limit.message)
 

@@ -9,7 +9,7 @@ from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import WORTH, Section
 
 ROWS = 3  # of a table, unless more are asked for
-_LEAST = 20  # lines for the sections that are ordered by worth, however long the others are
+_LEAST = 14  # lines for the sections that are ordered by worth, however long the others are
 FOLDED = 10  # where the others are one click away
 
 

@@ -34,8 +34,8 @@ class OfVariant:
 
     def share(self, wanted: Callable[[Owner], bool]) -> float:
         """The part of a step that belongs to such owners."""
-        found = self.by(wanted)
-        return found.get(True, 0.0) / (sum(found.values()) or 1.0)
+        costs = self.by(wanted)
+        return costs.get(True, 0.0) / (sum(costs.values()) or 1.0)
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,19 @@ class Costs(Generic[Key]):
                 deltas = [of.get(key, 0.0) - costs[base].get(key, 0.0) for key in order]
                 yield _ns(f"Δ {name}", f"against {base}"), deltas
         for each in self.variants:
-            for said, phases in _PHASES:
+            for meaning, phases in _PHASES:
                 of = each.by(self.key, _in_phases(each.means, phases))
                 if any(of.values()):
-                    yield _ns(f"{each.name} {said}", f"of this, {said}", "detail"), [of.get(key, 0.0) for key in order]
+                    yield (
+                        _ns(f"{each.name} {meaning}", f"of this, {meaning}", "detail"),
+                        [of.get(key, 0.0) for key in order],
+                    )
         for bucket in KEYS:
             for each in self.variants:
                 of = each.by(self.key, _in_bucket(bucket))
                 if any(of.values()):
-                    said = f"of this, {BUCKETS[bucket].label}"
-                    yield _ns(f"{each.name} {bucket}", said, "detail"), [of.get(key, 0.0) for key in order]
+                    meaning = f"of this, {BUCKETS[bucket].label}"
+                    yield _ns(f"{each.name} {bucket}", meaning, "detail"), [of.get(key, 0.0) for key in order]
 
     def table(self, named: Sequence[tuple[pa.Field, Sequence[object]]], order: Sequence[Key]) -> pa.Table:
         """Columns that say what a row is, and these."""
@@ -94,12 +97,12 @@ def steps_of(variants: Sequence[OfVariant]) -> dict[str, float]:
 def shares_said(costs: Costs[Key], steps: Mapping[str, float], named: Mapping[Key, str]) -> str:
     """`forward 87.6 % (eager), 79.5 % (compiled); backward …`: of each variant's step the part that each key takes."""
     of = {each.name: each.by(costs.key) for each in costs.variants}
-    told = []
+    clauses = []
     for key, name in named.items():
         shares = {variant: percent(ns[key] / steps[variant]) for variant, ns in of.items() if key in ns}
         parts = [f"{share} ({variant})" if len(of) > 1 else share for variant, share in shares.items()]
-        told.append(f"{name} {', '.join(parts)}")
-    return "; ".join(told)
+        clauses.append(f"{name} {', '.join(parts)}")
+    return "; ".join(clauses)
 
 
 def _in_phases(means: OwnerMeans, phases: tuple[str, ...]) -> Callable[[Mean], bool]:

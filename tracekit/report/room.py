@@ -11,7 +11,7 @@ from functools import singledispatch
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 
-SCREENS = 2 * 45 - 6  # lines; some are for what wraps, and for the sentences at the end
+SCREENS = 2 * 45 - 12  # lines; some are for what wraps, and for the sentences at the end
 _LINE = 120  # letters
 _HEAD = 2  # the line of headings, and the rule below it
 TITLE = 2  # a chapter's title, and the empty line before it
@@ -33,10 +33,10 @@ def granted(wishes: Sequence[Wish], lines: int) -> list[set[tuple[int, int]]]:
     shown: list[set[tuple[int, int]]] = [set() for _ in wishes]
     order = sorted(range(len(wishes)), key=lambda k: -wishes[k].worth)
     for k in order:
-        said = {at for at, block, _ in _blocks(wishes[k]) if isinstance(block, Sentences) or k == order[0]}
-        cost = TITLE + sum(height(block, rows) for at, block, rows in _blocks(wishes[k]) if at in said)
-        if said and cost <= lines:
-            shown[k], lines = said, lines - cost
+        first_blocks = {at for at, block, _ in _blocks(wishes[k]) if isinstance(block, Sentences) or k == order[0]}
+        cost = TITLE + sum(height(block, rows) for at, block, rows in _blocks(wishes[k]) if at in first_blocks)
+        if first_blocks and cost <= lines:
+            shown[k], lines = first_blocks, lines - cost
     for k in order:
         for at, block, rows in _blocks(wishes[k]) if shown[k] else ():
             cost = height(block, rows)

@@ -1,6 +1,6 @@
 """A section: a question's answer in blocks, with what tells readers how much it is worth to them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,13 +21,13 @@ class Contents:
     """What a producer makes of one subject.
 
     `worth` is the share of a step that it speaks of, None where nobody can say. `tables` are what exports write beside
-    those in the blocks.
+    those in the blocks, made when they are asked for.
     """
 
     blocks: tuple[Block, ...]
     worth: float | None = None
     status: Status = "answered"
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    tables: Mapping[str, Callable[[], pa.Table]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ def every_table(report: Report) -> dict[str, Stream]:
 
 
 def _of(section: Section) -> Iterator[tuple[str, pa.Table]]:
-    yield from section.contents.tables.items()
+    for name, rows in section.contents.tables.items():
+        yield name, rows()
     for block in section.blocks:
         if isinstance(block, Table) and block.exported:
             yield block.name, block.rows

@@ -93,7 +93,9 @@ def _submitted(trace: "Trace") -> str:
     least, most, ids = _FAR, -_FAR, [np.zeros(0, np.int64)]
     for part in trace.parts():
         tied = part.correlation != 0
-        calls = part.correlation[tied & part.roles.runtime & part.process]
+        if (part.roles.runtime & ~part.process).any():
+            return ""  # another process may have submitted them
+        calls = part.correlation[tied & part.roles.runtime]
         least, most = int(calls.min(initial=least)), int(calls.max(initial=most))
         rows = part.rows(tied & part.roles.gpu)
         ids.append(trace.correlation[rows[trace.links.launch(rows) < 0]])

@@ -54,6 +54,8 @@ class Losses:
 def _number(loss: Any) -> float | None:
     import torch
 
-    if isinstance(loss, torch.Tensor):
-        return float(loss.detach()) if loss.numel() == 1 and not loss.is_complex() else None
-    return float(loss) if isinstance(loss, float) else None
+    if not isinstance(loss, torch.Tensor):
+        return loss if isinstance(loss, float) else None
+    if loss.numel() != 1 or loss.is_complex() or (loss.is_cuda and torch.cuda.is_current_stream_capturing()):
+        return None  # nothing can be read while a CUDA graph is recorded, and trying ends the recording
+    return float(loss.detach())

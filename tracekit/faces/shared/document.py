@@ -223,4 +223,4 @@ def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
     """What a section of all variants brings along for programs: its tables name the variant in each row."""
     for name, rows in section.contents.tables.items():
         text = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
-        yield {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows)
+        yield {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows())

@@ -10,6 +10,7 @@ from tracekit.findings.culprits import counted_steps, operators_around, where
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
+from tracekit.trace.columns import values
 from tracekit.units import count, duration, size
 
 _PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
@@ -35,7 +36,7 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
     place = where(profile, int(longest), operators[0] if operators else None)
     steps = counted_steps(profile)
     blocked = trace.dur_ns[calls[counted]].sum() / steps
-    moved = np.asarray(trace.events["bytes"].take(copies[counted]).fill_null(0)).sum() / steps
+    moved = values(trace.events["bytes"])[copies[counted]].sum() / steps
     line = f" at {place.file}:{place.line}" if place.file else ""
     yield Finding(
         "h2d_pageable_copy",

@@ -9,7 +9,6 @@ from tracekit.report.compile_effects import Effects, effects
 from tracekit.report.model import Report
 from tracekit.report.registry import of_comparison
 from tracekit.report.section import Contents
-from tracekit.run_facts import cold_cost_ns, pay_back_steps, pays_back_within_noise
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent
 
@@ -140,7 +139,6 @@ def _facts(seen: Effects) -> Iterator[str]:
             f"{duration(seen.compiled.products_ns)}, what can be fused from {duration(seen.eager.fusible_ns)} to "
             f"{duration(seen.compiled.fusible_ns)}."
         )
-    yield from _cost(seen)
 
 
 def _compiled(seen: Effects) -> str:
@@ -154,19 +152,6 @@ def _compiled(seen: Effects) -> str:
     if seen.ledger.skips:
         clauses.append(f"{_plural(len(seen.ledger.skips), 'CUDA graph')} not recorded")
     return f"{', '.join(clauses)}."
-
-
-def _cost(seen: Effects) -> Iterator[str]:
-    ours, theirs = seen.compiled.profile, seen.eager.profile
-    cost, steps = cold_cost_ns(seen.variant), pay_back_steps(ours, theirs)
-    if not cost or steps is None:
-        return
-    if pays_back_within_noise(ours, theirs):
-        yield f"Compiling cost {duration(cost)}; within noise, nobody can say whether it ever breaks even."
-    elif steps == float("inf"):
-        yield f"Compiling cost {duration(cost)}, and never breaks even."
-    else:
-        yield f"Compiling cost {duration(cost)}, and breaks even after {count(round(steps))} steps."
 
 
 def _and(items: list[str]) -> str:

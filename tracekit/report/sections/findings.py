@@ -14,23 +14,23 @@ def findings(report: Report, profile: Profile) -> Contents:
     """The verdict and the findings of a variant, dearest first; those that cost next to nothing where all is asked."""
     diagnosis = report.diagnoses[profile.name]
     sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
-    every = table(diagnosis.found)
     blocks: tuple[Block, ...] = (Sentences(sentences),)
     if len(diagnosis.found) > len(diagnosis.findings):
-        blocks += (Table("findings", every, detail=True, exported=False),)
+        blocks += (Table("findings", table(diagnosis.found), detail=True, exported=False),)
     worth = max((finding.share or 0.0 for finding in diagnosis.findings), default=0.0)
-    return Contents(blocks, worth=worth, tables={"findings": every})
+    return Contents(blocks, worth=worth, tables={"findings": lambda: table(diagnosis.found)})
 
 
 def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
-    cost = f" – {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
+    cost = duration(finding.cost_ns) if finding.cost_ns is not None else ""
     share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""
-    return f"{title}{cost}{share}{_place(finding)}. {finding.advice}".strip()
+    said = "" if cost in title else f" – {cost} a step"
+    return f"{title}{said}{share}{_place(finding)}. {finding.advice}".strip()
 
 
 def _place(finding: Finding) -> str:
-    """The line, where the title does not name it; of a long path the end."""
+    """The user's line, where the title does not name it; of a long path the end."""
     file, line = finding.where.file, finding.where.line
     if file is None or f"{file}:{line}" in finding.title:
         return ""

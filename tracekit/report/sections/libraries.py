@@ -28,6 +28,6 @@ def libraries(report: Report) -> Contents | None:
     costs = Costs(variants, lambda owner: owner.library, baselines(report))
     order = costs.dearest_first()
     dearest = {name: name for name in [*filter(None, order)][:_NAMED]}
-    said = f"Of a step: {shares_said(costs, steps_of(variants), dearest)}."
+    sentence = f"Of a step: {shares_said(costs, steps_of(variants), dearest)}."
     named = [(_LIBRARY, [name or NONE for name in order])]
-    return Contents((Sentences((said,)), Table("libraries", costs.table(named, order), detail=True)), worth=worth)
+    return Contents((Sentences((sentence,)), Table("libraries", costs.table(named, order), detail=True)), worth=worth)

@@ -16,5 +16,5 @@ def lines(report: Report) -> Contents | None:
     side_by_side = SideBySide(variants, baselines(report))
     worth = max(each.share(lambda owner: bool(owner.lines)) for each in variants)
     return Contents(
-        (*side_by_side.blocks(), *side_by_side.files()), worth=worth, tables={"lines": side_by_side.every_row()}
+        (*side_by_side.blocks(), *side_by_side.files()), worth=worth, tables={"lines": side_by_side.every_row}
     )

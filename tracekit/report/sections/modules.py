@@ -30,20 +30,20 @@ def modules(report: Report) -> Contents | None:
     if not worth:
         return Contents((Sentences(("No module is called in a step.",)),), worth=0.0, status="absent")
     inclusive = Costs([_with_inner(each) for each in variants], lambda owner: owner.module, baselines(report))
-    own = Costs(variants, lambda owner: owner.module)
+    costs = Costs(variants, lambda owner: owner.module)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
     table = inclusive.table([(_MODULE, [" · ".join(chain) or NONE for chain in order])], order)
     for each in variants:
-        of = each.by(own.key)
-        table = table.append_column(_own(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
+        of = each.by(costs.key)
+        table = table.append_column(_exclusive(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
     dearest = {chain: chain[-1] for chain in [*filter(None, inclusive.dearest_first())][:_NAMED]}
-    said = f"Of a step, with what they call: {shares_said(inclusive, steps_of(variants), dearest)}."
-    return Contents((Sentences((said,)), Table("modules", table, detail=True)), worth=worth)
+    sentence = f"Of a step, with what they call: {shares_said(inclusive, steps_of(variants), dearest)}."
+    return Contents((Sentences((sentence,)), Table("modules", table, detail=True)), worth=worth)
 
 
-def _own(variant: str) -> pa.Field:
-    said = "what it takes itself, without the modules inside: this adds up to the step"
-    return column(f"{variant} itself_ns", pa.float64(), said, "ns", role="detail")
+def _exclusive(variant: str) -> pa.Field:
+    meaning = "what it takes itself, without the modules inside: this adds up to the step"
+    return column(f"{variant} itself_ns", pa.float64(), meaning, "ns", role="detail")
 
 
 def _with_inner(variant: OfVariant) -> OfVariant:

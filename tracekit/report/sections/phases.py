@@ -22,6 +22,6 @@ def phases(report: Report) -> Contents | None:
         return None
     costs = Costs(variants, lambda owner: owner.phase, baselines(report))
     order = costs.dearest_first()
-    said = f"Of a step: {shares_said(costs, steps_of(variants), {phase: phase for phase in order[:_NAMED]})}."
+    sentence = f"Of a step: {shares_said(costs, steps_of(variants), {phase: phase for phase in order[:_NAMED]})}."
     table = Table("phases", costs.table([(_PHASE, order)], order), detail=True)
-    return Contents((Sentences((said,)), table))
+    return Contents((Sentences((sentence,)), table))

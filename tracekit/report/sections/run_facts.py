@@ -60,7 +60,7 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
     lines = (
         (
             "step, unprofiled",
-            _pace,
+            _step_time,
             "middle of its passes' medians, 95 % interval; of one pass the median, half the spread between quartiles",
         ),
         ("throughput", _throughput, "steps in a second at the unprofiled step time"),
@@ -87,7 +87,7 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
     return [fact for fact in every if fact.values]
 
 
-def _pace(member: Member) -> str | None:
+def _step_time(member: Member) -> str | None:
     measured = member.variant.measured if member.variant else None
     if measured is None:
         return None

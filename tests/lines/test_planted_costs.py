@@ -1,8 +1,14 @@
 """Lines that take known time are given that time."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
+from tests.lines.owner_twin import adds_up, agrees
 from tests.lines.planting import LAYERS, LINES, check, check_backward, first_row, line_of, planted
+from tracekit.engine import attribute
+from tracekit.lines.ownership import Ownership
 
 
 @pytest.fixture(scope="module")
@@ -21,3 +27,16 @@ def test_backward_is_for_the_lines_of_its_forward(eager):
 
 def test_the_line_that_takes_most_is_the_first_row(eager):
     assert first_row(eager.profile) == f"planted.py:{line_of('sleep')}"
+
+
+def test_owners_add_up_to_the_buckets(eager):
+    adds_up(eager.profile.ownership)
+
+
+def test_the_slow_twin_agrees_on_a_recording_with_lines(eager):
+    recording = eager.profile.ownership.recording
+    ownership = Ownership.of(attribute(recording.trace), None)
+    adds_up(ownership)
+    lines = msgspec.structs.replace(recording.lines, code=[])
+    vars(ownership)["_read"] = replace(recording, lines=lines)
+    agrees(ownership, 5)

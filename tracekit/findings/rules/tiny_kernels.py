@@ -1,0 +1,42 @@
+"""Does the GPU go from one tiny kernel to the next, and spend much of its time between them?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.culprits import counted_steps
+from tracekit.findings.kernels import dearest, kernels
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.units import count, duration
+
+_TINY_NS = 5_000  # a kernel that takes less is over before the next is set up
+_BETWEEN_NS = 10_000  # a longer gap is not what every kernel costs
+_MANY = 50  # a step
+_LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+
+
+@rule("tiny_kernels")
+def tiny_kernels(profile: Profile) -> Iterator[Finding]:
+    """Beyond the verdicts' list: the gaps between kernels that were queued, where most kernels take a few µs."""
+    pieces, trace = profile.cost.pieces, profile.trace
+    between = pieces.of("gpu_gap") & (pieces.dur < _BETWEEN_NS)
+    if profile.means["wall"] is None or not (between & profile.counted[pieces.step]).any():
+        return
+    rows = kernels(profile, lambda events: ~events.roles.communication)
+    steps = counted_steps(profile)
+    usual = float(np.median(trace.dur_ns[rows]))
+    if usual >= _TINY_NS or len(rows) < _MANY * steps:
+        return
+    where, own = dearest(profile, rows[trace.dur_ns[rows] < _TINY_NS])
+    yield Finding(
+        "tiny_kernels",
+        f"{count(round(len(rows) / steps))} kernels a step take {duration(usual)} each (median), and the GPU idles "
+        f"between them although the next is queued; most of the tiny ones' time is {short_kernel(where.kernel or '')}",
+        claim=pieces.union(between),
+        where=where,
+        evidence=evidence(profile, own),
+        advice="Do more in each: larger batches, torch.compile, an optimizer with foreach=True or fused=True.",
+        link=_LINK,
+    )

@@ -18,22 +18,10 @@ _LEAST = 0.5  # of a step: otherwise something else bounds it
 _OF_A_LINE = 0.3
 _NAMED = 3
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
-<<<<<<< HEAD
 # What the advice is, by what kind of work the operator does.
 _ADVICE = {
     **dict.fromkeys(
         ("scatter/gather", "sparse", "embedding", "sort"),
-=======
-# What the advice is, by what the operator's name holds.
-_ADVICE = (
-    (
-        ("compiled graph",),
-        "It is compiled already: less work, a smaller type (bfloat16 under autocast) or as many threads as there are "
-        "cores (torch.get_num_threads()) are what is left.",
-    ),
-    (
-        ("index", "scatter", "gather", "embedding", "nonzero", "unique", "sort"),
->>>>>>> main
         "It moves rows about: sort the edges and use sparse or segmented products, or gather once what it needs.",
     ),
     **dict.fromkeys(
@@ -61,11 +49,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     first = culprits[0]
-<<<<<<< HEAD
     told = ", ".join(f"{plain(each.name)} ({percent(each.step_ns / mean.step_ns)})" for each in culprits[:_NAMED])
-=======
-    told = ", ".join(f"{plain(each.name)} {percent(each.step_ns / mean.step_ns)}" for each in culprits[:_NAMED])
->>>>>>> main
     line, share = line_of(profile, "cpu_compute")
     own = where(profile, int(first.rows[0]), plain(first.name))
     place = (
@@ -74,14 +58,8 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     claim: Union = pieces.union(chosen)
     yield Finding(
         "cpu_compute",
-<<<<<<< HEAD
         f"Operators compute on the CPU, most of all {told}",
         advice=_advice(first.name),
-=======
-        f"Operators compute on the CPU for {duration(mean.parts['cpu_compute'], like=mean.step_ns)} of "
-        f"{duration(mean.step_ns)} a step: {told}",
-        advice=next((text for parts, text in _ADVICE if any(part in plain(first.name) for part in parts)), _OTHERWISE),
->>>>>>> main
         where=place,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,

@@ -54,8 +54,8 @@ class _Pair:
 def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
     """Read each step of one trace from a step of the other."""
     names: dict[tuple[str, int], int] = {}
-    theirs = _steps(detailed, names)
-    ours = _steps(steady, names)
+    theirs = _steps(detailed, names, detailed.threads.main)
+    ours = _steps(steady, names, steady.threads.main)
     pairs = _pairs(ours, theirs)
     moments = _calls_and_returns(detailed)
     pieces = [_read(pair, owners, _Clock.of(moments, pair)) for pair in pairs]
@@ -72,16 +72,27 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
     )
 
 
+def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
+    """For each event of a helper thread the row of the detailed one that does the same in a step; −1 for none."""
+    rows = np.full(len(steady.ts_ns), -1, np.int64)
+    for own, other in zip(steady.threads.helpers, detailed.threads.helpers, strict=False):
+        names: dict[tuple[str, int], int] = {}
+        theirs = _steps(detailed, names, other)
+        for pair in _pairs(_steps(steady, names, own), theirs):
+            rows[pair.rows[0]] = pair.rows[1]
+    return rows
+
+
 def _calls_and_returns(trace: Trace) -> Ints:
     rows = on_thread(trace, trace.threads.main, trace.roles.kind == PYTHON)
     return np.sort(np.concatenate((trace.ts_ns[rows], trace.end_ns[rows])))
 
 
-def _steps(trace: Trace, names: dict[tuple[str, int], int]) -> list[_Step]:
-    """The steps of a trace. Tokens are numbers for (name, depth), the same in both traces."""
+def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -> list[_Step]:
+    """The steps of a thread. Tokens are numbers for (name, depth), the same in both traces."""
     roles, steps = trace.roles, trace.steps
     mask = ((roles.kind == OPERATOR) | roles.annotation) & ~roles.named(STEP)
-    spans = Spans.of(trace, on_thread(trace, trace.threads.main, mask))
+    spans = Spans.of(trace, on_thread(trace, track, mask))
     deepest = int(spans.depth.max(initial=0)) + 1
     distinct_tokens, place = occurring(trace.name_codes[spans.rows] * np.int64(deepest) + spans.depth)
     keys = ((trace.names[token // deepest], token % deepest) for token in distinct_tokens.tolist())

@@ -12,7 +12,7 @@ from tracekit.engine import Attribution
 from tracekit.errors import TracekitError
 from tracekit.intervals import Ints, StepFunction
 from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
-from tracekit.lines.carry import Carried, carried
+from tracekit.lines.carry import Carried, carried, of_other_threads
 from tracekit.lines.compiled import Compiled, Provenance, compiled
 from tracekit.lines.owners import Owners
 from tracekit.lines.threads import Thread, owners_at, threads
@@ -73,6 +73,20 @@ class Ownership:
         if self.recording is None or self.recording.trace is self.cost.trace:
             return None
         return carried(self.cost.trace, self.recording.trace, timeline(self.recording, self.owners))
+
+    def recorded(self, rows: Ints) -> Ints:
+        """For each of these events the row of the one in the recording that it was matched with; −1 for none."""
+        if self.recording is None:
+            return np.full(len(rows), -1, np.int64)
+        if self.carried is None:
+            return rows
+        matched = np.maximum(self.carried.detailed, self._of_other_threads)
+        return np.where(rows >= 0, matched[rows], -1)
+
+    @cached_property
+    def _of_other_threads(self) -> Ints:
+        assert self.recording is not None
+        return of_other_threads(self.cost.trace, self.recording.trace)
 
     @cached_property
     def main(self) -> Thread:

@@ -101,10 +101,11 @@ class Ownership:
     @cached_property
     def threads(self) -> dict[int, Thread]:
         """Every driving thread, compiled kernels included."""
-        return self._compiled.threads
+        return self.compiled.threads
 
     @cached_property
-    def _compiled(self) -> Compiled:
+    def compiled(self) -> Compiled:
+        """Whose compiled kernels are."""
         trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
         own = threads(trace, self.main, self.owners)
         return compiled(trace, self.launch, own, Provenance.of(lines, self.graphs), self.owners)
@@ -120,7 +121,7 @@ class Ownership:
     @cached_property
     def blame(self) -> dict[str, Blame | None]:
         """Whose each moment is, by view."""
-        linked = Linked(self.launch, self._compiled.gpu)
+        linked = Linked(self.launch, self.compiled.gpu)
         views = [view for view in ("wall", "host") if view not in self.cost.cannot_answer]
         return {view: blame(self.cost, view, self.threads, linked) for view in views}
 
@@ -132,7 +133,7 @@ class Ownership:
         trace = self.cost.trace
         if self.recording is None or not len(rows):
             return np.zeros(len(rows), np.int64)
-        fused = np.where(rows >= 0, self._compiled.gpu[rows], -1)
+        fused = np.where(rows >= 0, self.compiled.gpu[rows], -1)
         calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)
         asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
         owner = np.zeros(len(rows), np.int64)

@@ -134,6 +134,15 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
         yield f"{sentence}."
+    untold = {
+        each.name: each.means.untold_calls / each.means.graph_calls for each in answered if each.means.untold_calls
+    }
+    if untold:
+        shares = {name: percent(share) for name, share in untold.items()}
+        yield (
+            f"Of the calls of compiled graphs, {_each(shares)} do not tell the lines of their kernels: these count for "
+            "the line that calls the graph. Captures with torch 2.9 and later tell them."
+        )
     for each in variants:
         if not each.total_ns:
             yield f"{each.name}: {each.means.reason or f'its {each.view} time cannot be answered'}."

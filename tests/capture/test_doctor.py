@@ -111,13 +111,13 @@ def test_a_probe_that_dies_or_fails_says_why(monkeypatch):
     ],
 )
 def test_kernels_of_later_sessions_are_counted(sessions, said):
-    assert re.search(said, probes._told(sessions))
+    assert re.search(said, probes._verdict(sessions))
 
 
 @pytest.mark.parametrize(("calls", "said"), [(9, "its launches were seen"), (0, "nor were its launches seen")])
 def test_a_kernel_without_a_row_is_a_failure(calls, said):
     with pytest.raises(probes.ProbeError, match=said):
-        probes._told([(calls, 0)])
+        probes._verdict([(calls, 0)])
 
 
 def test_a_missing_compiler_is_named(monkeypatch):

@@ -69,7 +69,7 @@ def test_what_another_process_loses_again_is_said(tmp_path):
     write(tmp_path, "steady", 50, 10)
     answer = PassResult(traces=Traces(cold="cold.json.gz", steady="steady.json.gz"))
     found = completed(answer, tmp_path, lambda window: PassResult(outcome="timeout"))
-    assert found.effective.notes == ["steady: of 40 of 50 launches the trace holds no kernel: the profiler lost them"]
+    assert found.effective.notes == ["steady: for 40 of 50 launches the trace holds no kernel: the profiler lost them"]
 
 
 def test_a_whole_trace_is_left_alone(tmp_path):

@@ -47,7 +47,7 @@ def setup(ctx):
     def step():
         x.detach()  # an operator between two stretches of Python: without one their split is an estimate
         at = [now()]
-        looping(20_000 * most["loop"])
+        looping(30_000 * most["loop"])
         x.detach()
         at.append(now())
         time.sleep(0.008 * most["sleep"])  # sleep

@@ -1,6 +1,6 @@
 """What limits a trace's answers is said: work from before the recording, a host that ends early, several devices."""
 
-from small import kernel, launch, op, step, write
+from small import event, kernel, launch, op, step, write
 
 from tracekit.trace import Trace
 
@@ -41,3 +41,9 @@ def test_work_of_another_process_is_not_said_to_come_late(tmp_path):
     theirs = launch(105, 108, 69) | {"pid": 2, "tid": 2}
     said = told(tmp_path / "a.json", *WORK, theirs, kernel("late", 110, 120, 70))
     assert said["unlinked_gpu"].endswith("1 of 2 GPU activities have no launch call here.")
+
+
+def test_stacks_slow_python_down(tmp_path):
+    frame = event("python_function", "train.py(3): main", 0, 100)
+    assert "slows Python down" in told(tmp_path / "a.json", *WORK, frame)["stacks"]
+    assert "stacks" not in told(tmp_path / "b.json", *WORK)

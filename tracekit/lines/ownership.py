@@ -15,7 +15,7 @@ from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
 from tracekit.lines.carry import Carried, carried, of_other_threads
 from tracekit.lines.compiled import Compiled, Provenance, compiled
 from tracekit.lines.owners import Owners
-from tracekit.lines.threads import Thread, owners_at, threads
+from tracekit.lines.threads import Recorded, Thread, owners_at, threads
 from tracekit.lines.timeline import Recording, timeline
 from tracekit.lines.user_code import Frames
 from tracekit.lines_file import Graph
@@ -72,7 +72,13 @@ class Ownership:
         """How the recording was read into the trace; None where they are the same, or there is none."""
         if self.recording is None or self.recording.trace is self.cost.trace:
             return None
-        return carried(self.cost.trace, self.recording.trace, timeline(self.recording, self.owners))
+        return carried(self.cost.trace, self.recording.trace, self._timeline)
+
+    @cached_property
+    def _timeline(self) -> StepFunction:
+        """Whose each moment of the recording's main thread is."""
+        assert self.recording is not None
+        return timeline(self.recording, self.owners)
 
     def recorded(self, rows: Ints) -> Ints:
         """For each of these events the row of the one in the recording that it was matched with; −1 for none."""
@@ -96,7 +102,7 @@ class Ownership:
             return Thread(never, never)
         if self.carried is not None:
             return Thread(self.carried.owners, self.carried.divided)
-        return Thread(timeline(self.recording, self.owners), never)
+        return Thread(self._timeline, never)
 
     @cached_property
     def threads(self) -> dict[int, Thread]:
@@ -107,7 +113,10 @@ class Ownership:
     def compiled(self) -> Compiled:
         """Whose compiled kernels are."""
         trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
-        own = threads(trace, self.main, self.owners)
+        recorded = None
+        if self.carried is not None and self.recording is not None:
+            recorded = Recorded(self.recording.trace, self._timeline, self.carried.detailed)
+        own = threads(trace, self.main, self.owners, recorded)
         return compiled(trace, self.launch, own, Provenance.of(lines, self.graphs), self.owners)
 
     @cached_property

@@ -28,12 +28,40 @@ class Thread:
         return Thread(compressed(edges, value), compressed(edges, np.where(which >= 0, 0, shared)))
 
 
-def threads(trace: Trace, main: Thread, owners: Owners) -> dict[int, Thread]:
+@dataclass(frozen=True)
+class Recorded:
+    """The recording that a trace was read from: it has forward operators that the trace has lost."""
+
+    trace: Trace
+    owners: StepFunction  # of its main thread
+    matched: Ints  # for each event of the other trace its row here; −1 for none
+
+    def owners_of(self, trace: Trace, numbers: Ints) -> Ints:
+        """The owner of the forward operator of each of autograd's numbers; −1 where it is not here either.
+
+        Numbers count on: between two matched operators both traces count alike.
+        """
+        here, there = _numbers(self.trace)[0], _numbers(trace)[0]
+        rows = np.flatnonzero((self.matched >= 0) & _is_forward(trace))
+        rows = rows[here[self.matched[rows]] >= 0]
+        rows = rows[np.argsort(there[rows], kind="stable")]
+        forward = _Forward.find(self.trace).rows[0]
+        if not len(rows) or not len(forward):
+            return np.full(len(numbers), -1, np.int64)
+        nearest = rows[np.maximum(np.searchsorted(there[rows], numbers, side="right") - 1, 0)]
+        wanted = numbers - there[nearest] + here[self.matched[nearest]]
+        last = np.maximum(np.searchsorted(here[forward], wanted, side="right") - 1, 0)
+        known = (numbers >= 0) & (here[forward[last]] == wanted)
+        return np.where(known, self.owners.at(self.trace.ts_ns[forward[last]]), -1)
+
+
+def threads(trace: Trace, main: Thread, owners: Owners, recorded: Recorded | None = None) -> dict[int, Thread]:
     """Every driving thread by its track. Outside of nodes a helper does what the main thread is at."""
     if trace.threads.main is None:
         return {}
-    forward = _Forward.find(trace)
-    return {track: main.overlaid(*_nodes(trace, track, main, forward, owners)) for track in trace.threads.driving}
+    forward = _Forward.find(trace, recorded)
+    tracks = trace.threads.driving
+    return {track: main.overlaid(*_nodes(trace, track, main, forward, owners)) for track in tracks}
 
 
 def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> tuple[Ints, Bools]:
@@ -54,11 +82,13 @@ def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: 
     """The backward nodes of a thread, and whose each is."""
     nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
     operator = forward.of(trace, nodes)
+    owner = np.where(operator >= 0, main.owners.at(trace.ts_ns[np.maximum(operator, 0)]), -1)
+    if forward.recorded is not None and (lost := np.flatnonzero(operator < 0)).size:
+        owner[lost] = forward.recorded.owners_of(trace, _numbers(trace)[0][nodes.rows[lost]])
     at = np.arange(len(nodes))
-    before = np.maximum.accumulate(np.where(operator >= 0, at, -1)) if len(nodes) else at
-    last = np.where(before >= 0, operator[np.maximum(before, 0)], -1)
-    moment = np.where(last >= 0, trace.ts_ns[last], nodes.starts)  # without any: the line that called backward
-    return nodes, owners.in_phase(main.owners.at(moment), BACKWARD)
+    before = np.maximum.accumulate(np.where(owner >= 0, at, -1)) if len(nodes) else at
+    called = main.owners.at(nodes.starts)  # without any: the line that called backward
+    return nodes, owners.in_phase(np.where(before >= 0, owner[np.maximum(before, 0)], called), BACKWARD)
 
 
 @dataclass(frozen=True)
@@ -66,14 +96,13 @@ class _Forward:
     """Forward operators of each driving thread, the main one first: numbers, and starts in their order."""
 
     rows: list[Ints]  # of one thread each, in order of (number, start)
+    recorded: Recorded | None = None  # where else they may be
 
     @staticmethod
-    def find(trace: Trace) -> "_Forward":
+    def find(trace: Trace, recorded: Recorded | None = None) -> "_Forward":
         """All of a trace."""
-        roles = trace.roles
-        numbers, thread = _numbers(trace)
-        mask = (roles.kind == OPERATOR) & ~roles.annotation & ~roles.backward_node & (numbers >= 0) & (thread == 0)
-        return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving])
+        numbers, mask = _numbers(trace)[0], _is_forward(trace)
+        return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving], recorded)
 
     def of(self, trace: Trace, nodes: Spans) -> Ints:
         """For each node the operator of its number, of the first thread that has one; −1 for none."""
@@ -81,6 +110,15 @@ class _Forward:
         for rows in self.rows:
             operator = np.where(operator >= 0, operator, _last_before(trace, rows, nodes))
         return operator
+
+
+def _is_forward(trace: Trace) -> Bools:
+    """Which events are forward operators that autograd numbered."""
+    roles, (numbers, thread) = trace.roles, _numbers(trace)
+    forward: Bools = (
+        (roles.kind == OPERATOR) & ~roles.annotation & ~roles.backward_node & (numbers >= 0) & (thread == 0)
+    )
+    return forward
 
 
 def _last_before(trace: Trace, rows: Ints, nodes: Spans) -> Ints:

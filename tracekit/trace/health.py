@@ -84,6 +84,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
             )
     if trace.threads.main is not None and not trace.steps.annotated:
         yield _without_steps(trace)
+    if trace.has_stacks:
+        yield Health("stacks", "Python stacks were recorded, which slows Python down: it takes less without them.")
     if _whole_microseconds(trace):
         yield Health("whole_microseconds", "Times are whole microseconds: anything shorter shows as zero.")
 

@@ -42,7 +42,7 @@ def _mean_of(profile: Profile) -> str:
     if not total:
         return "no steps"
     counted = int(profile.counted.sum())
-    steps = "step" if total == 1 else "steps"
+    steps = f"{'inferred ' if profile.trace.steps.inferred else ''}step{'' if total == 1 else 's'}"
     if not any(steps.any() for steps in profile.answered.values()):
         return f"{total} {steps}, none of which can be answered"
     which = "" if counted == total else f" of {total}"

@@ -1,0 +1,37 @@
+"""What owners cost is kept with the trace, for as long as nothing it was made of changes."""
+
+import pytest
+
+from tests.lines.recorded import recorded, recorded_run
+from tracekit.lines import cached
+from tracekit.lines_file import lines_path
+from tracekit.profile import open_subject
+from tracekit.trace.storing import cache
+
+
+@pytest.fixture
+def detail(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRACEKIT_NO_CACHE", raising=False)
+    monkeypatch.setattr(cache, "WORTH_BYTES", 0)
+    monkeypatch.setattr(cache, "_SMALLEST", 0)
+    return recorded(tmp_path / "trace.json")
+
+
+def means(run):
+    return open_subject([run]).profiles[0].owner_means
+
+
+def test_a_second_report_asks_no_recording(detail, monkeypatch):
+    run = recorded_run(detail)
+    first = means(run)
+    assert first.means
+    monkeypatch.setattr(cached, "owner_means", lambda *_: pytest.fail("it was worked out again"))
+    assert means(run) == first
+
+
+def test_other_lines_are_other_costs(detail):
+    run = recorded_run(detail)
+    first = means(run)
+    lines_path(detail).unlink()
+    assert means(run) != first

@@ -151,11 +151,19 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
     number = f"{count(per_step)} kernels and copies a step" if known else _of_no_step(trace)
     names = f"{count(len(summary))} name{'s' if len(summary) > 1 else ''}"
-    most = f"{duration(first['step_ns'])} a step" if first["step_ns"] is not None else duration(first["total_ns"])
     return (
         f"{number} of {names}; {_idle_sentence(_idle(trace))}. Most GPU time goes to "
-        f"{short_kernel(first['name'])}: {most}, {percent(first['share'])} of all GPU time."
+        f"{short_kernel(first['name'])}: {_most(first, summary)}."
     )
+
+
+def _most(first: dict[str, Any], summary: pa.Table) -> str:
+    """What the first takes: of a step, or of the whole trace where steps are not known; never one beside the other."""
+    if first["step_ns"] is None:
+        return f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
+    whole = float(np.nansum(summary["step_ns"].to_numpy()))
+    share = first["step_ns"] / whole if whole else 0.0
+    return f"{duration(first['step_ns'])} a step, {percent(share)} of its GPU time"
 
 
 def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:

@@ -16,6 +16,7 @@ from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 _GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")  # by the first letters of its hash
 _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
 _OPERATOR = re.compile(r"\w+(::\w+)*")
+_GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")
 _NODE = "autograd::engine::evaluate_function: "
 _NOTHING = "nothing that was recorded"
 
@@ -134,6 +135,8 @@ def plain(name: str) -> str:
     if graph := _GRAPH.fullmatch(name):
         return f"compiled graph {graph[1]}"
     name = name.removeprefix(_NODE).removeprefix("torch::autograd::")
+    if graph := _GRAPH.fullmatch(name):
+        return f"compiled graph {graph[1]}"
     found = _BUILT_IN.match(name)
     return found[1] if found else name if _OPERATOR.fullmatch(name) else short_kernel(name)
 

@@ -9,6 +9,7 @@ from tracekit.findings.finding import Finding
 from tracekit.findings.verdict import VERDICTS
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
+from tracekit.units import duration
 
 LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is asked for
 _SHARED = 0.05  # of the smaller claim: less in common is not worth a word
@@ -46,9 +47,9 @@ class Steps:
 def ranked(profile: Profile, found: list[Finding]) -> list[Finding]:
     """Doubts first, then those of the verdicts' list, then the others; the costliest first.
 
-    A finding loses the time that a costlier one claims as well; one that is left with nothing is not listed, but named
-    among the `overlaps` of that one. Where steps that the means leave out cost enough to be told, all costs are spread
-    over all steps: costs that are listed together are shares of the same step.
+    A finding loses the time that a costlier one claims as well; what is left with next to nothing is not listed, but
+    named among the `overlaps` of that one, and told in its advice. Where steps that the means leave out cost enough to
+    be told, all costs are spread over all steps: costs that are listed together are shares of the same step.
     """
     if not found:
         return []
@@ -71,8 +72,26 @@ def ranked(profile: Profile, found: list[Finding]) -> list[Finding]:
             share = cost / steps.length
         overlaps = tuple(dict.fromkeys((*finding.overlaps, *shared.get(id(finding), ()))))
         priced.append(replace(finding, cost_ns=cost, share=share, overlaps=overlaps))
-    kept = [each for each in priced if each.cost_ns is None or each.cost_ns > 0]
+    told = _with_parts(steps, priced)
+    kept = [each for each in told if each.cost_ns is None or each.cost_ns > 0]
     return sorted(kept, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.share or 0.0)))
+
+
+def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
+    """What a finding is worth by itself, and is not beside a costlier one, is told in the advice of that one."""
+    told: list[Finding] = []
+    for finding in priced:
+        cost = steps.gross(finding)
+        holder = next((k for k, each in enumerate(told) if each.id in finding.overlaps), None)
+        if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
+            part = f"Part of it ({duration(cost)}): {_lowered(finding.title)}. {finding.advice}"
+            told[holder] = replace(told[holder], advice=f"{told[holder].advice} {part}")
+        told.append(finding)
+    return told
+
+
+def _lowered(title: str) -> str:
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
 def _steps(profile: Profile, found: list[Finding]) -> Steps:

@@ -34,7 +34,8 @@ def _alone(member: Member) -> str:
         pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Where its time goes cannot be answered without a trace ({why})."
     if wall is not None:
-        return f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(member)}: {_largest(wall.parts)}."
+        takes = f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(member)}: {_largest(wall.parts)}."
+        return takes + _compiling(member)
     if host is not None:
         return f"{name}: where the wall time went cannot be answered; the host spends {_largest(host.parts)} a step."
     return f"{name}: neither wall nor host time can be answered."
@@ -57,7 +58,21 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
         return f"{name} and {other}: the wall time of a step cannot be compared."
     noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
     takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
-    return f"{name} takes {takes} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
+    text = f"{name} takes {takes} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
+    return text + _compiling(member)
+
+
+def _compiling(member: Member) -> str:
+    """What the mean leaves out: steps of the recording that compile."""
+    if isinstance(member, Missing):
+        return ""
+    view = member.views["wall"]
+    left_out = view.known & ~member.counted
+    cost = int(view.totals[left_out, view.keys.index("compile")].sum())
+    if not cost:
+        return ""
+    steps = f"{count(int(left_out.sum()))} of its {count(int(view.known.sum()))} steps"
+    return f" Compiling takes {duration(cost)} more, in {steps}."
 
 
 def _rests_on(contrast: Contrast) -> str:

@@ -4,35 +4,34 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.analyses.kernel_class import kernel_class
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import by_name, line_of, plain, where
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.intervals import Union
 from tracekit.profile import Profile
-from tracekit.units import duration, percent
+from tracekit.trace.roles import COMPILED_CODE
+from tracekit.units import percent
 
 _LEAST = 0.5  # of a step: otherwise something else bounds it
 _OF_A_LINE = 0.3
 _NAMED = 3
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
-# What the advice is, by what the operator's name holds.
-_ADVICE = (
-    (
-        ("compiled graph",),
-        "It is compiled already: less work, a smaller type (bfloat16 under autocast) or as many threads as there are "
-        "cores (torch.get_num_threads()) are what is left.",
-    ),
-    (
-        ("index", "scatter", "gather", "embedding", "nonzero", "unique", "sort"),
+# What the advice is, by what kind of work the operator does.
+_ADVICE = {
+    **dict.fromkeys(
+        ("scatter/gather", "sparse", "embedding", "sort"),
         "It moves rows about: sort the edges and use sparse or segmented products, or gather once what it needs.",
     ),
-    (
-        ("conv", "mm", "matmul", "linear", "bmm"),
-        "It computes: a smaller type (bfloat16 under autocast), oneDNN's layout (channels_last) and as many threads as "
-        "there are cores (torch.get_num_threads()) are what a CPU has to offer; a GPU is made for this.",
+    **dict.fromkeys(
+        ("matmul", "convolution"),
+        "It computes: bfloat16 under autocast, channels_last and a thread for each core (torch.get_num_threads()) are "
+        "what a CPU has to offer; a GPU is made for this.",
     ),
-)
+    "random": "It draws random numbers: apply dropout to a smaller tensor, or compile, so that it is fused.",
+}
+_COMPILED = "It is compiled already: threads (torch.get_num_threads()), a smaller type or a GPU would make it faster."
 _OTHERWISE = "Compile the model, so that operators are fused and memory is gone through once (torch.compile)."
 
 
@@ -50,18 +49,25 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     first = culprits[0]
-    told = ", ".join(f"{plain(each.name)} {percent(each.step_ns / mean.step_ns)}" for each in culprits[:_NAMED])
+    told = ", ".join(f"{plain(each.name)} ({percent(each.step_ns / mean.step_ns)})" for each in culprits[:_NAMED])
     line, share = line_of(profile, "cpu_compute")
-    own = where(profile, int(first.rows[0]), first.name)
-    place = Where(line.file, line.line, line.function, first.name, module=own.module) if share >= _OF_A_LINE else own
+    own = where(profile, int(first.rows[0]), plain(first.name))
+    place = (
+        Where(line.file, line.line, line.function, plain(first.name), module=own.module) if share >= _OF_A_LINE else own
+    )
     claim: Union = pieces.union(chosen)
     yield Finding(
         "cpu_compute",
-        f"Operators compute on the CPU for {duration(mean.parts['cpu_compute'], like=mean.step_ns)} of "
-        f"{duration(mean.step_ns)} a step: {told}",
-        advice=next((text for parts, text in _ADVICE if any(part in plain(first.name) for part in parts)), _OTHERWISE),
+        f"Operators compute on the CPU, most of all {told}",
+        advice=_advice(first.name),
         where=place,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,
         claim=claim,
     )
+
+
+def _advice(operator: str) -> str:
+    if COMPILED_CODE.fullmatch(operator):
+        return _COMPILED
+    return _ADVICE.get(kernel_class(operator, operator), _OTHERWISE)

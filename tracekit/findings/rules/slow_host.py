@@ -8,6 +8,7 @@ from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, counted_steps, grouped, line_of, outermost_operators, plain
 from tracekit.findings.holes import is_hole
+from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import SLOW_HOST
 from tracekit.intervals import Bools, Ints, Rows
@@ -48,7 +49,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     if mean is None or profile.trace.device != "gpu":
         return
     pieces = profile.cost.pieces
-    chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~np.isin(pieces.event, pageable_calls(profile.trace))
+    chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~_told_apart(profile)
     times = {
         name: sum(_per_step(profile, chosen & pieces.of(key)) for key in keys if key in _BUCKETS)
         for name, keys in SLOW_HOST.items()
@@ -73,6 +74,16 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",
         claim=pieces.union(chosen),
     )
+
+
+def _told_apart(profile: Profile) -> Bools:
+    """The pieces for which an event is blamed that has a rule of its own."""
+    trace, event = profile.trace, profile.cost.pieces.event
+    apart = np.isin(event, pageable_calls(trace))
+    garbage = trace.labels.fits(GARBAGE)
+    if garbage.any():
+        apart |= (event >= 0) & garbage[trace.name_codes[np.maximum(event, 0)]]
+    return apart
 
 
 def _under(profile: Profile, culprits: list[Culprit]) -> str:

@@ -1,6 +1,6 @@
 """What bounds the step, why is it slow, and what is to be changed?"""
 
-from tracekit.findings import Finding, Where, table
+from tracekit.findings import Finding, table
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
@@ -26,12 +26,14 @@ def _sentence(finding: Finding) -> str:
     cost = duration(finding.cost_ns) if finding.cost_ns is not None else ""
     share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""
     said = "" if cost in title else f" – {cost} a step"
-    return f"{title}{said}{share}.{_place(finding.where)} {finding.advice}".strip()
+    return f"{title}{said}{share}{_place(finding)}. {finding.advice}".strip()
 
 
-def _place(where: Where) -> str:
-    """The line of the user's; operators and kernels stand in the title."""
-    if where.file is None:
+def _place(finding: Finding) -> str:
+    """The user's line, where the title does not name it; of a long path the end."""
+    file, line = finding.where.file, finding.where.line
+    if file is None or f"{file}:{line}" in finding.title:
         return ""
-    line = f":{where.line}" if where.line is not None else ""
-    return f" At {where.file}{line}{f' ({where.function})' if where.function else ''}."
+    *folders, name = file.split("/")
+    shown = f"…/{folders[-1]}/{name}" if len(folders) > 1 else file
+    return f", at {shown}:{line}" if line is not None else f", in {shown}"

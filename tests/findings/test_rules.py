@@ -1,0 +1,205 @@
+"""Rules that are no plain bucket: each fires on its cause, and is silent where that is absent."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from small import Event, event, kernel, launch, op, step, write
+
+from tests.findings.edits import Plant, Tape, slow_loader
+from tests.findings.healthy import events, healthy
+from tracekit.findings import Finding, diagnose
+from tracekit.profile import Profile, open_subject
+from tracekit.run import Break, Ledger, Limit, Requested, Skip, Variant
+
+
+def opened(path: Path) -> Profile:
+    return open_subject([path]).profiles[0]
+
+
+def planted(tmp_path: Path, put: Plant) -> Profile:
+    """Something in every step of a trace in which nothing is wrong."""
+    tape = Tape.read(healthy(tmp_path / "made.json", waits=True))
+    tape.plant(tape.idle_moments(), put)
+    return opened(tape.write(tmp_path / "planted.json"))
+
+
+def found(profile: Profile, name: str) -> Finding | None:
+    return next((each for each in diagnose(profile).found if each.id == name), None)
+
+
+def launching(cat: str, name: str, number: int, each: float = 30.0) -> Plant:
+    """A span in which so many operators each launch a kernel."""
+
+    def put(tape: Tape, at: float) -> float:
+        tape.add(cat, name, at, number * each + 2)
+        for k in range(number):
+            t, ids = at + 1 + k * each, tape.correlation()
+            tape.add("cpu_op", "aten::fill_", t, each - 2)
+            tape.add("cuda_runtime", "cudaLaunchKernel", t + 2, 5.0, correlation=ids)
+            tape.add("kernel", "fill", t + 8, 1.0, correlation=ids)
+        return number * each + 2
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("Optimizer.step#Adam.step", "optimizer_loop"), ("Optimizer.zero_grad#Adam.zero_grad", "zero_grad")],
+)
+def test_parameters_one_by_one(tmp_path, name, rule):
+    profile = planted(tmp_path, launching("user_annotation", name, 100))
+    listed = diagnose(profile).findings
+    told = " ".join(each.advice for each in listed)
+    assert rule in {each.id for each in listed} or rule in {id for each in listed for id in each.overlaps}
+    assert ("foreach=True" in told) is (rule == "optimizer_loop")
+    assert ("set_to_none" in told) is (rule == "zero_grad")
+
+
+def test_a_fused_optimizer_is_well(tmp_path):
+    profile = planted(tmp_path, launching("user_annotation", "Optimizer.step#Adam.step", 3))
+    assert found(profile, "optimizer_loop") is None
+
+
+def test_garbage_that_is_collected_inside_steps(tmp_path):
+    def put(tape: Tape, at: float) -> float:
+        tape.add("python_function", "Python GC", at, 900.0)
+        return 900.0
+
+    profile = planted(tmp_path, put)
+    garbage = found(profile, "garbage_collection")
+    assert garbage is not None
+    assert "gc.freeze" in garbage.advice
+    assert garbage.share == pytest.approx(0.083, abs=0.01)
+    assert found(opened(healthy(tmp_path / "well.json", waits=True)), "garbage_collection") is None
+
+
+def test_memory_that_is_allocated_in_every_step(tmp_path):
+    def put(tape: Tape, at: float) -> float:
+        for k in range(4):
+            tape.add("cuda_runtime", ("cudaMalloc", "cudaFree")[k % 2], at + 200 * k, 199.0)
+        return 800.0
+
+    churn = found(planted(tmp_path, put), "allocator")
+    assert churn is not None
+    assert churn.cost_ns == pytest.approx(796_000, rel=0.1)  # the refill after a wait has some of it
+    assert "4 calls a step" in churn.title
+    tape = Tape.read(healthy(tmp_path / "once.json", waits=True))
+    tape.plant(tape.idle_moments()[:1], put)
+    assert found(opened(tape.write(tmp_path / "first.json")), "allocator") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"), [("Lazy Function Loading", "cold_start"), ("Buffer Flush", "profiler_overhead")]
+)
+def test_tools_that_get_in_the_way(tmp_path, name, rule):
+    def put(tape: Tape, at: float) -> float:
+        tape.add("cpu_op", "aten::relu", at, 900.0)
+        tape.events.append(event("overhead", name, at + 1, at + 899, tid=0, pid=-1))
+        return 900.0
+
+    blamed = found(planted(tmp_path, put), rule)
+    assert blamed is not None
+    assert blamed.cost_ns == pytest.approx(898_000, rel=0.02)
+
+
+def test_what_the_loader_is_blamed_for(tmp_path):
+    own = found(planted(tmp_path, slow_loader(4000.0)), "dataloader_bound")
+    assert own is not None
+    assert "num_workers" in own.advice
+    assert "in the training process itself" in own.title
+
+    def workers(tape: Tape, at: float) -> float:
+        tape.add("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", at, 4000.0)
+        return 4000.0
+
+    theirs = found(planted(tmp_path, workers), "dataloader_bound")
+    assert theirs is not None
+    assert "The workers do not keep up" in theirs.advice
+    assert "_MultiProcessingDataLoaderIter" in str(theirs.where)
+
+
+REASONS = {
+    ("aten::item", "aten::_local_scalar_dense"): "every so many steps",
+    ("aten::index", "aten::nonzero"): "torch.where, a weight of zero",
+    ("aten::nonzero",): "torch.where with three arguments",
+    ("aten::unique_dim", "aten::_unique2"): "distinct values once",
+    ("aten::repeat_interleave",): "output_size",
+    ("torch_scatter::scatter_sum", "aten::max", "aten::item"): "dim_size",
+    ("aten::coalesce", "aten::_coalesce"): "Merge duplicates once",
+    ("aten::to", "aten::copy_"): "non_blocking",
+    (): "Leave the wait out",
+}
+
+
+@pytest.mark.parametrize("operators", REASONS)
+def test_what_is_to_be_done_about_a_wait(tmp_path, operators):
+    def put(tape: Tape, at: float) -> float:
+        for depth, name in enumerate(operators):
+            tape.add("cpu_op", name, at + depth, 3000.0 - 2 * depth)
+        tape.add("cuda_runtime", "cudaStreamSynchronize", at + 10, 2900.0, correlation=tape.correlation())
+        return 3000.0
+
+    stall = found(planted(tmp_path, put), "sync_stall")
+    assert stall is not None
+    assert REASONS[operators] in stall.advice
+    assert stall.where.operator == (operators[0] if operators else None) or stall.where.operator in operators
+    assert len(stall.evidence) == 5
+
+
+def test_what_the_ledger_knows_of_compiled_code(tmp_path):
+    profile = planted(tmp_path, lambda tape, at: tape.add("cpu_op", "aten::add", at, 450.0) or 900.0)
+    why = "Dynamic shape operator"
+    ledger = Ledger(
+        breaks=[Break(compile="0/0", reason=why, file="model.py", line=12, t_ns=0)],
+        limits=[Limit(file="model.py", line=3, name="forward", t_ns=0)],
+        skips=[Skip(reason="mutated inputs", file="model.py", line=7, t_ns=0)],
+    )
+    told = replace(profile, variant=Variant(name="a", outcome="ok", requested=Requested(compile=True), ledger=ledger))
+    texts = " ".join(f"{each.title} {each.advice} {each.where}" for each in diagnose(told).found)
+    for words in ("forward runs eagerly", "model.py:3", why, "mutated inputs"):
+        assert words in texts
+    clean = replace(told, variant=replace_ledger(told.variant))
+    assert not {"graph_breaks", "recompile_limit", "cuda_graphs_skipped"} & {each.id for each in diagnose(clean).found}
+
+
+def replace_ledger(variant: Variant) -> Variant:
+    return Variant(name=variant.name, outcome="ok", requested=variant.requested)
+
+
+def test_a_cpu_names_its_operator(tmp_path):
+    made: list[Event] = []
+    for number in range(4):
+        t = 1000.0 * number
+        made += [step(number, t, t + 900), op("aten::index_add_", t + 5, t + 600), op("aten::mm", t + 610, t + 890)]
+    cpu = found(opened(write(tmp_path / "cpu.json", *made)), "cpu_compute")
+    assert cpu is not None
+    assert cpu.where.operator == "aten::index_add_"
+    assert "sparse or segmented" in cpu.advice
+    profile = opened(write(tmp_path / "gpu.json", *made, launch(10, 20, 1), kernel("k", 30, 500, 1)))
+    assert found(profile, "cpu_compute") is None
+
+
+def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
+    def slow(dispatch: float, call: float, python: float) -> Path:
+        made, t = [], 0.0
+        for number in range(4):
+            begun = t
+            for k in range(20):
+                t += python
+                ids = 1 + 20 * number + k
+                made += [op("aten::add", t, t + dispatch + call + 2), launch(t + dispatch, t + dispatch + call, ids)]
+                t += dispatch + call + 2
+                made.append(kernel("k", t, t + 2, ids))
+            made.append(step(number, begun, t))
+        return write(tmp_path / "slow.json", *made)
+
+    assert diagnose(opened(slow(50, 5, 5))).verdict.id == "dispatch_bound"
+    assert diagnose(opened(slow(5, 50, 5))).verdict.id == "launch_bound"
+    assert diagnose(opened(slow(5, 5, 50))).verdict.id == "python_bound"
+    assert "20 kernels and copies a step take 2.00 µs each" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
+
+
+def test_no_rule_says_anything_of_healthy_steps(tmp_path):
+    assert not diagnose(opened(healthy(tmp_path / "a.json"))).found
+    assert len(events()) > 100

@@ -1,0 +1,85 @@
+"""Which operators compute on the CPU, and for how long?"""
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.analyses import Answer, Status, analysis, share_of_step, table
+from tracekit.analyses.kernel_class import kernel_class
+from tracekit.profile import Profile
+from tracekit.trace.schema import LABEL, column
+from tracekit.units import count, duration, percent
+
+SUMMARY = pa.schema(
+    [
+        column("name", LABEL, "operator", role="name"),
+        column("class", LABEL, "kind of work, by the operator"),
+        column("per_step", pa.float64(), "how many a counted step has"),
+        column("step_ns", pa.float64(), "CPU time of its own, without operators inside it, per counted step", "ns"),
+        column("share", pa.float64(), "part of the step", "share"),
+        column("mean_ns", pa.float64(), "CPU time of its own, of one", "ns"),
+        column("count", pa.int64(), "how many there are in the whole trace"),
+        column("total_ns", pa.int64(), "CPU time of its own in all steps", "ns"),
+    ]
+)
+
+
+@analysis("operators", rank=25)
+def answer(profile: Profile) -> Answer:
+    """One row per operator of a trace without a GPU; together they are the bucket `cpu_compute`."""
+    summary = _summary(profile) if profile.trace.device == "cpu" else SUMMARY.empty_table()
+    status: Status = "answered" if len(summary) else "absent"
+    worth = share_of_step(profile, "cpu_compute")
+    return Answer("operators", "Operators", _sentence(profile, summary), summary, worth=worth, status=status)
+
+
+def _summary(profile: Profile) -> pa.Table:
+    trace, pieces = profile.trace, profile.cost.pieces
+    chosen = pieces.of("cpu_compute") & (pieces.event >= 0)
+    own = np.zeros((len(trace.names), 2), np.int64)  # in all steps, and in counted ones
+    names, dur, counted = (
+        trace.name_codes[pieces.event[chosen]],
+        pieces.dur[chosen],
+        profile.counted[pieces.step[chosen]],
+    )
+    np.add.at(own[:, 0], names, dur)
+    np.add.at(own[:, 1], names[counted], dur[counted])
+    number = np.zeros((len(trace.names), 2), np.int64)
+    inside = np.append(profile.counted, False)
+    for part in trace.parts():
+        taken = part.process & ~part.roles.annotation
+        codes = part.name_codes[taken]
+        np.add.at(number[:, 0], codes, 1)
+        np.add.at(number[:, 1], codes[inside[trace.steps.of(part.ts_ns[taken])]], 1)
+    rows = np.flatnonzero(own[:, 0])
+    rows = rows[np.lexsort((rows, -own[rows, 0], -own[rows, 1]))]
+    steps = float(max(int(profile.counted.sum()), 1))
+    mean = profile.means["wall"] or profile.means["host"]
+    length = mean.step_ns if mean is not None else 0.0
+    texts = [trace.names[row] for row in rows.tolist()]
+    return table(
+        SUMMARY,
+        {
+            "name": texts,
+            "class": [kernel_class(text, text) for text in texts],
+            "per_step": number[rows, 1] / steps,
+            "step_ns": own[rows, 1] / steps,
+            "share": own[rows, 1] / steps / length if length else np.zeros(len(rows)),
+            "mean_ns": own[rows, 0] / np.maximum(number[rows, 0], 1),
+            "count": number[rows, 0],
+            "total_ns": own[rows, 0],
+        },
+    )
+
+
+def _sentence(profile: Profile, summary: pa.Table) -> str:
+    if profile.trace.device != "cpu":
+        return "The work runs on a GPU: its kernels say what takes the time."
+    if not len(summary):
+        return "No operator computes in this trace."
+    first = summary.slice(0, 1).to_pylist()[0]
+    per_step = float(summary["per_step"].to_numpy().sum())
+    names = f"{count(len(summary))} name{'s' if len(summary) > 1 else ''}"
+    return (
+        f"{count(round(per_step, 1))} operators a step of {names}. Most of a step goes to "
+        f"{first['name']}: {duration(first['step_ns'])}, {percent(first['share'])}."
+    )

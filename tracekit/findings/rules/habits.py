@@ -1,0 +1,110 @@
+"""Known habits that keep the host busy: gradients zeroed and parameters stepped one by one, garbage collected."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.culprits import counted_steps, line_of
+from tracekit.findings.holes import SLOW_HOST
+from tracekit.intervals import Union
+from tracekit.profile import Profile
+from tracekit.trace.enclosing import enclosing
+from tracekit.units import count, duration
+
+_LEAST_LAUNCHES = 20  # a step, inside the span: as many parameters as make a loop
+
+
+@dataclass(frozen=True)
+class _Habit:
+    """A span that is known by its name, and what is to be done about it."""
+
+    id: str
+    name: re.Pattern[str]
+    said: str
+    advice: str
+    link: str
+    one_by_one: bool  # it matters where each parameter launches by itself
+
+
+GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
+_HABITS = (
+    _Habit(
+        "optimizer_loop",
+        re.compile(r"Optimizer\.step#.*", re.DOTALL),
+        "The optimizer steps its parameters one by one",
+        "Construct it with foreach=True or fused=True, which update all parameters in a few kernels.",
+        "https://docs.pytorch.org/docs/stable/optim.html",
+        True,
+    ),
+    _Habit(
+        "zero_grad",
+        re.compile(r"Optimizer\.zero_grad#.*", re.DOTALL),
+        "Gradients are set to zero one by one",
+        "Call zero_grad(set_to_none=True), the default since torch 2.0, which launches nothing.",
+        "https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",
+        True,
+    ),
+    _Habit(
+        "garbage_collection",
+        GARBAGE,
+        "Python collects garbage inside steps",
+        "Switch it off in the loop (gc.disable(), gc.freeze()) and collect between epochs, so that it never runs while "
+        "the GPU waits.",
+        "https://docs.python.org/3/library/gc.html",
+        False,
+    ),
+)
+
+
+@rule("habits")
+def habits(profile: Profile) -> Iterator[Finding]:
+    """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them for which the GPU idles."""
+    if profile.means["wall"] is None or profile.trace.device != "gpu":
+        return
+    for habit in _HABITS:
+        yield from _found(profile, habit)
+
+
+def _found(profile: Profile, habit: _Habit) -> Iterator[Finding]:
+    trace, pieces = profile.trace, profile.cost.pieces
+    if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
+        return
+    found = [part.rows(part.process & part.roles.named(habit.name) & part.lasting) for part in trace.parts()]
+    spans = np.concatenate(found)
+    steps = trace.steps.of(trace.ts_ns[spans])
+    spans = spans[np.append(profile.counted, False)[steps]]
+    if not len(spans):
+        return
+    launches = _launches(profile, habit) / counted_steps(profile)
+    if habit.one_by_one and launches < _LEAST_LAUNCHES:
+        return
+    asked = trace.rows(spans)
+    inside = Union.of(asked.ts_ns, asked.end_ns)
+    idle = pieces.union(pieces.of(*SLOW_HOST))
+    claim = inside.minus(inside.minus(idle))
+    line, _ = line_of(profile, "python")
+    calls = f": {count(round(launches))} launches a step" if habit.one_by_one else ""
+    took = trace.dur_ns[spans].sum() / counted_steps(profile)
+    yield Finding(
+        habit.id,
+        f"{habit.said}{calls}, {duration(took)} of the host's time",
+        advice=habit.advice,
+        where=Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line,
+        evidence=evidence(profile, spans),
+        link=habit.link,
+        claim=claim,
+    )
+
+
+def _launches(profile: Profile, habit: _Habit) -> float:
+    """How many launch calls of counted steps lie inside such spans."""
+    trace, number = profile.trace, 0
+    counted = np.append(profile.counted, False)
+    for part in trace.parts():
+        calls = part.rows(part.roles.launch & part.process)
+        calls = calls[counted[trace.steps.of(trace.ts_ns[calls])]]
+        number += int((enclosing(trace, calls, lambda part: part.process & part.roles.named(habit.name)) >= 0).sum())
+    return float(number)

@@ -1,0 +1,38 @@
+"""Does the recording itself, or code that is loaded late, keep the GPU idle?"""
+
+from collections.abc import Iterator
+
+from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.culprits import by_name
+from tracekit.profile import Profile
+from tracekit.units import duration
+
+
+@rule("lost_to_tools")
+def lost_to_tools(profile: Profile) -> Iterator[Finding]:
+    """`cold_start` where GPU code is loaded at its first use, `profiler_overhead` where the profiler is in the way."""
+    mean, pieces = profile.means["wall"], profile.cost.pieces
+    if mean is None:
+        return
+    if mean.parts["module_load"]:
+        chosen = pieces.of("module_load")
+        culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
+        yield Finding(
+            "cold_start",
+            f"The GPU idles {duration(mean.parts['module_load'])} a step while its code is loaded, at the first use of "
+            "each kernel",
+            advice="Warm up before you measure or record; CUDA_MODULE_LOADING=EAGER loads everything at the start.",
+            where=Where(operator=culprits[0].name) if culprits else Where(),
+            evidence=evidence(profile, culprits[0].rows) if culprits else (),
+            link="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading",
+            claim=pieces.union(chosen),
+        )
+    if mean.parts["profiler"]:
+        chosen = pieces.of("profiler")
+        yield Finding(
+            "profiler_overhead",
+            f"The GPU idles {duration(mean.parts['profiler'])} a step because of the profiler itself",
+            advice="Record fewer steps, without stacks and shapes, and trust the pace of a run that is not profiled.",
+            link="https://docs.pytorch.org/docs/stable/profiler.html",
+            claim=pieces.union(chosen),
+        )

@@ -129,7 +129,7 @@ def test_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
     assert {name for name in {*before, *after} if before.get(name) != after.get(name)} == {"by_c.bin", "by_a_child.txt"}
     (told,) = (each for each in answer.effective.notes if each.startswith("files changed"))
     assert told.startswith(
-        "files changed and were not put back: by_a_child.txt, by_c.bin. A library in C wrote them, or"
+        "files changed and were not put back: by_a_child.txt, by_c.bin. A library in C or another program wrote them"
     )
 
 

@@ -23,6 +23,7 @@ from tracekit.capture.child.failure import outcome
 from tracekit.capture.harness import Options, capture, exit_code, run_file
 from tracekit.errors import (
     BadParameterError,
+    BrokenSyntaxError,
     NoCompilerError,
     NoSuchDeviceError,
     NoSuchRecipeError,
@@ -455,7 +456,7 @@ def test_inductor_without_a_compiler_is_refused(recipe, tmp_path, monkeypatch, t
     [
         ("def setup(ctx): ...\ndel setup", NotARecipeError, "no setup"),
         ("def setup(ctx): ...\n1 / 0", RecipeFailedError, "ZeroDivisionError"),
-        ("def setup(ctx", RecipeFailedError, "SyntaxError"),
+        ("def setup(ctx", BrokenSyntaxError, "is not valid Python"),
     ],
 )
 def test_a_file_that_is_no_recipe_is_refused(write_recipe, tmp_path, monkeypatch, told, text, error, said):

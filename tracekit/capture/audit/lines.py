@@ -50,14 +50,22 @@ def _frames() -> Iterator[FrameType]:
 @cache
 def is_library(filename: str) -> bool:
     """Nobody edits it: installed, or generated."""
-    return filename.startswith(("<", *_library_folders()))
+    return filename.startswith(("<", *_library_folders())) or _is_template(filename)
+
+
+def _is_template(filename: str) -> bool:
+    """Written by PyG, `package.module_….py`: it tells such files where the user's own lie in the temporary folder."""
+    return filename.startswith(f"{tempfile.gettempdir()}{os.sep}") and "." in Path(filename).stem
 
 
 @cache
 def _library_folders() -> tuple[str, ...]:
     installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders = {*installed, site.getusersitepackages(), _torch_folder()}
     generated = tempfile.gettempdir()  # PyG writes code there; a pass has a folder of its own for it
-    return tuple(f"{each}{os.sep}" for each in {*installed, site.getusersitepackages(), generated, _torch_folder()})
+    if not Path.cwd().is_relative_to(generated):
+        folders.add(generated)
+    return tuple(f"{each}{os.sep}" for each in folders)
 
 
 @cache

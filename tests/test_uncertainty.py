@@ -14,7 +14,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds, merged
 from tracekit.run import Measured, Pass, Requested, Run, Variant
 from tracekit.uncertainty import half_width_of_difference, half_width_of_mean, interval_of_median, student_t
-from tracekit.unprofiled import compared, contrast, own_interval
+from tracekit.unprofiled import compared, contrast, step_interval
 
 STEPS = 12
 STEP_NS = 5_000_000
@@ -69,7 +69,7 @@ def test_what_drifts_in_both_leaves_with_their_ratio():
     assert (found.covers, found.passes, found.noise) == ("rounds", 4, False)
     assert found.ratio == pytest.approx(1.1)
     assert found.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # what is quoted agrees
-    assert own_interval(ours)[1] / own_interval(ours)[0] > 4
+    assert step_interval(ours)[1] / step_interval(ours)[0] > 4
 
 
 def test_passes_of_two_captures_are_no_pairs():
@@ -82,7 +82,7 @@ def test_one_pass_each_says_what_it_does_not_know():
     found = contrast(ours, theirs)
     assert (found.covers, found.passes, found.noise) == ("steps", 1, False)
     assert found.document()["interval_covers"].startswith("the steps of one pass each")
-    assert own_interval(ours) is None
+    assert step_interval(ours) is None
 
 
 def test_two_passes_prove_little():

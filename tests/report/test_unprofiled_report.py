@@ -143,8 +143,8 @@ def test_bare_traces_say_what_their_intervals_cover(tmp_path):
     paths = [training(tmp_path / f"{name}.json", steps=6) for name in "ab"]
     found = report(open_subject(paths))
     assert said(found, "comparison") == [
-        "the intervals of its buckets cover the steps of one trace each: "
-        "how far one pass lies from the next is not in them."
+        "the intervals of its buckets cover the steps of one trace each; "
+        "they do not cover how much one pass differs from the next."
     ]
     assert as_document(found)["comparison"][0]["unprofiled"] is None
 

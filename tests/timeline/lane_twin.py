@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from tracekit.timeline import NONE
 
@@ -18,7 +19,7 @@ def clipped(events: list[Event]) -> list[Event]:
 def columns(events: list[Event], edges: list[int]) -> list[tuple[dict[int, int], set[int]]]:
     """Of each column how long each category covers it, and which events are in it, of those without length too."""
     answer = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         covered: Counter[int] = Counter()
         present = set()
         for place, (start, end, kind) in enumerate(events):

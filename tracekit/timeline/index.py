@@ -1,4 +1,4 @@
-"""The lanes of a variant: where its wall time goes, what its GPU and its host threads do, where it compiles and idles."""
+"""Which lanes does a variant have? Its wall time, its GPU streams and host threads, where it compiles and idles."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -141,7 +141,7 @@ class Ownership:
         Nobody's is an event of a thread that does not drive the training, one outside the steps, and −1.
         """
         trace = self.cost.trace
-        if self.recording is None or not len(rows):
+        if not len(rows) or self.recording is None:
             return np.zeros(len(rows), np.int64)
         fused = np.where(rows >= 0, self.compiled.gpu[rows], -1)
         calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)

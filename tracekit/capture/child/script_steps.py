@@ -86,7 +86,7 @@ class ScriptSteps:
         """Let go of torch; what the script was stopped in must not be measured."""
         if self._journal is not None:
             self._journal.end()
-        step_marks.listen_no_more(self._marked)
+        step_marks.stop_listening(self._marked)
         self.optimizers = [type(each).__name__ for each in self._ends.optimizers]
         self.backward.__exit__()
         self.twin.__exit__()

@@ -13,7 +13,8 @@ from tracekit.errors import TracekitError
 from tracekit.intervals import Ints, StepFunction
 from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
 from tracekit.lines.carry import Carried, carried, of_other_threads
-from tracekit.lines.compiled import Compiled, Provenance, compiled
+from tracekit.lines.compiled import Compiled, compiled
+from tracekit.lines.graph_calls import graph_calls
 from tracekit.lines.owners import Owners
 from tracekit.lines.threads import Recorded, Thread, owners_at, threads
 from tracekit.lines.timeline import Recording, timeline
@@ -117,7 +118,7 @@ class Ownership:
         if self.carried is not None and self.recording is not None:
             recorded = Recorded(self.recording.trace, self._timeline, self.carried.detailed)
         own = threads(trace, self.main, self.owners, recorded)
-        return compiled(trace, self.launch, own, Provenance.of(lines, self.graphs), self.owners)
+        return compiled(trace, self.launch, own, graph_calls(lines, self.graphs), self.owners)
 
     @cached_property
     def launch(self) -> Ints:
@@ -140,7 +141,7 @@ class Ownership:
         Nobody's is an event of a thread that does not drive the training, one outside the steps, and −1.
         """
         trace = self.cost.trace
-        if self.recording is None or not len(rows):
+        if not len(rows) or self.recording is None:
             return np.zeros(len(rows), np.int64)
         fused = np.where(rows >= 0, self.compiled.gpu[rows], -1)
         calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)

@@ -1,12 +1,13 @@
 """This very tracekit: its version, and how another process finds it."""
 
 import os
-from importlib import metadata
 from pathlib import Path
 
 
 def version() -> str | None:
     """The version that is installed; None in a clone that is not."""
+    from importlib import metadata  # takes a while
+
     try:
         return metadata.version("tracekit")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Files that a verb writes: whole or not at all, and never over what cannot be made again."""
+"""Files that a verb writes: atomically, and never over something that cannot be made again."""
 
 import os
 import re

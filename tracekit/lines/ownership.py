@@ -123,7 +123,8 @@ class Ownership:
     @cached_property
     def compiled(self) -> "Compiled":
         """Whose compiled kernels are."""
-        from tracekit.lines.compiled import Provenance, compiled
+        from tracekit.lines.compiled import compiled
+        from tracekit.lines.graph_calls import graph_calls
         from tracekit.lines.threads import Recorded, threads
 
         trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
@@ -131,7 +132,7 @@ class Ownership:
         if self.carried is not None and self.recording is not None:
             recorded = Recorded(self.recording.trace, self._timeline, self.carried.detailed)
         own = threads(trace, self.main, self.owners, recorded)
-        return compiled(trace, self.launch, own, Provenance.of(lines, self.graphs), self.owners)
+        return compiled(trace, self.launch, own, graph_calls(lines, self.graphs), self.owners)
 
     @cached_property
     def launch(self) -> Ints:
@@ -156,7 +157,7 @@ class Ownership:
         Nobody's is an event of a thread that does not drive the training, one outside the steps, and −1.
         """
         trace = self.cost.trace
-        if self.recording is None or not len(rows):
+        if not len(rows) or self.recording is None:
             return np.zeros(len(rows), np.int64)
         from tracekit.lines.threads import owners_at
 

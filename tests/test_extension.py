@@ -123,13 +123,13 @@ def test_a_finding(paths, tmp_path, capsys):
                 document = json.loads(said)
                 first, *others = document["findings"]
                 assert first["id"] == document["variants"][0]["verdict"]["id"] == "python_bound"
-                found = next(each for each in others if each["id"] == "idle_ape")  # of no verdict: it ranks below
-                assert found["variant"] == "eager"
-                assert found["where"]["line"] == 7
+                finding = next(each for each in others if each["id"] == "idle_ape")  # of no verdict: it ranks below
+                assert finding["variant"] == "eager"
+                assert finding["where"]["line"] == 7
                 assert {
                     *("id", "title", "cost_ns", "bound", "share", "where", "evidence", "advice", "link"),
                     *("confidence", "overlaps"),
-                } <= set(found)
+                } <= set(finding)
         order = [section.id for section in report(open_subject(paths)).sections]
         assert order[:1] == ["headline"]
         assert order.index("findings") < order.index("wall")
@@ -151,18 +151,18 @@ def test_an_analysis_of_unknown_worth_shows_its_table(paths, tmp_path, capsys):
 
 def test_a_face(paths, tmp_path, capsys):
     @face("shout")
-    def shout(found, options):
-        return " ".join(line.upper() for section in found.sections for line in said(section)) + "\n"
+    def shout(report, options):
+        return " ".join(line.upper() for section in report.sections for line in said(section)) + "\n"
 
     def said(section):
         return [line for block in section.blocks if isinstance(block, blocks.Sentences) for line in block.lines]
 
     @folder_face("pile")
-    def pile(found, folder, options):
-        (folder / "names.txt").write_text(" ".join(profile.name for profile in found.profiles))
+    def pile(report, folder, options):
+        (folder / "names.txt").write_text(" ".join(profile.name for profile in report.profiles))
 
     @variant_face("card", ".txt")
-    def card(found, profile, path):
+    def card(report, profile, path):
         path.write_text(profile.name)
 
     try:

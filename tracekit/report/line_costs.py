@@ -1,4 +1,4 @@
-"""Which line of yours costs what, in every variant, side by side?"""
+"""What does each line of yours cost, in every variant, side by side?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from tracekit.trace.schema import column
 from tracekit.units import duration, percent
 
 NO_LINE = "no line of yours"
-_WORTH = 0.01  # of a step: a file of which less is spent is not shown as a whole
+_WORTH = 0.01  # share of a step below which a file is not shown as a whole
 _MOSTLY = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
 
@@ -35,7 +35,7 @@ class SideBySide:
 
     @cached_property
     def row_of(self) -> dict[Group, Row]:
-        """Each line and group that occurs, and the row that it stands in."""
+        """Each line and group that occurs, and the row that it is part of."""
         none = [dict.fromkeys(map(_lines, each.means.owners), 0.0) for each in self.variants]
         return rows(every | each.by(_lines) for every, each in zip(none, self.variants, strict=True))
 
@@ -54,14 +54,14 @@ class SideBySide:
         return lines_table({each.name: each.means for each in self.variants}, self.row_of.__getitem__)
 
     def blocks(self) -> Iterator[Block]:
-        """What a reader gets who names no file: how much is known, the rows, and the most expensive function."""
+        """The report's blocks: how much is known, the rows, and the source of the most expensive function."""
         yield Sentences(tuple(_known(self.variants)))
         yield Table("lines", self.table(), exported=False)
         if (function := self._most_expensive()) is not None:
             yield from self.excerpts(*function)
 
     def files(self) -> Iterator[Block]:
-        """The files that cost anything worth mentioning, as a whole."""
+        """The whole files that cost at least the least share worth showing."""
         for file in self.sources:
             costs = source_costs(self.variants, file)
             if any(costs.total_ns(each.name) >= _WORTH * each.total_ns > 0 for each in self.variants):
@@ -77,7 +77,7 @@ class SideBySide:
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The user's files, as they were when they were captured."""
+        """The user's files as they were at capture."""
         return sources(self.variants)
 
     def excerpts(self, file: str, function: str | None = None) -> Iterator[Block]:
@@ -112,7 +112,7 @@ def _fused(entries: Sequence[Fused]) -> pa.Table:
 
 
 def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
-    """How much of a step is known, and how well; and of which variants nothing is."""
+    """How much of a step is on a known line and how much of that is estimated; and the variants without any lines."""
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}

@@ -23,7 +23,7 @@ def against(
     """A row for each variant of the earlier run and each metric.
 
     The limit is the earlier value and `tolerance` more, that of recompilations and graph breaks their number. Unless
-    `metrics` are named: the unprofiled step time, or else the wall time, and the counts that the earlier run can answer.
+    `metrics` are named: the unprofiled step time, or else the wall time, and the counts that the earlier run has.
     """
     return list(_rows(new, old, metrics, tolerance, allow))
 

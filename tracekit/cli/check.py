@@ -12,6 +12,7 @@ class CheckVerb:
     """Hold a run to a budget, or to an earlier run; exits with 1 where it is worse. Fit for a pull request."""
 
     name = "check"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

@@ -56,7 +56,7 @@ class CheckVerb:
         from tracekit.errors import UnknownMetricError
         from tracekit.faces import Options
         from tracekit.faces.shared.files import put
-        from tracekit.gate import against, failed, read_budget, within
+        from tracekit.gate import Check, against, differences, failed, read_budget, within
         from tracekit.gate.drawing import FORMATS
         from tracekit.gate.metrics import METRICS
         from tracekit.profile import open_subject
@@ -82,12 +82,13 @@ class CheckVerb:
         with Progress() as progress:
             new = open_subject(options.inputs, progress)
             if budget is not None:
-                rows = within(new, budget, allow)
+                check = Check(within(new, budget, allow), [])
             else:
-                rows = against(new, open_subject([options.against], progress), options.metric, options.tolerance, allow)
+                old = open_subject([options.against], progress)
+                check = Check(against(new, old, options.metric, options.tolerance, allow), differences(new, old))
         for path, draw in outputs.items():
-            put(draw(rows, Options()), path, spared)
+            put(draw(check, Options()), path, spared)
             tell_written(path)
         if options.output in (None, STDOUT):
-            send(FORMATS[options.format](rows, Options()))
-        return int(failed(rows))
+            send(FORMATS[options.format](check, Options()))
+        return int(failed(check.rows))

@@ -34,8 +34,8 @@ def _entry(ownership: Ownership) -> Entry | None:
     """That of the trace or, where it is too small to have one, that of its recording with stacks."""
     if ownership.cost.trace.entry is not None:
         return ownership.cost.trace.entry
-    key = cache.key_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
-    return cache.find(key) if key is not None else None
+    content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
+    return cache.find(content) if content is not None else None
 
 
 def _digest(ownership: Ownership, counted: dict[str, Bools]) -> str:

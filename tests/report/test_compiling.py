@@ -94,7 +94,8 @@ GUARD = "L['x'].size()[0] == 512"
                 "ledger": Ledger(limits=[Limit(name="forward", t_ns=1)], compiles=[compile_of("recompile", GUARD)] * 8),
             },
             [
-                f"A step takes 3.0 × as long because forward reached the recompile limit and runs eagerly since (guard {GUARD})"
+                "A step takes 3.0 × as long because forward reached the recompile limit and runs eagerly since (guard",
+                GUARD,
             ],
             id="limit reached",
         ),

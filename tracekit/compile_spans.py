@@ -1,10 +1,10 @@
-"""The spans in which torch compiles, by the names that its own log and its profiler give them."""
+"""The spans in which torch compiles, by the names that torch's own log and the profiler give them."""
 
 from typing import Literal
 
 SpanKind = Literal["frame", "backward", "cudagraph", "autotune"]
 
-# In torch 2.6 the second span of a recorded CUDA graph stands around the first.
+# In torch 2.6 the second of these spans encloses the first.
 RECORDINGS = frozenset({"CUDAGraphNode.record", "CUDAGraphTreeManager.record_function"})
 KINDS: dict[str, SpanKind] = {
     "dynamo": "frame",

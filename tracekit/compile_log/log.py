@@ -65,7 +65,7 @@ class CompileLog:
         """One record of the structured log, of a thread, at a time in unix ns."""
         compile_id = f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
         artifact = (metadata.get("artifact") or {}).get("name")
-        self.provenance.take(artifact, payload, compile_id, thread)
+        self.provenance.take(metadata, payload, compile_id, thread)
         if "chromium_event" in metadata:
             self._take_span(json.loads(payload) if isinstance(payload, str) else payload, compile_id, thread)
         elif artifact == "recompile_reasons":

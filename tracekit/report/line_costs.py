@@ -1,13 +1,13 @@
-"""Which line of yours costs what, in every variant, side by side?"""
+"""What does each line of yours cost, in every variant, side by side?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
 from tracekit.lines.export import lines_table
-from tracekit.lines.means import Owner
+from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.side_by_side import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
@@ -17,7 +17,7 @@ from tracekit.trace.schema import column
 from tracekit.units import duration, percent
 
 NO_LINE = "no line of yours"
-_WORTH = 0.01  # of a step: a file of which less is spent is not shown as a whole
+_WORTH = 0.01  # share of a step below which a file is not shown as a whole
 _MOSTLY = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
 
@@ -35,7 +35,7 @@ class SideBySide:
 
     @cached_property
     def row_of(self) -> dict[Group, Row]:
-        """Each line and group that occurs, and the row that it stands in."""
+        """Each line and group that occurs, and the row that it is part of."""
         none = [dict.fromkeys(map(_lines, each.means.owners), 0.0) for each in self.variants]
         return rows(every | each.by(_lines) for every, each in zip(none, self.variants, strict=True))
 
@@ -56,14 +56,14 @@ class SideBySide:
         return lines_table({each.name: each.means for each in self.variants}, self.row_of.__getitem__)
 
     def blocks(self) -> Iterator[Block]:
-        """What a reader gets who names no file: how much is known, the rows, and the most expensive function."""
+        """The report's blocks: how much is known, the rows, and the source of the most expensive function."""
         yield Sentences(tuple(_known(self.variants)))
         yield Table("lines", self.table(), exported=False)
         if (function := self._most_expensive()) is not None:
             yield from self.excerpts(*function)
 
     def files(self) -> Iterator[Block]:
-        """The files that cost anything worth mentioning, as a whole."""
+        """The whole files that cost at least the least share worth showing."""
         for file in self.sources:
             costs = source_costs(self.variants, file)
             if any(costs.total_ns(each.name) >= _WORTH * each.total_ns > 0 for each in self.variants):
@@ -79,7 +79,7 @@ class SideBySide:
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The user's files, as they were when they were captured."""
+        """The user's files as they were at capture."""
         return sources(self.variants)
 
     def excerpts(self, file: str, function: str | None = None) -> Iterator[Block]:
@@ -122,7 +122,7 @@ def _fused(entries: Sequence[Fused]) -> pa.Table:
 
 
 def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
-    """How much of a step is known, and how well; and of which variants nothing is."""
+    """How much of a step is on a known line and how much of that is estimated; and the variants without any lines."""
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
@@ -133,14 +133,16 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
         yield f"{sentence}."
-    untold = {
-        each.name: each.means.untold_calls / each.means.graph_calls for each in answered if each.means.untold_calls
-    }
-    if untold:
-        shares = {name: percent(share) for name, share in untold.items()}
+    if untold := _of_graph_calls(answered, lambda means: means.untold_calls):
         yield (
-            f"Of the calls of compiled graphs, {_each(shares)} do not tell the lines of their kernels: these count for "
+            f"Of the calls of compiled graphs, {untold} do not tell the lines of their kernels: these count for "
             "the line that calls the graph. Captures with torch 2.9 and later tell them."
+        )
+    if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
+        yield (
+            f"Of the calls of compiled graphs, {by_code} tell the lines of their kernels by comments in the generated "
+            "code alone: a group may hold lines that its kernel is not for, and kernels that run on the CPU count for "
+            "all lines of their graph. Captures with torch 2.9 and later tell them kernel by kernel."
         )
     for each in variants:
         if not each.total_ns:
@@ -148,6 +150,13 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
         elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
             named = ", ".join(each.means.unproven[:_UNPROVEN])
             yield f"{each.name}: what lies in {named} counts as a library's; --mine says that it is yours."
+
+
+def _of_graph_calls(variants: Sequence[OfVariant], count: Callable[[OwnerMeans], int]) -> str:
+    """Their share of the calls of compiled graphs, variant by variant; empty where there are none."""
+    return _each(
+        {each.name: percent(count(each.means) / each.means.graph_calls) for each in variants if count(each.means)}
+    )
 
 
 def _each(shares: Mapping[str, str], steps: Mapping[str, float] | None = None) -> str:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts, unit
 from tracekit.intervals import Bools, Ints
-from tracekit.kernel_names import told_apart
+from tracekit.kernel_names import distinct_short_names
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
 from tracekit.units import duration
@@ -155,7 +155,7 @@ class Sheet:
         """Short names, all of them different."""
         columns = [self.table[each.name] for each in self.fields if role(each) == "kernel"]
         names = [name for column in columns for name in pc.unique(column).to_pylist() if name is not None][:_LABELS]
-        return {name: sanitize(short) for name, short in zip(names, told_apart(names), strict=True)}
+        return {name: sanitize(short) for name, short in zip(names, distinct_short_names(names), strict=True)}
 
     @cached_property
     def _extremes(self) -> Ints:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tracekit.cli.arguments import add_inputs
+from tracekit.cli.start_up import import_numpy
 from tracekit.errors import NoTerminalError
 
 _KEYS = 0  # the file that Textual reads keys from
@@ -16,7 +17,6 @@ class TuiVerb:
     """Look around in a run or in traces, in the terminal."""
 
     name = "tui"
-    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +36,7 @@ class TuiVerb:
         if not _on_a_terminal():
             raise NoTerminalError(options.inputs)
         first_frame.show(options.inputs)
+        import_numpy()  # here, and not by `reads_traces`: after there is something to look at
         try:
             from tracekit.tui.app import build_app
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1] / "capture"))
 import pytest
+import warm
 from capturing import perform
 
 from tracekit.engine import attribute
@@ -29,7 +30,9 @@ def planted(folder, requested=None, steps=6, **params):
     """One profiled pass: the profile, and the mean of what each stretch took in the counted steps, ns."""
     truth = folder / "truth.json"
     more = {"requested": requested} if requested is not None else {}
-    answer = perform(folder, "profile", RECIPE, 300, steps=steps, params={"truth": str(truth), **params}, **more)
+    params = {"truth": str(truth), **params}
+    with warm.passes():
+        answer = perform(folder, "profile", RECIPE, 300, steps=steps, params=params, **more)
     assert answer.outcome == "ok", answer.traceback
     steady, detail = (folder / f"{window}.json.gz" for window in ("steady", "detail"))
     cost = attribute(Trace.load(steady))

@@ -233,7 +233,7 @@ def events(
 def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
     """`ProfilerStep#N`: none, a sequence (adjacent, or with time between), or whatever."""
     kind = draw(st.sampled_from(["none", "sequence", "sequence", "sequence", "any"]))
-    found = []
+    annotations = []
     if kind == "sequence":
         cuts = sorted(draw(st.lists(moments(clock), min_size=2, max_size=5)))
         if draw(st.integers(0, 2)):  # most steps are about all there is
@@ -241,13 +241,13 @@ def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
         first = draw(st.integers(0, 9))
         for i, (start, end) in enumerate(pairwise(cuts)):
             rest = draw(st.sampled_from([0, 0, 0, clock.grid]))
-            found.append((first + i, MAIN, (start, max(start, end - rest))))
+            annotations.append((first + i, MAIN, (start, max(start, end - rest))))
     elif kind == "any":
         for _ in range(draw(st.integers(1, 3))):
             thread = draw(st.sampled_from([MAIN, MAIN, MAIN, AUTOGRAD, OTHER]))
-            found.append((draw(st.integers(0, 3)), thread, draw(spans(clock))))
+            annotations.append((draw(st.integers(0, 3)), thread, draw(spans(clock))))
     cat = draw(st.sampled_from(["user_annotation", "user_annotation", "cpu_op", "Operator"]))
-    written = [draw(events(clock, cat, f"ProfilerStep#{n}", thread, span)) for n, thread, span in found]
+    written = [draw(events(clock, cat, f"ProfilerStep#{n}", thread, span)) for n, thread, span in annotations]
     if draw(st.integers(0, 9)) == 0:  # neither is a step
         cat, name = draw(st.sampled_from([("gpu_user_annotation", "ProfilerStep#7"), (cat, "ProfilerStep#a")]))
         written.append(draw(events(clock, cat, name, MAIN, draw(spans(clock)))))
@@ -298,11 +298,11 @@ def submissions(draw: st.DrawFn, clock: Clock, correlation: int, *, foreign: boo
     start, end = draw(spans(clock))
     if draw(st.booleans()):  # a short call is the usual one
         end = start + draw(st.sampled_from([0, clock.grid, clock.grid]))
-    found = [draw(events(clock, cat, name, thread, (start, end), correlation))]
+    made = [draw(events(clock, cat, name, thread, (start, end), correlation))]
     if draw(st.integers(0, 5)) == 0:
         more = draw(st.sampled_from([*LAUNCHES, *OTHERS, *SYNCS]))
         span = draw(st.sampled_from([(start, end), draw(spans(clock))]))
-        found.append(draw(events(clock, "cuda_runtime", more, thread, span, correlation)))
+        made.append(draw(events(clock, "cuda_runtime", more, thread, span, correlation)))
     at = end
     for _ in range(draw(st.sampled_from([0, 1, 1, 1, 1, 2, 3]))):
         at = draw(st.sampled_from([at, end, start])) + draw(st.sampled_from(DELAYS))
@@ -310,30 +310,30 @@ def submissions(draw: st.DrawFn, clock: Clock, correlation: int, *, foreign: boo
         activity = draw(activities(clock, (at, at + length), correlation))
         if copy and draw(st.booleans()):
             activity |= {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pageable)"}
-        found.append(activity)
+        made.append(activity)
         at += length
-    return found
+    return made
 
 
 @st.composite
 def backwards(draw: st.DrawFn, clock: Clock, correlation: int) -> list[dict[str, Any]]:
     """The main thread waits for the autograd engine, or is silent, while a helper runs the nodes."""
     thread = draw(st.sampled_from([AUTOGRAD, AUTOGRAD, SECOND, THIRD]))
-    found = []
+    made = []
     if draw(st.booleans()):
-        found.append(draw(events(clock, "python_function", FRAMES[2], MAIN, draw(spans(clock)))))
+        made.append(draw(events(clock, "python_function", FRAMES[2], MAIN, draw(spans(clock)))))
     for _ in range(draw(st.integers(1, 3))):
         name = "autograd::engine::evaluate_function: AddmmBackward0"
         start, end = draw(spans(clock))
-        found.append(draw(events(clock, "cpu_op", name, thread, (start, end))))
+        made.append(draw(events(clock, "cpu_op", name, thread, (start, end))))
         if draw(st.booleans()):
             at = draw(st.sampled_from([start, (start + end) // 2]))
             call = (at, at + clock.grid)
-            found.append(draw(events(clock, "cuda_driver", "cuLaunchKernel", thread, call, correlation)))
+            made.append(draw(events(clock, "cuda_driver", "cuLaunchKernel", thread, call, correlation)))
             length = draw(st.integers(0, 6)) * clock.grid
             at += draw(st.sampled_from([clock.grid, *DELAYS]))
-            found.append(draw(activities(clock, (at, at + length), correlation)))
-    return found
+            made.append(draw(activities(clock, (at, at + length), correlation)))
+    return made
 
 
 @st.composite

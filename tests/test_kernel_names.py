@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.kernel_names import short_kernel, told_apart
+from tracekit.kernel_names import distinct_short_names, short_kernel
 
 NATIVE = "void at::native::"
 LAMBDAS = (
@@ -58,15 +58,15 @@ def test_short(name, short):
 
 def test_what_differs_comes_back_where_two_would_read_alike():
     names = [f"triton_poi_fused_add_{number}" for number in (0, 7)]
-    assert told_apart(names) == ["triton add · 0", "triton add · 7"]
+    assert distinct_short_names(names) == ["triton add · 0", "triton add · 7"]
     vectors = [f"{NATIVE}vectorized_elementwise_kernel<{n}, at::native::FillFunctor<float> >(int)" for n in (4, 8)]
-    assert told_apart([*vectors, vectors[0]]) == [f"elementwise fill<float> · {n}" for n in (4, 8, 4)]
+    assert distinct_short_names([*vectors, vectors[0]]) == [f"elementwise fill<float> · {n}" for n in (4, 8, 4)]
 
 
 def test_every_known_name_is_told_apart_and_most_are_short():
     listed = (Path(__file__).parent / "data" / "kernel_names.tsv").read_text().splitlines()
     names = sorted({line.split("\t")[1] for line in listed if line and not line.startswith("#")})
     assert len(names) > 300
-    shown = told_apart(names)
+    shown = distinct_short_names(names)
     assert len(set(shown)) == len(names)
     assert sum(len(each) <= 60 for each in shown) >= 0.9 * len(names)

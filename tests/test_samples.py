@@ -9,7 +9,7 @@ from pathlib import Path
 from tracekit import run as runs
 from tracekit.faces.shared.document import as_document, attribution
 from tracekit.profile import open_subject
-from tracekit.report import report
+from tracekit.report import report as make_report
 from tracekit.trace import Trace
 from tracekit.trace.roles import INDUCTOR_FRAME, PYTHON
 
@@ -17,11 +17,11 @@ SAMPLE = Path(__file__).parent.parent / "sample_traces" / "run.json"
 
 
 def test_ten_graphs_against_one():
-    found = report(open_subject([SAMPLE]))
-    by_name = {profile.name: profile for profile in found.profiles}
+    report = make_report(open_subject([SAMPLE]))
+    by_name = {profile.name: profile for profile in report.profiles}
     assert list(by_name) == ["eager", "eager-norm", "compiled", "compiled-norm"]
     spans = {
-        profile.name: answer.table.to_pylist() for profile, answer in found.answers if answer.analysis == "compiles"
+        profile.name: answer.table.to_pylist() for profile, answer in report.answers if answer.analysis == "compiles"
     }
     forward = {name: [span for span in rows if span["kind"] != "backward"] for name, rows in spans.items()}
     assert {name: len(rows) for name, rows in forward.items()} == {
@@ -30,7 +30,7 @@ def test_ten_graphs_against_one():
         "compiled": 10,
         "compiled-norm": 1,
     }
-    breaks = {profile.name: answer for profile, answer in found.answers if answer.analysis == "graph_breaks"}
+    breaks = {profile.name: answer for profile, answer in report.answers if answer.analysis == "graph_breaks"}
     assert breaks["compiled"].table.num_rows > 0
     assert breaks["compiled-norm"].table.num_rows == 0
 
@@ -60,7 +60,7 @@ def test_compilation_is_the_first_step():
 
 
 def test_the_variants_compute_the_same():
-    variants = as_document(report(open_subject([SAMPLE])))["variants"]
+    variants = as_document(make_report(open_subject([SAMPLE])))["variants"]
     assert all(variant["measured"]["loss_difference"] < 1e-4 for variant in variants[1:])
 
 

@@ -14,7 +14,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds, merged
 from tracekit.run import Measured, Pass, Requested, Run, Variant
 from tracekit.uncertainty import half_width_of_difference, half_width_of_mean, interval_of_median, student_t
-from tracekit.unprofiled import compared, contrast, own_interval
+from tracekit.unprofiled import compared, contrast, step_interval
 
 STEPS = 12
 STEP_NS = 5_000_000
@@ -65,11 +65,11 @@ def in_turns(ours, theirs):
 def test_what_drifts_in_both_leaves_with_their_ratio():
     drifting = [1000, 2000, 3000, 4000]
     ours, theirs = in_turns([round(1.1 * ns) for ns in drifting], drifting)
-    found = contrast(ours, theirs)
-    assert (found.covers, found.passes, found.noise) == ("rounds", 4, False)
-    assert found.ratio == pytest.approx(1.1)
-    assert found.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # what is quoted agrees
-    assert own_interval(ours)[1] / own_interval(ours)[0] > 4
+    comparison = contrast(ours, theirs)
+    assert (comparison.covers, comparison.passes, comparison.noise) == ("rounds", 4, False)
+    assert comparison.ratio == pytest.approx(1.1)
+    assert comparison.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # what is quoted agrees
+    assert step_interval(ours)[1] / step_interval(ours)[0] > 4
 
 
 def test_passes_of_two_captures_are_no_pairs():
@@ -79,10 +79,10 @@ def test_passes_of_two_captures_are_no_pairs():
 
 def test_one_pass_each_says_what_it_does_not_know():
     ours, theirs = (measured(one_pass(0, ns, 0, [ns - 1, ns, ns + 1] * 10)) for ns in (1000, 2000))
-    found = contrast(ours, theirs)
-    assert (found.covers, found.passes, found.noise) == ("steps", 1, False)
-    assert found.document()["interval_covers"].startswith("the steps of one pass each")
-    assert own_interval(ours) is None
+    comparison = contrast(ours, theirs)
+    assert (comparison.covers, comparison.passes, comparison.noise) == ("steps", 1, False)
+    assert comparison.document()["interval_covers"].startswith("the steps of one pass each")
+    assert step_interval(ours) is None
 
 
 def test_two_passes_prove_little():
@@ -171,8 +171,8 @@ def test_the_interval_holds_the_truth_as_often_as_it_promises(monkeypatch, machi
     """95 % of them, the stopping included; 90 % here, for 300 experiments scatter, too."""
     rng = np.random.default_rng(20_261_121)
     for effect in (0.0, 0.1):
-        found = [captured(monkeypatch, rng, machine, effect).interval for _ in range(150)]
-        held = np.mean([low <= math.exp(effect) <= high for low, high in found])
+        intervals = [captured(monkeypatch, rng, machine, effect).interval for _ in range(150)]
+        held = np.mean([low <= math.exp(effect) <= high for low, high in intervals])
         assert held >= 0.92, (effect, held)
 
 

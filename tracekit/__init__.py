@@ -1,8 +1,8 @@
 """Where a training step's wall time goes, to the nanosecond.
 
-`tracekit.load(path)` opens a run or a trace in a notebook, and `with tracekit.record(path):` makes a run there;
-`tracekit.step()` says where a step ends, in code whose optimizer does not;
-`tracekit.Trace` and `tracekit.attribute` are the parts.
+`tracekit.load(path)` opens a run or a trace in a notebook, and `with tracekit.record(path):` records one there.
+`tracekit.step()` marks the end of a step in code that has no optimizer to mark it.
+`tracekit.Trace` and `tracekit.attribute` are the building blocks.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Where files are put: whole or not at all."""
+"""Atomic writes: a file is replaced as a whole or not at all."""
 
 import os
 import tempfile
@@ -13,10 +13,10 @@ _LITTER_SECONDS = 60  # a write takes milliseconds: a part file older than this 
 
 @contextmanager
 def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
-    """A part file beside `path`, which takes its place once it is whole. Where the work fails, nothing changes.
+    """Yields a temporary file beside `path` that replaces it on success. On failure nothing changes.
 
-    A `durable` file is on the disk when this returns, so that even a crash of the machine leaves it whole. What killed
-    processes left in the folder is swept first.
+    A `durable` file has reached the disk when this returns, so that it survives even a crash of the machine. Temporary
+    files that killed processes left in the folder are removed first.
     """
     _sweep_litter(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
@@ -26,11 +26,11 @@ def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
         yield part
         mask = os.umask(0)
         os.umask(mask)
-        part.chmod(0o666 & ~mask)  # as any new file; temporary ones are for their owner alone
+        part.chmod(0o666 & ~mask)  # the mode of any new file: mkstemp makes files that only their owner can read
         if durable:
             _sync(part)
         os.replace(part, path)
-        if durable and os.name == "posix":  # elsewhere a folder cannot be opened
+        if durable and os.name == "posix":  # other systems cannot open a folder
             _sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
@@ -38,17 +38,19 @@ def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def filling(folder: Path) -> Iterator[Path]:
-    """An empty folder inside `folder`, which is made; what is in it at the end moves up, replacing what stood there.
+    """Yields an empty folder inside `folder`; on success its files move up, replacing those of the same name.
 
-    Where the work fails, nothing changes, and what was made for it goes again.
+    `folder` and its parents are created. On failure nothing changes, and folders that were created are removed.
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=_PREFIX) as name:
             yield Path(name)
-            for file in sorted(Path(name).iterdir()):
-                os.replace(file, folder / file.name)
+            for file in sorted(each for each in Path(name).rglob("*") if each.is_file()):
+                target = folder / file.relative_to(name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(file, target)
     except BaseException:
         for each in missing:
             with suppress(OSError):
@@ -57,7 +59,10 @@ def filling(folder: Path) -> Iterator[Path]:
 
 
 def put(path: Path, content: bytes) -> None:
-    """A small file for another process of ours, which finds all of it or none. For folders that are ours alone."""
+    """Write a small file that another process of ours reads: it finds the whole file or none.
+
+    For folders that nobody else writes to: temporary files of killed processes are not removed.
+    """
     part = path.with_name(f"{path.name}.{os.getpid()}{_SUFFIX}")
     try:
         part.write_bytes(content)
@@ -67,13 +72,13 @@ def put(path: Path, content: bytes) -> None:
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused, in its own words; Arrow wraps them in those of its layers."""
+    """The operating system's own message for the error, without the text that Arrow wraps around it."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _sweep_litter(folder: Path) -> None:
     for part in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
-        with suppress(OSError):  # another process may sweep, too
+        with suppress(OSError):  # another process may remove it first
             if time.time() - part.stat().st_mtime > _LITTER_SECONDS:
                 part.unlink()
 

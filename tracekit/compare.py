@@ -1,4 +1,4 @@
-"""Variants side by side: differences that add up, each with how sure it is."""
+"""Differences between two variants, bucket by bucket: they add up, and each has a confidence interval."""
 
 from dataclasses import dataclass
 
@@ -11,31 +11,31 @@ from tracekit.profile import Member, Profile
 from tracekit.uncertainty import CONFIDENCE, Interval
 
 _RESAMPLES = 2000
-_CELLS = 8_000_000  # resamples × steps held at once
-_SEED = 20_240_517  # any fixed number: the same traces give the same intervals
+_CELLS = 8_000_000  # resamples × steps in memory at once
+_SEED = 20_240_517  # any fixed number, so that the same traces always give the same intervals
 
-# A profiled pass is one look: how far another would lie from it, its steps cannot know.
-COVERS = "the steps of one trace each: how far one pass lies from the next is not in them"
+# Each side has one profiled pass, and the steps of one pass cannot show how much passes differ from each other.
+COVERS = "the steps of one trace each; they do not cover how much one pass differs from the next"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One view of a variant less that of the baseline, in mean ns per step; its parts add up to `delta_ns`."""
+    """One view of a variant minus that of the baseline, in mean ns per step; `parts` add up to `delta_ns`."""
 
     delta_ns: float
     parts: dict[str, float]
     delta_interval: Interval | None
-    intervals: dict[str, Interval | None]  # None where fewer than two steps stand on either side
+    intervals: dict[str, Interval | None]  # None where either side has fewer than two steps
 
     def noise(self, key: str | None = None) -> bool:
-        """Whether the difference could as well be none: its interval holds 0, or nobody can tell."""
+        """Whether the difference is within noise: its interval contains 0, or there is no interval."""
         interval = self.intervals[key] if key is not None else self.delta_interval
         return interval is None or interval[0] <= 0 <= interval[1]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A variant against the baseline; a view that either side cannot answer is None."""
+    """A variant compared with the baseline; a view is None where either side cannot answer it."""
 
     variant: str
     baseline: str
@@ -44,12 +44,12 @@ class Comparison:
 
     @property
     def views(self) -> dict[str, Difference | None]:
-        """Both, by name."""
+        """Both views, by name."""
         return {"wall": self.wall, "host": self.host}
 
 
 def compare(member: Member, baseline: Member) -> Comparison:
-    """The mean over the counted steps of `member` less that of `baseline`, bucket by bucket; None without traces."""
+    """The mean over the counted steps of `member` minus that of `baseline`, bucket by bucket; None without traces."""
     sides = [side for side in (member, baseline) if isinstance(side, Profile)]
     traced = len(sides) == 2
     return Comparison(
@@ -68,7 +68,7 @@ def _difference(keys: tuple[str, ...], ours: Ints, theirs: Ints) -> Difference |
     intervals: list[Interval | None] = [None] * (len(keys) + 1)
     if len(ours) > 1 and len(theirs) > 1:
         tail = (1 - CONFIDENCE) / 2
-        rng = np.random.default_rng(_SEED)  # one for both: steps of two variants are no pairs
+        rng = np.random.default_rng(_SEED)  # drawn independently: the steps of two variants are not paired
         drawn = _resampled(_with_total(ours), rng) - _resampled(_with_total(theirs), rng)
         low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
         intervals = list(zip(low.tolist(), high.tolist(), strict=True))

@@ -1,10 +1,11 @@
-"""The spans in which torch compiles, by the names that its own log and its profiler give them."""
+"""The spans in which torch compiles, by the names that torch's own log and the profiler give them."""
 
+import re
 from typing import Literal
 
 SpanKind = Literal["frame", "backward", "cudagraph", "autotune"]
 
-# In torch 2.6 the second span of a recorded CUDA graph stands around the first.
+# In torch 2.6 the second of these spans encloses the first.
 RECORDINGS = frozenset({"CUDAGraphNode.record", "CUDAGraphTreeManager.record_function"})
 KINDS: dict[str, SpanKind] = {
     "dynamo": "frame",
@@ -15,3 +16,11 @@ KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(sorted(RECORDINGS), "cudagraph"),
     "cudagraphify.get_container": "cudagraph",
 }
+
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*)_at_\d+")
+
+
+def plain_function(name: str) -> str:
+    """`torch_dynamo_resume_in_f_at_12` is f."""
+    resumed = _RESUMED.fullmatch(name)
+    return resumed[1] if resumed else name

@@ -1,12 +1,13 @@
-"""This very tracekit: its version, and how another process finds it."""
+"""The tracekit that is running: its version, and how a child process imports the same one."""
 
 import os
-from importlib import metadata
 from pathlib import Path
 
 
 def version() -> str | None:
-    """The version that is installed; None in a clone that is not."""
+    """The installed version; None in a clone that was not installed."""
+    from importlib import metadata  # takes a while
+
     try:
         return metadata.version("tracekit")
     except metadata.PackageNotFoundError:
@@ -14,6 +15,6 @@ def version() -> str | None:
 
 
 def python_path() -> str:
-    """A PYTHONPATH with which a Python process imports this tracekit, whichever else is installed."""
+    """A PYTHONPATH with which a Python process imports this tracekit, even where another one is installed."""
     root = str(Path(__file__).resolve().parents[1])
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,4 +1,4 @@
-"""Whoever asks a capture to end gets what Ctrl-C gives: what is finished is kept, what runs is stopped."""
+"""SIGTERM and SIGHUP end a capture as Ctrl-C does: finished work is kept, and running children are stopped."""
 
 import signal
 import threading
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ASKING = ("SIGINT", "SIGTERM", "SIGHUP")  # by their names: Windows has no SIGHUP
+_ASKING = ("SIGINT", "SIGTERM", "SIGHUP")  # by name, because Windows has no SIGHUP
 
 
 @contextmanager
 def by_any_signal() -> Iterator[None]:
-    """While entered, SIGTERM and SIGHUP raise KeyboardInterrupt, except where they are ignored (nohup) or handled."""
+    """In this context SIGTERM and SIGHUP raise KeyboardInterrupt, unless they are ignored (nohup) or handled."""
     ours = [each for each in _settable() if signal.getsignal(each) is signal.SIG_DFL]
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        for each in ours:  # the end of a session sends several: one is enough, and the next would stop the tidying up
+        for each in ours:  # a session that ends sends several, and a second one would interrupt the clean-up
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt(signal.Signals(number).name)
 
@@ -29,22 +29,22 @@ def by_any_signal() -> Iterator[None]:
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """While entered, what would interrupt waits: a process just begun must be known before it can be stopped."""
-    came: list[int] = []
+def deferred() -> Iterator[None]:
+    """In this context interrupting signals are deferred: a child process must be known before it can be stopped."""
+    received: list[int] = []
     handlers = {each: handler for each in _settable() if callable(handler := signal.getsignal(each))}
     for each in handlers:
-        signal.signal(each, lambda number, _: came.append(number))
+        signal.signal(each, lambda number, _: received.append(number))
     try:
         yield
     finally:
         for each, handler in handlers.items():
             signal.signal(each, handler)
-        for number in came[:1]:
+        for number in received[:1]:
             signal.raise_signal(number)
 
 
 def _settable() -> list[signal.Signals]:
     if threading.current_thread() is not threading.main_thread():
-        return []  # only that one may set handlers
+        return []  # only the main thread may set handlers
     return [getattr(signal, name) for name in _ASKING if hasattr(signal, name)]

@@ -1,6 +1,6 @@
-"""Kernel names as people say them: `elementwise add<float>` for 400 letters of template.
+"""Short kernel names: `elementwise add<float>` instead of 400 characters of template.
 
-What a name leaves out is what nobody reads; where two names would read alike, what tells them apart comes back.
+A short name drops what does not identify the kernel; where two would be equal, what distinguishes them is put back.
 """
 
 import re
@@ -16,11 +16,12 @@ _TYPES = {
     "half_t": "half",
     **{name: name for name in ("float", "double", "long", "int", "bool", "short", "half", "char")},
 }
+_LONGEST = 20_000  # letters of a name that is one: templates have some thousands
 _PLAIN = re.compile(r"[\w:]+")
 _FLOATS = {"float", "double", "half", "bf16"}
 _TYPE = re.compile(r"(?<![\w:])(?<!unsigned )(?:c10::|at::|cutlass::)?(" + "|".join(_TYPES) + r")\b(?! \()")
 _LAMBDA = re.compile(r"\{lambda\(([^()]*)\)#\d+\}")
-# Names inside a template that say how a kernel is run, and not what it computes.
+# Names inside a template that say how a kernel runs, not what it computes.
 _FRAME = re.compile(
     r"gpu_kernel_impl\w*|(?:A|B)UnaryFunctor|BinaryFunctor|binary_internal|\w*TensorIterator\w*|func_wrapper_t|native|at|c10"
     r"|anonymous|namespace|std|array|detail|Array|operator|const|unsigned|signed|char|memory|\w*OffsetCalculator|\w*Cast"
@@ -34,12 +35,14 @@ _ENDINGS = re.compile(
 
 @lru_cache(maxsize=1 << 14)
 def short_kernel(name: str) -> str:
-    """What a kernel does, in a few words; a name that no rule knows keeps its last part and its first type."""
+    """What a kernel computes, in a few words; a name that no rule knows keeps its last part and its first type."""
+    if len(name) > _LONGEST:
+        return name
     return next((short for rule in _RULES if (short := rule(name))), name)
 
 
-def told_apart(names: Sequence[str]) -> list[str]:
-    """Short names of these kernels, each different: where two would read alike, what differs stands behind them."""
+def distinct_short_names(names: Sequence[str]) -> list[str]:
+    """Short names of these kernels, all different: where two would be equal, what differs is appended."""
     alike: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         alike.setdefault(short_kernel(name), []).append(name)
@@ -120,7 +123,7 @@ def _tensile(name: str) -> str | None:
 
 
 def _mangled(name: str) -> str | None:
-    """The names in `_ZN2ck16tensor_operation…`, of which the longest says what it is."""
+    """The names in `_ZN2ck16tensor_operation…`; the longest says what the kernel computes."""
     if not name.startswith("_ZN"):
         return None
     parts, at = [], 3
@@ -160,7 +163,7 @@ def _multi_tensor(name: str) -> str | None:
 
 
 def _templated(name: str) -> str | None:
-    """The last part of the name, and the first type it is made for; the library in brackets."""
+    """The last part of the name and its first type, with the library in brackets."""
     head, arguments = _split(name)
     if not _PLAIN.fullmatch(head):
         return None
@@ -191,7 +194,7 @@ _RULES: tuple[Callable[[str], str | None], ...] = (
 
 
 def _split(name: str) -> tuple[str, str]:
-    """What stands before the template's arguments, and these; `void` and the function's own arguments are left out."""
+    """The name before the template's arguments, and these arguments, without `void` and the function's parameters."""
     name = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     start = next((at for at, sign in enumerate(name) if sign in "<("), len(name))
     if name[start : start + 1] != "<":
@@ -205,7 +208,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _operation(arguments: str) -> str:
-    """The first name in a template that says what is computed, without what such names end with."""
+    """The first name in a template that says what is computed, without the usual suffixes."""
     for match in re.finditer(r"[A-Za-z_]\w*", _LAMBDA.sub(" ", arguments)):
         word = match[0]
         if word in _TYPES or _FRAME.fullmatch(word):
@@ -221,12 +224,12 @@ def _trimmed(word: str) -> str:
 
 
 def _type_of(arguments: str) -> str:
-    """The type of the values: of the last lambda's arguments, where one has any but an index, else the first named."""
+    """The type of the values: from the last lambda whose parameters are not indices, else the first type named."""
     lambdas = [each for each in _LAMBDA.findall(arguments) if each != "int" and _TYPE.search(each)]
     if lambdas and (match := _TYPE.search(lambdas[-1])):
         return _TYPES[match[1]]
     named = _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)
-    values = [each for each in named if _TYPES[each] in _FLOATS]  # others are indices as often as not
+    values = [each for each in named if _TYPES[each] in _FLOATS]  # other integers are often indices
     return _TYPES[(values or named)[0]] if named else ""
 
 

@@ -1,7 +1,7 @@
-"""The lines file: what the profiler's event tree knows of the user's lines, and the compiler of its kernels.
+"""The lines file: which lines the profiler's event tree saw, and which lines the compiler's kernels come from.
 
 It lies beside a trace with stacks, `detail.lines.json.gz` beside `detail.json.gz`: columns in JSON, compressed. Times
-are unix ns, the trace's clock: `baseTimeNanoseconds + ts`.
+are unix ns on the trace's clock: `baseTimeNanoseconds + ts`.
 """
 
 import gzip
@@ -12,15 +12,15 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 SCHEMA = "tracekit.lines/1"
-USER = "user"  # owner of a function of the user's own code
+USER = "user"  # the owner of the user's functions
 _ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
-_MOST_BYTES = 1 << 30  # unpacked: more is no lines file
+_MOST_BYTES = 1 << 30  # unpacked: a larger one is not a lines file
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 
 
 class Function(NamedTuple):
-    """A Python function as the trace names it, and where it really is."""
+    """A Python function: its name in the trace, and where it is defined."""
 
     name: str  # of the trace's python_function events
     file: str  # full path
@@ -30,7 +30,7 @@ class Function(NamedTuple):
 
 
 class Code(NamedTuple):
-    """What a function computes, in the order of its bytecode; "call" where it calls."""
+    """What a function computes, in the order of its bytecode; "call" stands for a call."""
 
     file: str
     line: _Number  # of its `def`, or of its first decorator
@@ -40,30 +40,32 @@ class Code(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """A compiled graph: its kernels and calls in order, each with the stacks of the user's code behind it."""
+    """A compiled graph: its kernels and calls in order, each with the stacks of the user's code it comes from."""
 
     key: str  # as in `## Call CompiledFxGraph KEY ##`
     compile: str  # compile id
     kernels: list[tuple[str, list[str]]]  # "name:handle", stacks as Python prints them, innermost last
+    backward: bool = False
+    by_code: bool = False  # the compiler kept no stacks: the comments of its code tell the lines, less sharply
 
 
 class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of the user's functions, one row each in order of time, and what their names stand for."""
+    """The calls of the user's functions, one row each in order of time, and what the columns refer to."""
 
     schema: str
     python: str = ""
     functions: list[Function] = []
-    callers: list[tuple[str, str]] = []  # file and function of the user's
+    callers: list[tuple[str, str]] = []  # file and function of the user's code
     call_start_ns: list[_Moment] = []
-    call_caller: list[_Number] = []  # row of callers
+    call_caller: list[_Number] = []  # the row of its caller
     call_line: list[_Number] = []
     code: list[Code] = []
-    sources: dict[str, str] = {}  # the user's files, as they were
+    sources: dict[str, str] = {}  # contents of the user's files at capture
     graphs: list[Graph] = []
 
 
 def lines_path(trace: Path) -> Path:
-    """Where the lines file of a trace lies."""
+    """The path of a trace's lines file."""
     for ending in _ENDINGS:
         if trace.name.endswith(ending):
             return trace.with_name(f"{trace.name.removesuffix(ending)}.lines.json.gz")
@@ -71,7 +73,7 @@ def lines_path(trace: Path) -> Path:
 
 
 def read(trace: Path) -> LinesFile | None:
-    """The lines file beside a trace; None where there is none, or it cannot be understood."""
+    """The lines file beside a trace; None where there is none, or it is not valid."""
     try:
         with gzip.open(lines_path(trace)) as file:
             content = file.read(_MOST_BYTES)
@@ -82,7 +84,7 @@ def read(trace: Path) -> LinesFile | None:
 
 
 def _fits(lines: LinesFile) -> bool:
-    """Whether the columns are as long as each other and point at what is there."""
+    """Whether the columns have equal lengths and their indices are within bounds."""
     length = len(lines.call_start_ns)
     if not length == len(lines.call_caller) == len(lines.call_line):
         return False

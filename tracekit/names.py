@@ -1,4 +1,4 @@
-"""Long names shortened to little room, and still distinguishable."""
+"""Long names shortened to a given width so that they can still be told apart."""
 
 import re
 
@@ -9,9 +9,9 @@ _WORDS = re.compile(r"([_\-.:/ ]+)")
 
 
 def short(names: list[str], width: int) -> list[str]:
-    """The names in at most `width` cells each; where one is too long, what all have in common goes first.
+    """The names in at most `width` cells each; where one is too long, what all have in common is dropped first.
 
-    Whole words go without a sign: `gcn_eager_v100` beside `gcn_compiled_v100` is `eager`.
+    Whole words are dropped without an ellipsis: `gcn_eager_v100` beside `gcn_compiled_v100` is `eager`.
     """
     shown = [sanitize(name) for name in names]
     if len(shown) > 1 and max(map(len, shown)) > width:
@@ -25,14 +25,14 @@ def short(names: list[str], width: int) -> list[str]:
 
 
 def aligned(names: list[str], width: int) -> list[str]:
-    """The names in at most `width` cells, padded to the longest, so that what follows them stands in line."""
+    """The names in at most `width` cells, padded to the longest, so that what follows them is aligned."""
     shown = short(names, width)
     longest = max(map(len, shown), default=0)
     return [name.ljust(longest) for name in shown]
 
 
 def _without_common_words(names: list[str]) -> list[str]:
-    """What is left of each without the words that all begin and end with; at least one word."""
+    """Each name without the words that all begin and end with; at least one word remains."""
     words = [_WORDS.split(name) for name in names]
     head = _shared(words)
     words = [each[head:] for each in words]
@@ -42,19 +42,19 @@ def _without_common_words(names: list[str]) -> list[str]:
 
 
 def _shared(words: list[list[str]]) -> int:
-    """How many words and separators all begin with; an even number, and one word of each is left over."""
+    """How many words and separators all begin with: an even number that leaves at least one word of each."""
     most = min(map(len, words)) - 1
     differ = (index for index, each in enumerate(zip(*words, strict=False)) if len(set(each)) > 1)
     return min(next(differ, most), most) // 2 * 2
 
 
 def _common(names: list[str]) -> int:
-    """How many letters all begin with, some of each left over."""
+    """How many letters all begin with, leaving at least one of each."""
     differ = (index for index, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
     return min(next(differ, len(names[0])), max(min(map(len, names)) - _LEFT, 0))
 
 
 def _spared(common: int, excess: int) -> int:
-    """How many of the common letters to drop; one is not worth the sign that stands for it."""
+    """How many of the common letters to drop; a single one is not worth the ellipsis that replaces it."""
     dropped = min(common, excess + 1) if excess > 0 else 0
     return dropped if dropped > 1 else 0

@@ -16,7 +16,7 @@ from tracekit.report.tables import every_table
 
 
 class ShownReport(Report):
-    """A report that a notebook draws, and not its parts' names."""
+    """A report that a notebook draws instead of printing the names of its parts."""
 
     def _repr_markdown_(self) -> str:
         from tracekit.faces import Options
@@ -31,7 +31,7 @@ class ShownReport(Report):
 class Tables(Mapping[str, pa.Table]):
     """The tables that `tracekit export` writes, by name, as Arrow; `pandas(name)` gives a data frame.
 
-    Every table begins with the variant; times are int64 ns. `report` holds means, differences and answers.
+    The first column of every table is the variant; times are int64 ns. `report` has means, differences and answers.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -39,12 +39,12 @@ class Tables(Mapping[str, pa.Table]):
 
     @property
     def profiles(self) -> list[Profile]:
-        """The variants: each a trace and its attribution."""
+        """The variants, each with its trace and attribution."""
         return self._subject.profiles
 
     @cached_property
     def report(self) -> "ShownReport":
-        """Everything the faces show, the first variant being the baseline. In a notebook it shows itself."""
+        """Everything that the faces show, with the first variant as the baseline. A notebook renders it."""
         made = report(self._subject)
         return ShownReport(made.subject, made.baseline, made.comparisons)
 

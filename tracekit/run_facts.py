@@ -1,6 +1,6 @@
-"""What a run says beside its traces: the unprofiled step times side by side, what compiling cost, memory, losses.
+"""What a run measured beside its traces: unprofiled step times, the cost of compiling, memory, losses.
 
-Unprofiled and profiled times are two statements, never mixed: the first is the one to quote, the second explains it.
+Unprofiled and profiled times are never mixed: the unprofiled one is quoted, the profiled one explains it.
 """
 
 from tracekit.profile import Member
@@ -9,23 +9,23 @@ from tracekit.unprofiled import Contrast, contrast
 
 
 def inflation_of(member: Member) -> float | None:
-    """The mean of the trace in unprofiled step times."""
+    """The mean step of the trace divided by the unprofiled step time."""
     mean, measured = member.means["wall"], member.variant.measured if member.variant else None
     return mean.step_ns / measured.step_ns if mean is not None and measured is not None else None
 
 
 def cold_cost_ns(variant: Variant | None) -> float | None:
-    """What the first steps took beyond as many steady ones, unprofiled."""
+    """How much longer the first steps took than the same number of steady ones, unprofiled."""
     if variant is None or variant.measured is None or not variant.measured.first_steps_ns:
         return None
     first = variant.measured.first_steps_ns
     return max(sum(first) - len(first) * variant.measured.step_ns, 0)
 
 
-def pay_back_steps(member: Member, baseline: Member) -> float | None:
-    """After how many steps the faster ones have made up for the dearer start; infinite where they never do.
+def break_even_steps(member: Member, baseline: Member) -> float | None:
+    """After how many steps the time saved makes up for the slower start; infinite where it never does.
 
-    None where that cannot be said, as where the difference is within noise.
+    None where that is unknown, for example because the difference is within noise.
     """
     ours, theirs = member.variant, baseline.variant
     if member is baseline or ours is None or theirs is None or ours.measured is None or theirs.measured is None:
@@ -36,7 +36,7 @@ def pay_back_steps(member: Member, baseline: Member) -> float | None:
     if extra is None or base is None:
         return None
     if contrast(ours.measured, theirs.measured).noise:
-        return None  # a difference that may be none pays nothing back
+        return None  # a difference that may be zero makes up for nothing
     saved = theirs.measured.step_ns - ours.measured.step_ns
     return max(extra - base, 0) / saved if saved > 0 else float("inf")
 
@@ -47,8 +47,8 @@ def contrast_of(member: Member, baseline: Member) -> Contrast | None:
     return None if ours is None or theirs is None or member is baseline else contrast(ours, theirs)
 
 
-def pays_back_within_noise(member: Member, baseline: Member) -> bool:
-    """Whether compiling cost something, and it cannot be said whether steps are faster for it."""
+def break_even_within_noise(member: Member, baseline: Member) -> bool:
+    """Whether the variant was compiled and its step time is within noise of the baseline's."""
     compared = contrast_of(member, baseline)
     return bool(compared and compared.noise and member.variant and member.variant.requested.compile)
 
@@ -61,11 +61,11 @@ def loss_difference(member: Member, baseline: Member) -> float | None:
 
 
 def tolerance_of(member: Member, baseline: Member) -> float:
-    """How far losses may lie apart before it says something: more where rounding alone moves them further."""
+    """How far losses may differ before that means anything: further where rounding alone moves them further."""
     return loss_tolerance(*(each.variant.loss_drift for each in (member, baseline) if each.variant))
 
 
 def records_graphs(variant: Variant | None) -> bool:
-    """Whether CUDA graphs hold memory that the allocator counts as free, so that only what it reserved tells."""
+    """Whether CUDA graphs hold memory that the allocator counts as free, so that only reserved memory is meaningful."""
     entries = variant.ledger.compiles if variant is not None else []
     return any(entry.kind == "cudagraph" and entry.span != "cudagraphify.get_container" for entry in entries)

@@ -1,4 +1,4 @@
-"""Where a script says itself that a step ends: `tracekit.step()`. Without a capture that listens, it does nothing."""
+"""`tracekit.step()`, with which a script marks the end of a step. Outside of a capture it does nothing."""
 
 from collections.abc import Callable
 
@@ -6,17 +6,17 @@ _listeners: list[Callable[[], None]] = []
 
 
 def step() -> None:
-    """Say that a step of training ends here; what comes is the next."""
+    """Mark the end of a training step; what follows belongs to the next one."""
     for listener in _listeners:
         listener()
 
 
 def listen(listener: Callable[[], None]) -> None:
-    """Call that at each."""
+    """Call `listener` at the end of each step."""
     _listeners.append(listener)
 
 
-def listen_no_more(listener: Callable[[], None]) -> None:
-    """Where it was not listening, nothing happens."""
+def stop_listening(listener: Callable[[], None]) -> None:
+    """Stop calling `listener`; nothing happens where it was not registered."""
     if listener in _listeners:
         _listeners.remove(listener)

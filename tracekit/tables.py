@@ -1,4 +1,4 @@
-"""Every table of a subject, variants one below the other: what exports write and notebooks get."""
+"""The tables of all variants, one variant below the other: what exports write and notebooks get."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tracekit.engine.segments import SEGMENTS
 from tracekit.profile import Profile
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column
 
-_ROWS = 1 << 17  # events of one piece
+_ROWS = 1 << 17  # events in one piece
 VARIANT = column("variant", LABEL, "name of the variant")
 ATTRIBUTION = pa.schema(
     [
@@ -26,32 +26,32 @@ ATTRIBUTION = pa.schema(
 
 @dataclass(frozen=True)
 class Stream:
-    """A table that is made piece after piece, when it is asked for: it may be longer than memory should hold."""
+    """A table that is made on demand, piece by piece, because it may be larger than memory."""
 
     schema: pa.Schema
     sources: list[tuple[str | None, Callable[[], Iterator[pa.Table]]]]  # variant, and its pieces
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Variant after variant. Each piece begins with the variant; one that is of no variant has no such column."""
+        """The pieces, variant after variant. The first column is the variant, where the piece belongs to one."""
         for variant, pieces in self.sources:
             for piece in pieces():
                 yield _named(piece, variant) if variant is not None else piece
 
     def table(self) -> pa.Table:
-        """All of it."""
+        """The whole table."""
         return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
 
 
 def tables(profiles: list[Profile]) -> dict[str, pa.Table]:
-    """The same tables as `streams`, made."""
+    """The same tables as `streams`, each as a whole."""
     return {name: stream.table() for name, stream in streams(profiles).items()}
 
 
 def streams(profiles: list[Profile]) -> dict[str, Stream]:
-    """Name → table, none of which is made yet. Each begins with the variant; field metadata says what a column means.
+    """Tables by name, none of them made yet. The first column is the variant; field metadata explains each column.
 
-    `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; where what faces
-    show is a summary of the rows, that too, as `<name>_summary`.
+    `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; where faces show a
+    summary of the rows, that too, as `<name>_summary`.
     """
     by_name: dict[str, Stream] = {}
     for profile in profiles:
@@ -78,7 +78,7 @@ def _of(profile: Profile) -> Iterator[_Part]:
 
 
 def whole(table: pa.Table) -> Callable[[], Iterator[pa.Table]]:
-    """A table that is there already, in one piece."""
+    """A table that exists already, as one piece."""
     return lambda: iter([table])
 
 

@@ -1,7 +1,8 @@
-"""How sure a figure is, from few measurements: Student's t on means, order statistics on medians. No word of traces.
+"""Confidence intervals from few measurements: Student's t for means, order statistics for medians.
 
-What is repeated is the pass: the steps of one pass share its process, its memory and the mood of the machine, so a
-thousand of them are still one look. Each pass gives one value, and the interval comes from how far those lie apart.
+The unit of repetition is the pass. The steps of one pass share its process, its memory layout and the state of the
+machine, so a thousand of them are still a single observation: each pass gives one value, and the interval comes from
+how much these values differ. Nothing here knows of traces.
 """
 
 import math
@@ -9,14 +10,14 @@ import statistics
 from collections.abc import Sequence
 
 CONFIDENCE = 0.95
-# Passes stop when their interval is narrow enough, which favours those that look calmer than they are: simulated,
-# intervals of 95 % then hold the truth in 91–94 % of cases, and those of 97 % in 95–96 %.
+# Passes are added until the interval is narrow enough, which favours samples that happen to vary little: in
+# simulations, 95 % intervals then contain the truth in 91–94 % of cases, and 97 % intervals in 95–96 %.
 CONFIDENCE_WHERE_STOPPED = 0.97
 Interval = tuple[float, float]
 
 
 def student_t(freedom: int, inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
-    """The t within whose ± that share of Student's distribution lies."""
+    """The t such that ±t contains the share `inside` of Student's distribution."""
     low, high = 0.0, 1.0
     while _share_within(high, freedom) < inside:
         high *= 2
@@ -27,14 +28,14 @@ def student_t(freedom: int, inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
 
 
 def half_width_of_mean(values: Sequence[float]) -> float:
-    """Half the interval of the mean of what these are drawn from; infinite for fewer than two."""
+    """Half the width of the confidence interval of the mean; infinite for fewer than two values."""
     if len(values) < 2:
         return math.inf
     return student_t(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def half_width_of_difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Half the interval of a difference of means of unpaired values (Welch 1947)."""
+    """Half the width of the confidence interval of a difference of means of unpaired values (Welch 1947)."""
     if len(ours) < 2 or len(theirs) < 2:
         return math.inf
     shares = [statistics.variance(side) / len(side) for side in (ours, theirs)]
@@ -47,7 +48,7 @@ def half_width_of_difference(ours: Sequence[float], theirs: Sequence[float]) -> 
 
 
 def interval_of_median(values: Sequence[float]) -> Interval:
-    """Between two of the values, whatever they are drawn from; all there are where they are fewer than six."""
+    """The interval of the median by order statistics, the whole range for fewer than six values."""
     ordered, count = sorted(values), len(values)
     outside, below = 0.0, 0
     for rank in range(count // 2):
@@ -59,7 +60,7 @@ def interval_of_median(values: Sequence[float]) -> Interval:
 
 
 def _share_within(t: float, freedom: int) -> float:
-    """Of Student's distribution, for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    """The share of Student's distribution inside ±t, whole degrees of freedom (Abramowitz, Stegun 26.7.3, 26.7.4)."""
     angle = math.atan2(t, math.sqrt(freedom))
     square = math.cos(angle) ** 2
     odd = freedom % 2

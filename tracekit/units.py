@@ -1,4 +1,4 @@
-"""ns → "1.24 ms"; bytes; percent. The only formatter of quantities, so that every face writes a number alike."""
+"""Quantities as text: durations, bytes, percent. Every face uses these functions, so that a number reads the same."""
 
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 
@@ -6,30 +6,37 @@ _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 def duration(ns: float | None, signed: bool = False, like: float | None = None) -> str:
     """Three significant digits with a unit: `950 ns`, `1.24 ms`, `21.8 s`; `−0.77 ms` when `signed`; `–` for None.
 
-    `like` lends its unit, so that the quantities of one sentence read alike: 28 µs beside 2.58 ms is `0.03 ms`.
+    The unit is that of `like` where it is given, so that one sentence uses one unit: 28 µs beside 2.58 ms is `0.03 ms`.
     """
     if ns is None:
         return "–"
     size = abs(ns)
     for scale, unit in _STEPS:
-        # 999.6 µs reads 1.00 ms: choose the unit by what would be printed, not by what is.
+        # 999.6 µs prints as 1.00 ms: the unit is chosen by the rounded value.
         if (size if like is None else abs(like)) >= scale * 0.9995:
             return f"{_sign(ns, signed)}{_digits(size / scale)} {unit}"
     return f"{_sign(ns, signed)}{size:.0f} ns"
 
 
 def thousandths(number: int, signed: bool = False) -> str:
-    """A count of thousandths of some unit, for columns that are read downwards: 1240 is `1.240`."""
+    """A count of thousandths of some unit, for aligned columns: 1240 is `1.240`."""
     return f"{_sign(number, signed)}{abs(number) // 1000:,}.{abs(number) % 1000:03d}"
 
 
+def tick(ns: int, step: int) -> str:
+    """A mark of a scale that has one every `step`: `1.25 ms` where one stands every 50 µs, `+` and `−` around 0."""
+    scale, unit = next((each for each in _STEPS if each[0] <= max(abs(ns), step)), (1, "ns"))
+    decimals = next((digits for digits in range(9) if step * 10**digits % scale == 0), 9)
+    return f"{_sign(ns, True)}{abs(ns) / scale:,.{decimals}f} {unit}"
+
+
 def exact(ns: int) -> str:
-    """Every nanosecond, as the trace has it: `7,574.738 µs`."""
+    """All digits, to the nanosecond: `7,574.738 µs`."""
     return f"{_sign(ns, False)}{abs(ns) // 1000:,}.{abs(ns) % 1000:03d} µs"
 
 
 def percent(share: float | None) -> str:
-    """`0.471` → `47.1 %`; a share that is not nothing never reads 0."""
+    """`0.471` → `47.1 %`; a share above zero never reads 0."""
     if share is None:
         return "–"
     if 0 < abs(share) < 0.0005:
@@ -53,12 +60,12 @@ def size(count: float | None) -> str:
 
 
 def rate(number: float) -> str:
-    """How many in a second, three significant digits: `10.9`, `1,240`."""
+    """A number per second with three significant digits: `10.9`, `1,240`."""
     return _digits(number)
 
 
 def count(number: float | None) -> str:
-    """Grouped by thousands; a mean keeps one decimal."""
+    """A count with thousands separators; one decimal where it is not a whole number."""
     if number is None:
         return "–"
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"

@@ -1,8 +1,8 @@
-"""What the unprofiled passes say: how long a step takes, how one variant compares with another, and how sure both are.
+"""Unprofiled passes: how long a step takes, how one variant compares with another, and the confidence in both.
 
-Two variants are compared pass by pass: those of one round ran one after the other, so what drifts – clocks, heat, other
-people's jobs – is in both, and most of it leaves with their ratio. Ratios are averaged as logarithms, so that neither
-side is favoured: the ratio of two quoted step times is the ratio that the interval is about.
+Two variants are compared pass by pass. The passes of one round ran one after the other, so that drift – clocks, heat,
+other jobs – affects both and mostly cancels in their ratio. Ratios are averaged as logarithms, so that neither side is
+favoured: the interval is about the ratio of the two step times that are quoted.
 """
 
 import math
@@ -24,23 +24,23 @@ from tracekit.units import ratio
 Covers = Literal["rounds", "passes", "steps"]
 COVERED: dict[Covers, str] = {
     "rounds": "passes that took turns, each in a process of its own, and their steps",
-    "passes": "the passes of two captures, which did not take turns: what changed between the captures is not in it",
-    "steps": "the steps of one pass each: how far one pass lies from the next is not in it",
+    "passes": "the passes of two captures, which did not take turns; it does not cover changes between the captures",
+    "steps": "the steps of one pass each; it does not cover how much one pass differs from the next",
 }
 _ALIKE = 1.005
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """The step time of a variant in baselines', and where it could as well lie."""
+    """The step time of a variant divided by that of its baseline, with its confidence interval."""
 
     ratio: float
-    interval: Interval | None  # None where nothing can be told
-    covers: Covers  # rounds taken in turns; passes of two captures; the steps of one pass only
-    passes: int  # of each, the smaller number
+    interval: Interval | None  # None where too little was measured
+    covers: Covers
+    passes: int  # on the side that has fewer
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The contrast as plain data, for JSON."""
         return {
             "ratio": self.ratio,
             "interval": self.interval,
@@ -52,12 +52,12 @@ class Contrast:
 
     @property
     def noise(self) -> bool:
-        """Whether the two could as well be equal, or nobody can tell."""
+        """Whether the difference is within noise: the interval contains 1, or there is none."""
         return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
 
 
 def contrast(ours: Measured, theirs: Measured) -> Contrast:
-    """The one against the other."""
+    """The step time of `ours` compared with that of `theirs`."""
     pairs = _rounds(ours.counted, theirs.counted)
     if len(pairs) > 1:
         logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
@@ -82,7 +82,7 @@ def compared(ours: Contrast, other: str = "") -> str:
 
 
 def _ends(interval: Interval, slower: bool) -> str:
-    """How many times slower, or faster: `1.25–1.40`."""
+    """The ends of the interval as factors, slower or faster: `1.25–1.40`."""
     low, high = interval if slower else (_inverse(interval[1]), _inverse(interval[0]))
     return f"{low:.2f}–{high:.2f}"
 
@@ -91,8 +91,8 @@ def _inverse(ratio: float) -> float:
     return 1 / ratio if ratio else math.inf
 
 
-def own_interval(measured: Measured) -> Interval | None:
-    """Where the step time itself could as well lie, ns; None where there is one pass only."""
+def step_interval(measured: Measured) -> Interval | None:
+    """The confidence interval of the step time, ns; None where there is only one pass."""
     logs = [math.log(each.step_ns) for each in measured.counted]
     if len(logs) < 2:
         return None
@@ -100,8 +100,8 @@ def own_interval(measured: Measured) -> Interval | None:
 
 
 def passes_document(measured: Measured) -> dict[str, Any]:
-    """The passes for machines, and the interval that they give."""
-    interval = own_interval(measured)
+    """The passes and the interval that they give as plain data, for JSON."""
+    interval = step_interval(measured)
     return {
         "interval_ns": interval,
         "interval_covers": COVERED["rounds"] if interval is not None else None,
@@ -121,7 +121,7 @@ def passes_document(measured: Measured) -> dict[str, Any]:
 
 
 def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:
-    """Pairs of one round, where the two took turns; none where they are of two captures."""
+    """The passes paired by round; no pairs where the two sides did not take turns, as in two captures."""
     by_round = {each.round: each for each in theirs}
     pairs = [(each, by_round[each.round]) for each in ours if each.round in by_round]
     took_turns = all(
@@ -132,7 +132,7 @@ def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:
 
 
 def _by_steps(ours: Measured, theirs: Measured) -> Interval | None:
-    """From two intervals that of the quotient (the method of variance estimates recovery, Zou and Donner 2008)."""
+    """The interval of a quotient from the intervals of both medians (MOVER, Zou and Donner 2008)."""
     if min(ours.steps, theirs.steps) < 2 or not all(ours.step_all_ns) or not all(theirs.step_all_ns):
         return None
     low, middle, high = _logs(ours)

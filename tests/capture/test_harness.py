@@ -547,7 +547,7 @@ def test_an_interruption_of_later_passes_loses_nothing(write_recipe, tmp_path):
 
 def test_an_interruption_waits_for_what_is_being_started():
     said = []
-    with pytest.raises(KeyboardInterrupt), interruption.held_back():  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), interruption.deferred():  # noqa: PT012
         signal.raise_signal(signal.SIGINT)
         said.append("started")
     assert said == ["started"]

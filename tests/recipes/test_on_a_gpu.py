@@ -112,17 +112,17 @@ def test_runs_clean(name, variant, params):
 
 @pytest.mark.parametrize(("name", "variant", "params", "planted"), PLANTED, ids=str)
 def test_waits_where_it_is_meant_to(name, variant, params, planted):
-    found = seen(audited(name, variant, **params))
+    rows = seen(audited(name, variant, **params))
     expected = [each.split(": ", 1) for each in planted]
-    assert sorted(what for what, _ in found) == sorted(what for what, _ in expected)
+    assert sorted(what for what, _ in rows) == sorted(what for what, _ in expected)
     for what, part in expected:
-        assert any(part in line for each, line in found if each == what), (what, part, found)
+        assert any(part in line for each, line in rows if each == what), (what, part, rows)
 
 
 def test_drawing_negatives_within_goes_to_the_host_and_back():
-    found = audited("sage_collab", "drawn-inside")
-    assert {row.kind for row in found.rows} == {"sync", "copy", "break"}
-    assert {source(row) for row in found.rows} == {"others = negative_sampling(edge_index, len(x), pairs.size(1))"}
+    result = audited("sage_collab", "drawn-inside")
+    assert {row.kind for row in result.rows} == {"sync", "copy", "break"}
+    assert {source(row) for row in result.rows} == {"others = negative_sampling(edge_index, len(x), pairs.size(1))"}
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,10 @@ def audited(name: str, variant: str, steps: int = 2, **params) -> Audit:
     return answer.audit
 
 
-def seen(found: Audit) -> list[tuple[str, str]]:
+def seen(result: Audit) -> list[tuple[str, str]]:
     """`("2 sync index", "loss = cross_entropy(out[known], y[known])")`, lines that say the same added up."""
     counts: dict[tuple[str, str, str], float] = {}
-    for row in found.rows:
+    for row in result.rows:
         key = (row.kind, row.operator.removeprefix("aten::"), source(row))
         counts[key] = counts.get(key, 0) + row.per_step
     return [(f"{count:g} {kind} {operator}", line) for (kind, operator, line), count in counts.items()]

@@ -94,8 +94,8 @@ def test_waits_leave_their_markers(variant, asks):
     trained = train("syncs", variant, steps=1, **SMALL["syncs"])
     with torch.profiler.profile() as profiler:
         trained.feed()
-    found = {event.name for event in profiler.events()} & MARKERS
-    assert bool(found) == asks
+    markers = {event.name for event in profiler.events()} & MARKERS
+    assert bool(markers) == asks
 
 
 def test_the_loss_waits_for_nothing():

@@ -10,7 +10,7 @@ from tracekit.analyses import answers
 from tracekit.cli import main
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.report import report
+from tracekit.report import report as make_report
 from tracekit.report.sections.step_series import lines
 from tracekit.tables import tables
 
@@ -47,13 +47,13 @@ def unseen_graphs(path):
 
 
 def test_steady_steps_without_a_wall_view_leave_their_host_view(tmp_path):
-    found = report(open_subject([unseen_graphs(tmp_path / "t.json")]))
-    (variant,) = as_document(found)["variants"]
+    report = make_report(open_subject([unseen_graphs(tmp_path / "t.json")]))
+    (variant,) = as_document(report)["variants"]
     assert [each["steady"] for each in variant["steps"]] == [False, True, True, True]
     assert (variant["mean"]["wall"], variant["mean"]["wall_ns"]) == (None, None)
     assert (variant["mean"]["host"]["python"], variant["mean"]["host"]["compile"]) == (95_000.0, 0.0)
     assert variant["mean_over"] == variant["host_mean_over"] == [1, 2, 3]
-    assert not [note for note in found.notes if note.kind == "mean"]
+    assert not [note for note in report.notes if note.kind == "mean"]
     assert "cannot be answered" in sentences(tmp_path / "t.json")["steps"]
 
 
@@ -66,8 +66,8 @@ def lengths(path, *durations):
 def test_noise_is_no_matter_of_the_order_of_steps(tmp_path):
     one = lengths(tmp_path / "a.json", *[1000, 2000] * 5)
     for name, durations in (("same", [1010, 2010] * 5), ("turned", [2010, 1010] * 5)):
-        found = report(open_subject([one, lengths(tmp_path / f"{name}.json", *durations)]))
-        assert found.comparisons[0].wall.noise()
+        report = make_report(open_subject([one, lengths(tmp_path / f"{name}.json", *durations)]))
+        assert report.comparisons[0].wall.noise()
 
 
 def test_names_stay_apart_whatever_files_are_called(tmp_path):
@@ -90,14 +90,14 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
     path = tmp_path / "cut.json"
     path.write_text(whole[: whole.rindex('"aten::add"')])
     subject = open_subject([path])
-    assert [each["host"] is None for each in as_document(report(subject))["variants"][0]["steps"]] == [False] * 3 + [
-        True
-    ]
+    assert [each["host"] is None for each in as_document(make_report(subject))["variants"][0]["steps"]] == [
+        False
+    ] * 3 + [True]
     rows = tables(subject.profiles)["attribution"].to_pylist()
     shown = {row["step"] for row in rows if row["view"] == "host" and row["dur_ns"] is not None}
     assert shown == {0, 1, 2}
-    assert [value is not None for value in lines(report(subject), "host")[0].values] == [True, True, True, False]
-    assert "the host view of 1 of 4 steps" in " ".join(note.text for note in report(subject).notes)
+    assert [value is not None for value in lines(make_report(subject), "host")[0].values] == [True, True, True, False]
+    assert "the host view of 1 of 4 steps" in " ".join(note.text for note in make_report(subject).notes)
 
 
 def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):
@@ -111,7 +111,7 @@ def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):
             event("cuda_runtime", "cudaDeviceSynchronize", t + 400, t + 950),
         ]
     profile = opened(write(tmp_path / "t.json", *events))
-    (answer,) = (found for found in answers(profile) if found.analysis == "syncs")
+    (answer,) = (each for each in answers(profile) if each.analysis == "syncs")
     assert profile.means["wall"].parts["sync_stall"] > 0
     assert sum(answer.table["stall_ns"].to_pylist()) == profile.means["wall"].parts["sync_stall"]
 
@@ -126,7 +126,7 @@ def test_without_runtime_calls_nothing_is_said_of_them(tmp_path):
         assert told["launches"].startswith("Cannot be answered"), name
         assert told["syncs"].startswith("Cannot be answered"), name
     assert told["kernels"].startswith("1 kernels and copies a step")
-    gpu_only = as_document(report(open_subject([tmp_path / "gpu only.json"])))
+    gpu_only = as_document(make_report(open_subject([tmp_path / "gpu only.json"])))
     assert gpu_only["variants"][0]["mean"] == {"wall_ns": None, "host_ns": None, "wall": None, "host": None}
     kernels = next(answer for answer in gpu_only["answers"] if answer["analysis"] == "kernels")
     assert "whose steps cannot be answered" in kernels["sentence"]
@@ -136,12 +136,14 @@ def test_without_runtime_calls_nothing_is_said_of_them(tmp_path):
 def test_equal_spans_are_told_apart_by_name_not_by_place(tmp_path):
     twins = [op("aten::zeros", 10, 30), op("aten::empty", 10, 30)]
     spans = [op("entire_backward_compile", 40, 60), op("bw_compiler (dynamo_timed)", 40, 60)]
-    found = []
+    outcomes = []
     for name, events in (("one", [*twins, *spans]), ("other", [*spans[::-1], *twins[::-1]])):
         path = write(tmp_path / f"{name}.json", step(0, 0, 100), *events, launch(15, 20, 1), kernel("k", 25, 29, 1))
         by_name = {answer.analysis: answer.table.to_pylist() for answer in answers(opened(path))}
-        found.append((by_name["launches"][0]["operator"], [row["kind"] for row in by_name["compiles"]]))
-    assert found[0] == found[1] == ("aten::zeros", ["unknown"])  # of equals the lesser name lies outside (a compile
+        outcomes.append((by_name["launches"][0]["operator"], [row["kind"] for row in by_name["compiles"]]))
+    assert (
+        outcomes[0] == outcomes[1] == ("aten::zeros", ["unknown"])
+    )  # of equals the lesser name lies outside (a compile
     # span's name tells its kind)
 
 

@@ -1,26 +1,21 @@
 """One set of numbers in every face; differences that add up; what cannot be known is said."""
 
-import json
 import re
 import sys
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
-from small import event, kernel, launch, op, step, training, write
+from small import kernel, launch, op, step, training, write
 
 from tracekit.compare import compare
 from tracekit.errors import NotATraceError, UnknownVariantError
-from tracekit.faces import Options, markdown, parquet, text
-from tracekit.faces.json import render
+from tracekit.faces import Options, markdown, text
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.report import report
-from tracekit.report.headline import headline
+from tracekit.report import report as make_report
 from tracekit.report.sections.breakdowns import of_view
 from tracekit.sanitize import sanitize
-from tracekit.tables import tables
 from tracekit.units import thousandths
 
 
@@ -31,17 +26,17 @@ def pair(tmp_path):
     return open_subject([slow, fast])
 
 
-def drawn(found, width=200):
+def drawn(report, width=200):
     console = Console(width=width, record=True, file=open("/dev/null", "w"), markup=False)  # noqa: SIM115
-    text.show(found, console, Options(rows=sys.maxsize))
+    text.show(report, console, Options(rows=sys.maxsize))
     return console.export_text()
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_no_time_is_cut_however_narrow(tmp_path, width):
     names = ("eager", "compiled-max-autotune", "compiled-norm-ahead", "d")
-    found = report(open_subject([training(tmp_path / f"{name}.json", python=13.125) for name in names]))
-    terminal, numbers = drawn(found, width), of_view(found, "wall")
+    report = make_report(open_subject([training(tmp_path / f"{name}.json", python=13.125) for name in names]))
+    terminal, numbers = drawn(report, width), of_view(report, "wall")
     for key in numbers.keys:
         for value in (*numbers.cells[key].values(), *numbers.deltas[key].values()):
             assert not value or thousandths(value) in terminal
@@ -49,7 +44,7 @@ def test_no_time_is_cut_however_narrow(tmp_path, width):
 
 
 def test_differences_add_up(pair):
-    document = as_document(report(pair))
+    document = as_document(make_report(pair))
     entry = document["comparison"][0]
     assert entry["variant"] == "fast"
     assert sum(entry["wall"].values()) == pytest.approx(entry["delta_ns"], abs=1)
@@ -63,38 +58,12 @@ def test_differences_add_up(pair):
 
 
 def test_the_grid_adds_up_as_it_is_read(pair):
-    found = report(pair)
+    report = make_report(pair)
     for view in ("wall", "host"):
-        numbers = of_view(found, view)
+        numbers = of_view(report, view)
         for name in ("slow", "fast"):
             assert sum(numbers.cells[key][name] for key in numbers.keys if key) == numbers.cells[""][name]
         assert sum(numbers.deltas[key]["fast"] for key in numbers.keys if key) == numbers.deltas[""]["fast"]
-
-
-def test_every_face_shows_the_same_numbers(pair, tmp_path):
-    found = report(pair)
-    document = json.loads(render(found))
-    numbers = of_view(found, "wall")
-    terminal, marked = drawn(found), markdown.render(found, Options(rows=sys.maxsize))
-    for sentence in headline(found):
-        assert sentence in terminal.replace("\n", " ").replace("  ", " ")
-        assert markdown.escape(sentence) in marked
-    parquet.write(tables(pair.profiles), tmp_path / "out")
-    long = pq.read_table(tmp_path / "out" / "attribution.parquet").to_pandas()
-    for place, name in enumerate(("slow", "fast")):
-        own = long[(long["variant"] == name) & (long["view"] == "wall")]
-        means = own.groupby("bucket", observed=True)["dur_ns"].sum() / own["step"].nunique()
-        for key, value in document["variants"][place]["mean"]["wall"].items():
-            assert means[key] == pytest.approx(value)
-            shown = numbers.cells[key][name]
-            assert shown * numbers.scale_ns / 1000 == pytest.approx(value, abs=numbers.scale_ns / 1000)
-            if shown:
-                assert thousandths(shown) in terminal
-                assert thousandths(shown) in marked
-    kernels = pq.read_table(tmp_path / "out" / "kernels.parquet").to_pylist()
-    summary = next(a for a in document["answers"] if a["analysis"] == "kernels" and a["variant"] == "slow")
-    row = dict(zip([c["name"] for c in summary["columns"]], summary["rows"][0], strict=True))
-    assert row["total_ns"] == sum(k["dur_ns"] for k in kernels if k["variant"] == "slow" and k["name"] == row["name"])
 
 
 def test_the_same_against_itself_is_noise(tmp_path):
@@ -128,16 +97,16 @@ def test_intervals_widen_with_the_spread():
 
 def test_one_step_gives_no_interval(tmp_path):
     one = training(tmp_path / "one.json", steps=1)
-    found = report(open_subject([one, training(tmp_path / "two.json")]))
-    assert as_document(found)["comparison"][0]["delta_interval"] is None
-    assert any("too few steps" in note.text for note in found.notes)
+    report = make_report(open_subject([one, training(tmp_path / "two.json")]))
+    assert as_document(report)["comparison"][0]["delta_interval"] is None
+    assert any("too few steps" in note.text for note in report.notes)
 
 
 def test_the_baseline_is_named_or_the_first(pair):
-    assert report(pair).baseline.name == "slow"
-    assert report(pair, "fast").comparisons[0].variant == "slow"
+    assert make_report(pair).baseline.name == "slow"
+    assert make_report(pair, "fast").comparisons[0].variant == "slow"
     with pytest.raises(UnknownVariantError, match="There are: slow, fast"):
-        report(pair, "none")
+        make_report(pair, "none")
 
 
 def test_two_files_of_one_name_are_two_variants(tmp_path):
@@ -147,7 +116,7 @@ def test_two_files_of_one_name_are_two_variants(tmp_path):
 
 
 def test_the_document_is_what_the_schema_says(pair):
-    document = as_document(report(pair))
+    document = as_document(make_report(pair))
     assert document["schema"] == "tracekit.report/1"
     assert document["baseline"] == "slow"
     assert set(document) >= {"variants", "comparison", "answers", "findings"}
@@ -172,32 +141,11 @@ def test_steps_that_compile_are_left_out_and_when_all_do_it_is_said(tmp_path):
         return [step(k, 100 * k, 100 * k + 90), op("dynamo", 100 * k + 10, 100 * k + 80)]
 
     all_compile = write(tmp_path / "all.json", *compiling(0), *compiling(1))
-    found = report(open_subject([all_compile]))
-    assert found.profiles[0].none_steady
-    assert any(note.kind == "mean" for note in found.notes)
+    report = make_report(open_subject([all_compile]))
+    assert report.profiles[0].none_steady
+    assert any(note.kind == "mean" for note in report.notes)
     some = write(tmp_path / "some.json", *compiling(0), step(1, 100, 150), op("aten::mm", 110, 150))
-    assert as_document(report(open_subject([some])))["variants"][0]["mean_over"] == [1]
-
-
-HOSTILE = "evil\x1b[31m<script>alert(1)</script>|`[x](y)\u202e\x07"
-
-
-def test_hostile_names_reach_no_face(tmp_path):
-    path = write(
-        tmp_path / "hostile.json",
-        step(1, 0, 100),
-        op(HOSTILE, 5, 50),
-        launch(10, 20, 1),
-        kernel(HOSTILE, 25, 60, 1),
-        event("cuda_runtime", "cudaStreamSynchronize", 55, 90),
-    )
-    found = report(open_subject([path]))
-    terminal, marked, machine = drawn(found), markdown.render(found, Options(rows=sys.maxsize)), render(found)
-    for face in (terminal, marked, machine):
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", face)
-    assert "<script>" not in marked
-    assert "[x](y)" not in marked
-    assert json.loads(machine)["answers"][1]["rows"][0][0] == HOSTILE  # data keeps what was read
+    assert as_document(make_report(open_subject([some])))["variants"][0]["mean_over"] == [1]
 
 
 @pytest.mark.parametrize(
@@ -220,15 +168,15 @@ def test_nothing_in_markdown_is_live():
 
 def test_markup_in_a_name_is_shown_as_it_stands(tmp_path):
     path = write(tmp_path / "m.json", step(1, 0, 50), launch(1, 2, 1), kernel("[bold]gemm[/bold] :smile:", 5, 9, 1))
-    assert "[bold]gemm[/bold] :smile:" in drawn(report(open_subject([path])))
+    assert "[bold]gemm[/bold] :smile:" in drawn(make_report(open_subject([path])))
 
 
 def test_one_broken_file_of_a_folder_is_told_and_the_others_are_read(tmp_path):
     training(tmp_path / "good.json")
     (tmp_path / "broken.json").write_bytes(b"")
-    found = report(open_subject([tmp_path]))
-    assert [profile.name for profile in found.profiles] == ["good"]
-    (problem,) = (note for note in found.notes if note.kind == "problem")
+    report = make_report(open_subject([tmp_path]))
+    assert [profile.name for profile in report.profiles] == ["good"]
+    (problem,) = (note for note in report.notes if note.kind == "problem")
     assert (problem.variants, "the file is empty" in problem.text) == (("broken",), True)
     (tmp_path / "good.json").unlink()
     with pytest.raises(NotATraceError):

@@ -16,7 +16,7 @@ from tracekit.faces import Options, text
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import Missing, open_subject
 from tracekit.profile.device import device_name
-from tracekit.report import report
+from tracekit.report import report as make_report
 from tracekit.report.outline import outline
 from tracekit.run import Measured, Memory, Requested, Run, Traces, Variant
 from tracekit.tui.view_model import open_view_model
@@ -52,30 +52,30 @@ def captured(folder, recipe="gcn", names=("eager", "compiled"), data=None, extra
     return folder / "run.json"
 
 
-def shown(found, width=160, **options):
+def shown(report, width=160, **options):
     console = Console(width=width, file=StringIO(), markup=False, highlight=False, emoji=False)
-    text.show(found, console, Options(**options))
+    text.show(report, console, Options(**options))
     return console.file.getvalue()
 
 
 def test_each_run_is_compared_within_itself_and_variants_bear_its_name(tmp_path):
-    found = report(open_subject([captured(tmp_path / "a", "sales"), captured(tmp_path / "b", "churn")]))
-    assert [profile.name for profile in found.profiles] == [
+    report = make_report(open_subject([captured(tmp_path / "a", "sales"), captured(tmp_path / "b", "churn")]))
+    assert [profile.name for profile in report.profiles] == [
         *("sales:eager", "sales:compiled", "churn:eager", "churn:compiled")
     ]
-    assert [(entry.variant, entry.baseline) for entry in found.comparisons] == [
+    assert [(entry.variant, entry.baseline) for entry in report.comparisons] == [
         ("sales:compiled", "sales:eager"),
         ("churn:compiled", "churn:eager"),
     ]
-    assert not [note for note in found.notes if note.kind == "warning"]
-    document = as_document(found)
+    assert not [note for note in report.notes if note.kind == "warning"]
+    document = as_document(report)
     assert document["run"] is None
     assert [run["name"] for run in document["runs"]] == ["sales", "churn"]
-    terminal = shown(found)
+    terminal = shown(report)
     assert "sales:compiled takes" in terminal
     assert "churn:compiled takes" in terminal
     for wide in (60, 100):
-        assert max(map(len, shown(found, wide).splitlines())) <= wide
+        assert max(map(len, shown(report, wide).splitlines())) <= wide
 
 
 def test_runs_of_one_recipe_are_told_apart_by_their_folders_and_other_names_stay(tmp_path):
@@ -91,20 +91,20 @@ def test_a_baseline_across_runs_is_a_warning_where_recipe_data_or_device_differ(
         captured(tmp_path / "a", "sales", data="sales of May"),
         captured(tmp_path / "b", "churn", data="churners"),
     )
-    found = report(open_subject([one, two]), "sales:eager")
-    assert [entry.baseline for entry in found.comparisons] == ["sales:eager"] * 3
-    said = [note.text for note in found.notes if note.kind == "warning" and note.variants == ("churn:eager",)]
+    report = make_report(open_subject([one, two]), "sales:eager")
+    assert [entry.baseline for entry in report.comparisons] == ["sales:eager"] * 3
+    said = [note.text for note in report.notes if note.kind == "warning" and note.variants == ("churn:eager",)]
     assert said == [
         "its recipe is not sales:eager's (churn; sales): they may differ for that reason alone.",
         "its data is not sales:eager's (churners; sales of May): they may differ for that reason alone.",
     ]
-    assert "its recipe is not sales:eager's" in shown(found)
+    assert "its recipe is not sales:eager's" in shown(report)
 
 
 def test_conditions_that_differ_between_runs_are_shown(tmp_path):
     one, two = captured(tmp_path / "a", torch="2.12", cpu="x"), captured(tmp_path / "b", torch="2.13", cpu="x")
-    found = report(open_subject([one, two]))
-    assert [note.text for note in found.notes if note.kind == "conditions"] == ["torch: 2.12 (a), 2.13 (b)."]
+    report = make_report(open_subject([one, two]))
+    assert [note.text for note in report.notes if note.kind == "conditions"] == ["torch: 2.12 (a), 2.13 (b)."]
 
 
 def test_traces_of_two_devices_are_compared_with_a_warning(tmp_path):
@@ -117,12 +117,12 @@ def test_traces_of_two_devices_are_compared_with_a_warning(tmp_path):
         }
         path.write_text(json.dumps(whole))
         paths.append(path)
-    found = report(open_subject(paths))
-    assert [device_name(profile) for profile in found.profiles] == ["A100", "H100"]
-    assert [each["device_name"] for each in as_document(found)["variants"]] == ["A100", "H100"]
-    (said,) = (note.text for note in found.notes if note.kind == "warning")
+    report = make_report(open_subject(paths))
+    assert [device_name(profile) for profile in report.profiles] == ["A100", "H100"]
+    assert [each["device_name"] for each in as_document(report)["variants"]] == ["A100", "H100"]
+    (said,) = (note.text for note in report.notes if note.kind == "warning")
     assert said == "its device is not one's (H100; A100): they may differ for that reason alone."
-    assert "A100, H100" in shown(found)
+    assert "A100, H100" in shown(report)
 
 
 @pytest.mark.parametrize("properties", [None, "A100", [None, 3, {"name": 4}], [{}], {"name": "A100"}])
@@ -139,7 +139,7 @@ def test_what_failed_stands_with_its_outcome_and_reason(tmp_path):
     ]
     subject = open_subject([captured(tmp_path / "a", names=("eager",), extra=failed)])
     assert [type(member) is Missing for member in subject.members] == [False, True, True]
-    variants = as_document(report(subject))["variants"]
+    variants = as_document(make_report(subject))["variants"]
     assert [(each["name"], each["outcome"], each["reason"]) for each in variants] == [
         ("eager", "ok", None),
         ("large", "oom", "out of memory"),
@@ -150,7 +150,7 @@ def test_what_failed_stands_with_its_outcome_and_reason(tmp_path):
         assert each["steps"] == []
         assert each["mean"] is None
         assert set(each) == set(variants[0])
-    terminal = shown(report(subject))
+    terminal = shown(make_report(subject))
     assert "large: oom: out of memory" in terminal
     assert "old: error: it raised" in terminal
 
@@ -158,7 +158,7 @@ def test_what_failed_stands_with_its_outcome_and_reason(tmp_path):
 def test_a_variant_whose_trace_cannot_be_read_is_there_too(tmp_path):
     path = captured(tmp_path / "a")
     (tmp_path / "a" / "traces" / "compiled.json").write_text("{")
-    broken = as_document(report(open_subject([path])))["variants"][1]
+    broken = as_document(make_report(open_subject([path])))["variants"][1]
     assert (broken["name"], broken["outcome"], broken["trace"]) == ("compiled", "error", None)
     assert "PyTorch profiler trace" in broken["reason"]
 
@@ -179,7 +179,7 @@ def test_the_table_of_variants_holds_what_was_measured_in_every_face(tmp_path, c
     assert json.loads(eager["params"]) == {"hidden": 64}
     assert json.loads(eager["environment"]) == {"torch": "2.13"}
     assert (large["outcome"], large["reason"], large["step_ns"]) == ("oom", "out of memory", None)
-    variants = as_document(report(open_subject([path])))["variants"]
+    variants = as_document(make_report(open_subject([path])))["variants"]
     assert [row["wall_ns"] for row in rows[:2]] == [each["mean"]["wall_ns"] for each in variants[:2]]
     capsys.readouterr()
     for form in ("text", "markdown", "html", "json"):
@@ -202,8 +202,8 @@ def test_things_are_said_once_and_what_is_not_there_in_one_line(tmp_path):
             ),
         )
 
-    found = report(open_subject([cpu("one"), cpu("two")]))
-    brief, full = shown(found), shown(found, full=True, rows=sys.maxsize)
+    report = make_report(open_subject([cpu("one"), cpu("two")]))
+    brief, full = shown(report), shown(report, full=True, rows=sys.maxsize)
     assert "Not in this run: kernels and copies, launches, syncs, compilations." in brief
     assert "Not answered by what was recorded: graph breaks, fallbacks." in brief
     assert brief.count("the host's view is the same, to the nanosecond") == 1
@@ -224,11 +224,11 @@ def test_worth_orders_the_sections_between_the_first_and_the_last(tmp_path):
             event("cuda_runtime", "cudaDeviceSynchronize", 1000 * k + 20, 1000 * k + 800),
         )
     ]
-    found = report(open_subject([write(tmp_path / "waits.json", *waiting)]))
-    ids = [chapter.id for chapter in outline(found).chapters]
+    report = make_report(open_subject([write(tmp_path / "waits.json", *waiting)]))
+    ids = [chapter.id for chapter in outline(report).chapters]
     assert ids[:4] == ["headline", "findings", "wall", "host"]
     assert ids.index("syncs") < ids.index("kernels") < ids.index("notes")
-    tables = {chapter.id: len(chapter.entries[0].blocks) for chapter in outline(found).chapters}
+    tables = {chapter.id: len(chapter.entries[0].blocks) for chapter in outline(report).chapters}
     assert tables["syncs"] == 2
     assert tables["steps"] == 1  # a sentence: its table is shown when all is asked for
 
@@ -245,7 +245,7 @@ def test_no_two_columns_of_a_table_have_one_heading(tmp_path, wall):
     from tracekit.faces.shared.cells import heading
 
     path = training(tmp_path / "t.json") if wall else write(tmp_path / "t.json", step(1, 0, 50), op("aten::mm", 1, 9))
-    for _, answer in report(open_subject([path])).answers:
+    for _, answer in make_report(open_subject([path])).answers:
         heads = [heading(field) for field in answer.table.schema]
         assert len(set(heads)) == len(heads), answer.analysis
 
@@ -254,6 +254,6 @@ def test_of_what_has_no_answer_no_mean_is_claimed(tmp_path):
     launches = [event("cuda_runtime", "cudaLaunchKernel", 10 * k, 10 * k + 2, correlation=k + 1) for k in range(4)]
     cut = write(tmp_path / "cut.json", *(step(k, 10 * k, 10 * k + 9) for k in range(4)), *launches)
     cut.write_text(cut.read_text()[:-30])
-    said = shown(report(open_subject([cut])))
+    said = shown(make_report(open_subject([cut])))
     assert "mean of" not in said
     assert "none of which can be answered" in said

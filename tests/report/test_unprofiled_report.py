@@ -10,7 +10,7 @@ from small import training
 from tracekit import run as runs
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.report import report
+from tracekit.report import report as make_report
 from tracekit.report.headline import headline
 from tracekit.report.sections.run_facts import facts
 from tracekit.run import Measured, Pass, Profiled, Requested, Run, Traces, Variant
@@ -52,55 +52,55 @@ def reported(tmp_path, eager, compiled, *, python=(40, 10), environment=None):
         created=runs.now(), tracekit="0", recipe="r", script="r.py", environment=environment or {}, variants=variants
     )
     runs.write(run, tmp_path / "run.json")
-    return report(open_subject([tmp_path / "run.json"]))
+    return make_report(open_subject([tmp_path / "run.json"]))
 
 
-def said(found, kind):
-    return [note.text for note in found.notes if note.kind == kind]
+def said(report, kind):
+    return [note.text for note in report.notes if note.kind == kind]
 
 
-def fact(found, label, name="compiled"):
-    return next(entry.values.get(name) for entry in facts(found.profiles, found.baseline) if entry.label == label)
+def fact(report, label, name="compiled"):
+    return next(entry.values.get(name) for entry in facts(report.profiles, report.baseline) if entry.label == label)
 
 
 def test_a_real_difference_is_told_with_its_interval(tmp_path):
-    found = reported(tmp_path, measured(0.12, 0.125, 0.118, 0.121), measured(0.1, 0.104, 0.099, 0.1, at=50, first=9))
-    (sentence,) = headline(found)
+    report = reported(tmp_path, measured(0.12, 0.125, 0.118, 0.121), measured(0.1, 0.104, 0.099, 0.1, at=50, first=9))
+    (sentence,) = headline(report)
     assert "compiled takes 101 µs a step unprofiled, 1.20 × faster than eager (1.19–1.22)." in sentence
     assert "breaks even after" in sentence
     assert "do not agree" not in sentence
-    assert fact(found, "against the baseline") == "1.20 × faster (1.19–1.22)"
-    assert fact(found, "step, unprofiled").startswith("101 µs (96.")
-    (entry,) = as_document(found)["comparison"]
+    assert fact(report, "against the baseline") == "1.20 × faster (1.19–1.22)"
+    assert fact(report, "step, unprofiled").startswith("101 µs (96.")
+    (entry,) = as_document(report)["comparison"]
     assert entry["unprofiled"]["interval_covers"].startswith("passes that took turns")
     assert (entry["unprofiled"]["passes"], entry["unprofiled"]["noise"]) == (4, False)
     assert entry["interval_covers"].startswith("the steps of one trace each")
 
 
 def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):
-    found = reported(tmp_path, measured(0.12, 0.2, 0.1, 0.15), measured(0.15, 0.11, 0.13, 0.12, at=50, first=9))
-    (sentence,) = headline(found)
+    report = reported(tmp_path, measured(0.12, 0.2, 0.1, 0.15), measured(0.15, 0.11, 0.13, 0.12, at=50, first=9))
+    (sentence,) = headline(report)
     assert "within noise" in sentence
     assert "whether that ever pays off cannot be said" in sentence
     assert "between passes it may vanish" in sentence  # the traces differ by a clear 30 µs
-    assert "these differences may be, too" in said(found, "comparison")[0]
-    assert fact(found, "steps to break even") == "cannot be said: within noise"
-    entry = as_document(found)["variants"][1]["measured"]
+    assert "these differences may be, too" in said(report, "comparison")[0]
+    assert fact(report, "steps to break even") == "cannot be said: within noise"
+    entry = as_document(report)["variants"][1]["measured"]
     assert (entry["pay_back_steps"], entry["never_pays_back"], entry["pay_back_within_noise"]) == (None, False, True)
 
 
 def test_headline_and_table_never_disagree_without_a_word(tmp_path):
-    found = reported(tmp_path, measured(0.1, 0.1, 0.101, 0.1), measured(0.12, 0.121, 0.12, 0.12, at=50))
-    (sentence,) = headline(found)
+    report = reported(tmp_path, measured(0.1, 0.1, 0.101, 0.1), measured(0.12, 0.121, 0.12, 0.12, at=50))
+    (sentence,) = headline(report)
     assert "slower than eager" in sentence
     assert "−30" in sentence
     assert "do not agree on which is faster" in sentence
-    assert "the other way round" in said(found, "comparison")[0]
+    assert "the other way round" in said(report, "comparison")[0]
 
 
 def test_a_trace_faster_than_the_unprofiled_pass_is_a_warning(tmp_path):
-    found = reported(tmp_path, measured(1.0, 1.0, 1.0), measured(0.1, 0.1, 0.1, at=50))
-    (warning,) = (text for text in said(found, "warning") if "a profiler only ever adds" in text)
+    report = reported(tmp_path, measured(1.0, 1.0, 1.0), measured(0.1, 0.1, 0.1, at=50))
+    (warning,) = (text for text in said(report, "warning") if "a profiler only ever adds" in text)
     assert "0.13 × the unprofiled step time" in warning
 
 
@@ -108,8 +108,8 @@ def test_a_busy_machine_stands_in_the_report(tmp_path):
     quiet = {"cpus_usable": 2, "cpu_load": 1.4}
     passes = measured(0.1, 0.1), measured(0.1, 0.1, at=50)
     assert not [text for text in said(reported(tmp_path, *passes, environment=quiet), "warning") if "busy" in text]
-    found = reported(tmp_path, *passes, environment={**quiet, "cpu_load": 7.0})
-    assert "the machine was busy (load 7.0 before" in said(found, "warning")[0]
+    report = reported(tmp_path, *passes, environment={**quiet, "cpu_load": 7.0})
+    assert "the machine was busy (load 7.0 before" in said(report, "warning")[0]
     loaded = [Pass(round=0, started_ns=0, step_ns=MS, step_all_ns=[MS], load=6.5)]
     sides = [Measured(step_ns=MS, step_all_ns=[MS], spread_ns=0, clock="perf_counter", passes=loaded)] * 2
     assert "6.5 between the passes" in said(reported(tmp_path, *sides, environment=quiet), "warning")[0]
@@ -118,11 +118,11 @@ def test_a_busy_machine_stands_in_the_report(tmp_path):
 def test_an_earlier_run_says_what_its_one_pass_does_not_know(tmp_path):
     one = Measured(step_ns=MS, step_all_ns=[MS, MS + 5, MS - 5] * 10, spread_ns=5, clock="perf_counter")
     two = Measured(step_ns=2 * MS, step_all_ns=[2 * MS, 2 * MS + 5, 2 * MS - 5] * 10, spread_ns=5, clock="perf_counter")
-    found = reported(tmp_path, one, two)
-    assert "2.0 × slower than eager (2.00–2.00), by one pass of each." in headline(found)[0]
-    (entry,) = as_document(found)["comparison"]
+    report = reported(tmp_path, one, two)
+    assert "2.0 × slower than eager (2.00–2.00), by one pass of each." in headline(report)[0]
+    (entry,) = as_document(report)["comparison"]
     assert entry["unprofiled"]["interval_covers"].startswith("the steps of one pass each")
-    assert as_document(found)["variants"][0]["measured"]["passes"] == []
+    assert as_document(report)["variants"][0]["measured"]["passes"] == []
     content = json.loads((tmp_path / "run.json").read_text())
     for variant in content["variants"]:
         del variant["measured"]["passes"]
@@ -135,21 +135,21 @@ def test_two_captures_were_not_in_turns(tmp_path):
         (tmp_path / name).mkdir()
         at = 0 if name == "a" else 10_000
         reported(tmp_path / name, measured(0.12, 0.12, 0.13, at=at), measured(0.1, 0.1, 0.11, at=at + 50))
-    found = report(open_subject([tmp_path / "a" / "run.json", tmp_path / "b" / "run.json"]), "a:eager")
-    assert ["in another capture" in sentence for sentence in headline(found)] == [False, True, True]
+    report = make_report(open_subject([tmp_path / "a" / "run.json", tmp_path / "b" / "run.json"]), "a:eager")
+    assert ["in another capture" in sentence for sentence in headline(report)] == [False, True, True]
 
 
 def test_bare_traces_say_what_their_intervals_cover(tmp_path):
     paths = [training(tmp_path / f"{name}.json", steps=6) for name in "ab"]
-    found = report(open_subject(paths))
-    assert said(found, "comparison") == [
-        "the intervals of its buckets cover the steps of one trace each: "
-        "how far one pass lies from the next is not in them."
+    report = make_report(open_subject(paths))
+    assert said(report, "comparison") == [
+        "the intervals of its buckets cover the steps of one trace each; "
+        "they do not cover how much one pass differs from the next."
     ]
-    assert as_document(found)["comparison"][0]["unprofiled"] is None
+    assert as_document(report)["comparison"][0]["unprofiled"] is None
 
 
 @pytest.mark.skipif(not Path("sample_traces").is_dir(), reason="a clone only")
 def test_the_sample_opens():
-    found = report(open_subject([Path("sample_traces/run.json")]))
-    assert all("one pass of each" in sentence for sentence in headline(found))
+    report = make_report(open_subject([Path("sample_traces/run.json")]))
+    assert all("one pass of each" in sentence for sentence in headline(report))

@@ -11,7 +11,7 @@ from tracekit import run as runs
 from tracekit.cli import main
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.report import report
+from tracekit.report import report as make_report
 from tracekit.report.headline import headline
 from tracekit.run import Effective, Traces
 from tracekit.tui.view_model import open_view_model
@@ -41,7 +41,7 @@ def died(tmp_path):
 def test_of_one_variant_the_pace_and_the_reason(died):
     run = runs.read(path := died("eager", "compiled"))
     runs.write(replace(run, variants=run.variants[:1]), path)
-    assert headline(report(open_subject([path]))) == [
+    assert headline(make_report(open_subject([path]))) == [
         f"eager takes 121 µs a step unprofiled. Where its time goes cannot be answered without a trace (crash: {WHY})."
     ]
 
@@ -77,14 +77,14 @@ def test_every_face_shows_what_was_measured_and_the_failure(died, capsys):
 )
 def test_beside_one_with_a_trace_it_has_its_column(died, lost, sentence):
     opened = open_subject([died(lost)])
-    found = report(opened)
-    assert headline(found)[0].startswith(sentence)
-    (facts,) = (section for section in found.sections if section.id == "run_facts")
+    report = make_report(opened)
+    assert headline(report)[0].startswith(sentence)
+    (facts,) = (section for section in report.sections if section.id == "run_facts")
     rows = {row[""]: row for row in facts.blocks[0].rows.to_pylist()}
     assert rows["step, unprofiled"]["eager"].startswith("121 µs")
     assert rows["step, unprofiled"]["compiled"].startswith("101 µs")
     assert rows["step, profiled"][lost] is None
-    assert [profile.name for profile in found.profiles] == [name for name in ("eager", "compiled") if name != lost]
+    assert [profile.name for profile in report.profiles] == [name for name in ("eager", "compiled") if name != lost]
     assert open_view_model([died(lost)]).report.baseline.name != lost
 
 
@@ -96,7 +96,7 @@ def test_what_shows_traces_alone_says_where_the_rest_is(died, capsys):
 
 
 def test_what_a_step_is_and_what_is_worth_knowing_are_notes_and_no_warnings(died):
-    document = as_document(report(open_subject([died("compiled")])))
+    document = as_document(make_report(open_subject([died("compiled")])))
     (notes,) = (block["notes"] for section in document["sections"] for block in section["blocks"] if "notes" in block)
     assert [(each["variants"], each["text"]) for each in notes if each["kind"] == "remark"] == [
         ([], "compiled in place: Net."),

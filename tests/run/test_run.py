@@ -256,8 +256,8 @@ def test_killed_at_any_moment_the_run_is_whole_and_earlier_ones_are_there(tmp_pa
         writer.send_signal(signal.SIGKILL)
         written = int(([0] + [int(line) for line in writer.stdout.read().split()])[-1])
         writer.wait()
-        found = {runs.read(each).steps for each in folder.glob("run*.json")}
-        assert found >= set(range(written + 1))
+        steps = {runs.read(each).steps for each in folder.glob("run*.json")}
+        assert steps >= set(range(written + 1))
         assert runs.read(folder / "run.json").steps >= written
 
 

@@ -49,7 +49,7 @@ def perform(
         answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
         answer = _with_so_far(answer, folder / SO_FAR)
     finally:
-        with interruption.held_back():
+        with interruption.deferred():
             undone = undo(folder)
     return with_files(answer, undone, files.changed())
 
@@ -63,7 +63,7 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
     with open(log, "wb") as output:
         try:
             with ExitStack() as stack:
-                with interruption.held_back():
+                with interruption.deferred():
                     process = _start(job, folder, output)
                     stack.callback(_kill_all, process, folder)
                 _wait(process, timeout, reader)

@@ -98,7 +98,7 @@ class _Recording:
         return self
 
     def __exit__(self, *_: object) -> None:
-        step_marks.listen_no_more(self._marked)
+        step_marks.stop_listening(self._marked)
         self._ends.__exit__()
         if not self._steps:
             self._stepped()  # all of it is one

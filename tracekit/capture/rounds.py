@@ -19,7 +19,7 @@ from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import Plan
 from tracekit.run import Measured, Pass, Run, Variant
-from tracekit.unprofiled import contrast, own_interval
+from tracekit.unprofiled import contrast, step_interval
 
 # With so many rounds, passes that found everything compiled stand alone; of fewer each is needed, the first, too.
 ENOUGH_ROUNDS = 4
@@ -78,7 +78,7 @@ class Rounds:
 def is_narrow(run: Run) -> bool:
     """Whether every ratio to the first variant's step time is known well enough; of a single one the time itself."""
     first, *others = (variant.measured for variant in run.variants if variant.measured)
-    intervals = [contrast(each, first).interval for each in others] or [own_interval(first)]
+    intervals = [contrast(each, first).interval for each in others] or [step_interval(first)]
     return all(each is not None and math.log(each[1] / each[0]) / 2 <= NARROW for each in intervals)
 
 

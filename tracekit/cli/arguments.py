@@ -36,7 +36,7 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
         "--compile-log",
         type=Path,
         metavar="DIR",
-        help="what the compiler logged while such a trace was taken: the folder that TORCH_TRACE named",
+        help="the compiler's log of such a trace: the folder that TORCH_TRACE named",
     )
 
 

@@ -1,4 +1,4 @@
-"""`tracekit cache`: the traces that are at hand for the next time."""
+"""`tracekit cache`: the traces that were read before and need not be read again."""
 
 import argparse
 

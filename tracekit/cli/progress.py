@@ -1,4 +1,4 @@
-"""How far has reading come? Shown on a terminal, once it has taken more than a second."""
+"""The progress of reading, shown on a terminal once it has taken more than a second."""
 
 import sys
 import time

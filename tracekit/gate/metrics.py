@@ -14,7 +14,7 @@ from tracekit.profile import Member, Missing, Profile
 from tracekit.run import Measured
 from tracekit.run_facts import cold_cost_ns
 from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_median, student_t
-from tracekit.unprofiled import own_interval
+from tracekit.unprofiled import step_interval
 
 NS_PER_MS = 1e6
 
@@ -41,7 +41,7 @@ def _step(member: Member) -> Reading:
 
 
 def _of_step(measured: Measured) -> Interval:
-    interval = own_interval(measured)
+    interval = step_interval(measured)
     return interval if interval is not None else interval_of_median(measured.step_all_ns or [measured.step_ns])
 
 

@@ -1,143 +1,120 @@
 """Which lines is a compiled kernel for? Those whose work was fused into it, as the compiler's provenance says."""
 
-import re
-from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.intervals import Ints
-from tracekit.lines.owners import Group, Line, Owners
+from tracekit.intervals import Bools, Ints
+from tracekit.lines.graph_calls import (
+    GraphCalls,
+    generates_any,
+    lines_of,
+    lines_of_operators,
+    lines_of_replayed,
+    of_generated,
+)
+from tracekit.lines.owners import Group, Owners
+from tracekit.lines.regions import regions
 from tracekit.lines.thread import Spans, on_thread
 from tracekit.lines.threads import Thread
-from tracekit.lines.user_code import plain_function
-from tracekit.lines_file import USER, Graph, LinesFile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import is_users
-from tracekit.trace.roles import OPERATOR
-from tracekit.trace.roles import USER as ANNOTATION
+from tracekit.trace.roles import GRAPH_LAUNCH, KERNEL, OPERATOR
 
-_REGION = re.compile(r"## Call CompiledFxGraph (\S+) ##")
-_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_PREFIX = re.compile(r"^graph_\d+_")  # what names a CPU kernel's event besides the kernel
-_EXTERN = re.compile(r"(?:extern_kernels|torch\.ops\.aten|aten|torch\.ops)\.(\w+)")
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """A kernel or a call of a graph, in the order in which the graph calls them."""
-
-    name: str
-    lines: Group
-    extern: str  # the operator that it calls; empty for what was generated
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """The kernels of each compiled graph, by its key."""
-
-    graphs: dict[str, list[_Kernel]]
-
-    @staticmethod
-    def of(lines: LinesFile | None, more: Collection[Graph] = ()) -> "Provenance":
-        """What a lines file knows, and of more graphs what their stacks say: of these, paths tell the user's files."""
-        graphs = {graph.key: _kernels(graph, is_users) for graph in more}
-        if lines is None:
-            return Provenance(graphs)
-        files = {*lines.sources, *(file for file, _ in lines.callers)}
-        files |= {each.file for each in lines.functions if each.owner == USER}
-        recorded = {
-            graph.key: _kernels(graph, lambda frame: frame.rpartition("(")[0] in files) for graph in lines.graphs
-        }
-        return Provenance(graphs | recorded)
-
-
-def _kernels(graph: Graph, is_mine: Callable[[str], bool]) -> list[_Kernel]:
-    kernels = []
-    for label, stacks in sorted(graph.kernels, key=lambda each: _handle(each[0])):
-        name = label.rpartition(":")[0] or label
-        extern = _EXTERN.match(name)
-        lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
-        kernels.append(_Kernel(name, tuple(sorted(lines)), extern[1] if extern else ""))
-    return kernels
-
-
-def _handle(label: str) -> int:
-    number = label.rpartition(":")[2]
-    return int(number) if number.isdecimal() and len(number) < 18 else 0
-
-
-def _innermost(stack: str, is_mine: Callable[[str], bool]) -> Line | None:
-    own = [(file, line, name) for file, line, name in _PLACE.findall(stack) if is_mine(f"{file}({line}): {name}")]
-    return Line(own[-1][0], int(own[-1][1]), plain_function(own[-1][2])) if own else None
+_NOTHING = GraphCalls()
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """Whose the compiled kernels of a trace are."""
+    """Whose the compiled kernels of a trace are, and how many calls of graphs tell which lines those are for."""
 
     threads: dict[int, Thread]  # with the kernels that run on the host
     gpu: Ints  # the owner of a GPU activity by its row; −1 where its launch says it
-    regions: int  # calls of compiled graphs
-    unknown: int  # of these, such whose graph has no provenance
+    calls: int  # of compiled graphs
+    untold: int  # of these, such whose graph tells nothing
+    by_code: int  # of these, such whose code alone tells it
 
 
 def compiled(
-    trace: Trace, launch: Ints, threads: dict[int, Thread], provenance: Provenance, owners: Owners
+    trace: Trace, launch: Ints, threads: dict[int, Thread], graphs: Mapping[str, GraphCalls], owners: Owners
 ) -> Compiled:
-    """Give every generated kernel and every extern call inside a compiled graph to the lines it is for."""
+    """Give every generated kernel and every operator inside a compiled graph to the lines it is for."""
     gpu = np.full(len(trace.ts_ns), -1, np.int64)
-    given: dict[int, Thread] = {}
-    calls = unknown = 0
-    named = np.array([_REGION.fullmatch(name) is not None for name in trace.names], bool)
-    kind = trace.roles.kind
-    mask = named[trace.name_codes] & ((kind == OPERATOR) | (kind == ANNOTATION)) if len(named) else kind < 0
-    for track, thread in threads.items():
-        spans = Spans.of(trace, on_thread(trace, track, mask))
-        keys = [_key(trace, row) for row in spans.rows.tolist()]
-        calls += len(keys)
-        unknown += sum(key not in provenance.graphs for key in keys)
-        regions = _Regions(trace, track, thread, spans, [provenance.graphs.get(key, []) for key in keys])
-        given[track] = thread
-        if any(regions.graphs):
-            given[track] = regions.on_host(owners)
-            regions.on_gpu(launch, gpu, owners)
-    return Compiled(given, gpu, calls, unknown)
-
-
-def _key(trace: Trace, row: int) -> str:
-    shape = _REGION.fullmatch(trace.names[int(trace.name_codes[row])])
-    return shape[1] if shape else ""
+    with_kernels: dict[int, Thread] = {}
+    called: list[GraphCalls] = []
+    for track, where in regions(trace).items():
+        here = [graphs.get(name, _NOTHING) for name in where.names]
+        inside = _Regions(trace, track, threads[track], where.spans, here)
+        with_kernels[track] = threads[track]
+        if any(graph.calls for graph in here):
+            with_kernels[track] = inside.on_host(owners)
+            inside.on_gpu(launch, gpu, owners)
+        called += here
+    untold, by_code = sum(not graph.calls for graph in called), sum(graph.by_code for graph in called)
+    return Compiled(with_kernels, gpu, len(called), untold, by_code)
 
 
 @dataclass(frozen=True)
 class _Regions:
-    """The calls of compiled graphs on one thread, and the kernels of each."""
+    """The calls of compiled graphs on one thread, and what each graph calls."""
 
     trace: Trace
     track: int
     thread: Thread
     spans: Spans
-    graphs: list[list[_Kernel]]
+    graphs: list[GraphCalls]
 
     def on_host(self, owners: Owners) -> Thread:
         """The thread with the operators that each region calls itself given to their lines."""
-        calls, region = self._calls()
-        owner = self._owners(calls.rows, region, owners)
-        given = owner >= 0
-        return self.thread.overlaid(calls.chosen(given), owner[given])
+        operators, region = self._operators()
+        owner = np.full(len(region), -1, np.int64)
+        seen = np.zeros(len(self.spans), bool)  # the regions whose generated kernels have events, or should have
+        for number, at in _by_region(region):
+            names, calls = _names(self.trace, operators.rows[at]), self.graphs[number].calls
+            seen[number] = generates_any(names, calls)
+            owner[at] = self._owners(number, lines_of_operators(names, calls), owners)
+        known = owner >= 0
+        return self._without_kernels(seen, owners).overlaid(operators.chosen(known), owner[known])
+
+    def _without_kernels(self, seen: Bools, owners: Owners) -> Thread:
+        """The thread with regions in which kernels run on the host that left no events: an estimate.
+
+        What such a region does besides its operators is for the lines of those kernels, all of them.
+        """
+        if self.trace.roles.gpu.any():
+            return self.thread
+        lines = [lines_of(call for call in graph.calls if not call.operator) for graph in self.graphs]
+        owner = np.array([self._owners(number, [each], owners)[0] for number, each in enumerate(lines)], np.int64)
+        chosen = ~seen & (owner >= 0)
+        return self.thread.overlaid(self.spans.chosen(chosen), owner[chosen], estimated=True)
 
     def on_gpu(self, launch: Ints, gpu: Ints, owners: Owners) -> None:
-        """The kernels that were launched inside a region, in order of their launches."""
+        """The GPU activities that were submitted inside a region, in order of their launches.
+
+        A kernel that was generated is known by its name; what else an operator launches has the operator's lines.
+        """
         trace = self.trace
         rows = np.flatnonzero((launch >= 0) & trace.roles.gpu)
         rows = rows[trace.track[launch[rows]] == self.track]
         rows = rows[np.lexsort((trace.ts_ns[rows], trace.ts_ns[launch[rows]]))]
         region = self.spans.innermost.at(trace.ts_ns[launch[rows]])
-        gpu[rows[region >= 0]] = self._owners(rows[region >= 0], region[region >= 0], owners)
+        rows, region = rows[region >= 0], region[region >= 0]
+        replayed = trace.roles.named(GRAPH_LAUNCH, runtime=True)[launch[rows]]
+        for number, at in _by_region(region):
+            gpu[rows[at]] = self._owners(number, self._submitted(rows[at], replayed[at], number), owners)
 
-    def _calls(self) -> tuple[Spans, Ints]:
+    def _submitted(self, rows: Ints, replayed: Bools, number: int) -> list[Group]:
+        names, calls = _names(self.trace, rows), self.graphs[number].calls
+        generated = of_generated(names, calls)
+        if not replayed.any():
+            return generated
+        in_order = lines_of_replayed(names, self.trace.roles.kind[rows] == KERNEL, calls)
+        return [
+            lines if is_replayed else known
+            for lines, known, is_replayed in zip(in_order, generated, replayed.tolist(), strict=True)
+        ]
+
+    def _operators(self) -> tuple[Spans, Ints]:
         """The operators right inside a region, and which region that is."""
         trace, roles = self.trace, self.trace.roles
         operators = Spans.of(trace, on_thread(trace, self.track, (roles.kind == OPERATOR) & ~roles.annotation))
@@ -148,42 +125,18 @@ class _Regions:
         direct = (region >= 0) & ~(within & (operators.starts[parent] >= self.spans.starts[np.maximum(region, 0)]))
         return operators.chosen(direct), region[direct]
 
-    def _owners(self, rows: Ints, region: Ints, owners: Owners) -> Ints:
-        """The owner of each call, −1 where it keeps that of its region."""
-        trace, owner = self.trace, np.full(len(rows), -1, np.int64)
-        for number in np.unique(region).tolist():
-            at = np.flatnonzero(region == number)
-            names = [trace.names[code] for code in trace.name_codes[rows[at]].tolist()]
-            own = self.thread.owners.at(self.spans.starts[number : number + 1])
-            for position, group in zip(at.tolist(), _in_order(names, self.graphs[number]), strict=True):
-                if group is not None:
-                    owner[position] = owners.of_group(own, owners.group(group))[0]
-        return owner
+    def _owners(self, number: int, lines: Sequence[Group], owners: Owners) -> Ints:
+        """The owner of each event of a region, given its lines; −1 where it has none and keeps the region's."""
+        around = self.thread.owners.at(self.spans.starts[number : number + 1])
+        known = {group: int(owners.of_group(around, owners.group(group))[0]) for group in dict.fromkeys(lines) if group}
+        return np.array([known.get(group, -1) for group in lines], np.int64)
 
 
-def _in_order(names: list[str], kernels: list[_Kernel]) -> list[Group | None]:
-    """The lines of each call of a region: a generated kernel by its name, an extern call by the order of them.
-
-    A call that no kernel stands for goes with the one before it; what has no lines keeps the region's.
-    """
-    generated: dict[str, list[_Kernel]] = defaultdict(list)
-    for kernel in kernels:
-        if not kernel.extern:
-            generated[kernel.name].append(kernel)
-    extern = [kernel for kernel in kernels if kernel.extern]
-    seen: dict[str, int] = defaultdict(int)
-    at, before, lines = 0, None, []
-    for name in (_PREFIX.sub("", name) for name in names):
-        if name in generated:
-            before = generated[name][seen[name] % len(generated[name])].lines or None
-            seen[name] += 1
-        elif at < len(extern) and _calls(name, extern[at].extern):
-            before = extern[at].lines or None
-            at += 1
-        lines.append(before)
-    return lines
+def _by_region(region: Ints) -> list[tuple[int, Ints]]:
+    """Each region that occurs, and where."""
+    numbers, starts = np.unique(region[order := np.argsort(region, kind="stable")], return_index=True)
+    return [*zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)] if len(numbers) else []
 
 
-def _calls(name: str, extern: str) -> bool:
-    """`aten::addmm` is what `extern_kernels.addmm` calls."""
-    return name.partition("::")[2].rstrip("_") == extern.removesuffix("_out").removesuffix("_default")
+def _names(trace: Trace, rows: Ints) -> list[str]:
+    return [trace.names[code] for code in trace.name_codes[rows].tolist()]

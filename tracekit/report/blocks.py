@@ -1,6 +1,6 @@
-"""What a section is made of: six kinds of block, data all of them. A face has one renderer for each kind.
+"""The six kinds of block that a section is made of. All are data; a face has one renderer for each kind.
 
-To show something new, put it into these; a new kind is a last resort, for every face must learn it.
+Show something new with these kinds. A new kind is a last resort, because every face must learn to draw it.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Mark = Literal["", "compiles", "unknown"]
 
 @dataclass(frozen=True)
 class Sentences:
-    """Text, a paragraph each; the tone says how loud."""
+    """Paragraphs of text; the tone says how prominent they are."""
 
     kind: ClassVar[str] = "sentences"
     lines: tuple[str, ...]
@@ -26,10 +26,10 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows in the order of what they are worth. Each column's metadata says unit, meaning and role.
+    """Rows, the most valuable first. Each column's metadata has its unit, meaning and role.
 
-    `records` is for few rows of many columns: people see a line per column. They see a `detail` only
-    where all is shown.
+    `records` is for a few rows of many columns: people see one line per column. A `detail` is shown to people only
+    where everything is asked for.
     """
 
     kind: ClassVar[str] = "table"
@@ -37,12 +37,12 @@ class Table:
     rows: pa.Table
     layout: Literal["rows", "records"] = "rows"
     detail: bool = False
-    exported: bool = True  # False: it says for people what another table holds
+    exported: bool = True  # False: another table holds the same for programs
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a series: a value for each step, None where it is not known, and what is special about some."""
+    """One row of a series: a value for each step, None where it is unknown, and a mark for special steps."""
 
     name: str
     steps: tuple[int, ...]
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Series:
-    """A value per step, in ns, for each of some lines."""
+    """One or more lines with a value per step, in ns."""
 
     kind: ClassVar[str] = "series"
     name: str
@@ -61,7 +61,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Note:
-    """Something a reader must know beside the figures; of no variant in particular where `variants` is empty."""
+    """Something a reader must know beside the figures; it holds for the whole report where `variants` is empty."""
 
     kind: str  # health, cannot answer, inferred, mean, comparison, warning, problem, remark
     variants: tuple[str, ...]
@@ -70,7 +70,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Notes:
-    """What must be said beside the figures."""
+    """A block of notes."""
 
     kind: ClassVar[str] = "notes"
     notes: tuple[Note, ...]
@@ -80,7 +80,7 @@ class Notes:
 class Excerpt:
     """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number.
 
-    People see a `detail` only where all is shown.
+    A `detail` is shown to people only where everything is asked for.
     """
 
     kind: ClassVar[str] = "excerpt"

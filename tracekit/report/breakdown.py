@@ -1,4 +1,4 @@
-"""Parts of a whole for each variant, as people read them: whole thousandths of one unit that add up both ways."""
+"""Parts of a whole for each variant, rounded to thousandths of one unit so that rows and columns still add up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from typing import ClassVar
 from tracekit.compare import Difference
 
 _UNITS = (("s", 1_000_000_000, 10), ("ms", 1_000_000, 1), ("µs", 1_000, 0))
-TOTAL = ""  # the key of the whole
+TOTAL = ""  # the key of the whole, which no part has
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the whole: how it is called and drawn, and what it means."""
+    """One part of the whole: its name, its colour and its meaning."""
 
     key: str
     label: str
@@ -24,8 +24,8 @@ class Part:
 class Breakdown:
     """Parts by variant. `scale_ns` ns are one unit; `cells[key][variant]` and the deltas count thousandths of it.
 
-    `keys` are the parts that hold anything, and TOTAL; `means` are the exact means, ns. Each variant's difference is
-    to its own baseline; a baseline has none.
+    `keys` are the parts that are not empty, and TOTAL; `means` are the exact means, ns. Each variant's difference is
+    from its own baseline; a baseline has none.
     """
 
     kind: ClassVar[str] = "breakdown"
@@ -39,25 +39,25 @@ class Breakdown:
     deltas: Mapping[str, Mapping[str, int]]
     baselines: Mapping[str, str] = field(default_factory=dict)
     differences: Mapping[str, Difference | None] = field(default_factory=dict)
-    unanswered: Mapping[str, str] = field(default_factory=dict)  # variant → why it has no place here
+    unanswered: Mapping[str, str] = field(default_factory=dict)  # variant → why it has no numbers
 
     @property
     def keys(self) -> list[str]:
-        """The parts that hold anything, in order, and the whole."""
+        """The parts that are not empty, in order, and the whole."""
         return [*(part.key for part in self.parts), TOTAL]
 
     @property
     def variants(self) -> list[str]:
-        """Those that have numbers, in order."""
+        """The variants that have numbers, in order."""
         return list(self.means)
 
     @property
     def compared(self) -> list[str]:
-        """Those of them that are set against another."""
+        """The variants that are compared with a baseline."""
         return [name for name in self.variants if name in self.deltas[TOTAL]]
 
     def part(self, key: str) -> Part | None:
-        """The part of that key; None for the whole."""
+        """The part with that key; None for the whole."""
         return next((part for part in self.parts if part.key == key), None)
 
 

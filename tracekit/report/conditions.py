@@ -1,4 +1,4 @@
-"""Were variants captured under the same conditions? What differs is said; what makes a comparison void is a warning."""
+"""Were variants captured under the same conditions? Differences are notes, or warnings if they void a comparison."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,14 +11,14 @@ from tracekit.run import Run
 if TYPE_CHECKING:
     from tracekit.report.model import Report
 
-_EVER_OTHER = {"captured", "cpu load"}  # no two runs have them in common
+_ALWAYS_DIFFERENT = {"captured", "cpu load"}  # these differ between any two runs
 
 
 def condition_notes(report: "Report") -> Iterator[Note]:
-    """What differs between runs, and which comparisons are of different things."""
+    """Which conditions differ between runs, and which comparisons are of different recipes, data or devices."""
     for entry in report.comparisons:
         ours, theirs = report.member(entry.variant), report.member(entry.baseline)
-        for what, our_value, their_value in _different_things(ours, theirs):
+        for what, our_value, their_value in different_things(ours, theirs):
             both = f"({our_value}; {their_value})"
             text = f"its {what} is not {entry.baseline}'s {both}: they may differ for that reason alone."
             yield Note("warning", (entry.variant,), text)
@@ -35,8 +35,8 @@ def described(run: Run) -> list[tuple[str, str]]:
     return [(label, value) for label, value in lines if value]
 
 
-def _different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:
-    """Recipe, data or device, where both are known and not the same."""
+def different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:
+    """Recipe, data or device, where both are known and differ."""
     pairs = [("device", device_name(ours), device_name(theirs))]
     if ours.run is not None and theirs.run is not None and ours.run is not theirs.run:
         pairs += [(name, getattr(ours.run, name), getattr(theirs.run, name)) for name in ("recipe", "data")]
@@ -46,11 +46,11 @@ def _different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, 
 
 
 def _between_runs(report: "Report") -> Iterator[Note]:
-    """Conditions of which the runs have not the same value."""
+    """Conditions whose values differ between the runs."""
     of_runs = {name: dict(described(run)) for name, run in report.subject.runs.items()}
     labels = dict.fromkeys(label for conditions in of_runs.values() for label in conditions)
     for label in labels:
         values = {name: conditions.get(label, "–") for name, conditions in of_runs.items()}
-        if label.replace("_", " ") not in _EVER_OTHER and len(set(values.values())) > 1:
+        if label.replace("_", " ") not in _ALWAYS_DIFFERENT and len(set(values.values())) > 1:
             listed = ", ".join(f"{value} ({name})" for name, value in values.items())
             yield Note("conditions", (), f"{label}: {listed}.")

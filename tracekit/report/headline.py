@@ -1,10 +1,10 @@
-"""The sentence a busy reader wants: how long a step takes, how that compares, and what makes the difference."""
+"""The headline: how long a step takes, how that compares with the baseline, and what makes the difference."""
 
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Member, Missing
 from tracekit.report.model import Report
-from tracekit.run_facts import cold_cost_ns, contrast_of, inflation_of, pay_back_steps, pays_back_within_noise
+from tracekit.run_facts import break_even_steps, break_even_within_noise, cold_cost_ns, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
 from tracekit.unprofiled import Contrast, compared
@@ -14,7 +14,7 @@ _WORTH = 0.05  # of all that changed
 
 
 def headline(report: Report) -> list[str]:
-    """One sentence about each variant against its baseline; about a baseline where nothing is set against it."""
+    """One sentence about each variant and its baseline, or about a baseline that nothing is compared with."""
     return [sentence for base, group in report.groups for sentence in _of_group(report, base, group)]
 
 
@@ -63,7 +63,7 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
 
 
 def _compiling(member: Member) -> str:
-    """What the mean leaves out: steps of the recording that compile."""
+    """What the mean leaves out: the recorded steps that compile."""
     if isinstance(member, Missing):
         return ""
     view = member.views["wall"]
@@ -76,12 +76,12 @@ def _compiling(member: Member) -> str:
 
 
 def _rests_on(contrast: Contrast) -> str:
-    """What the interval does not know; nothing where it knows how far passes lie apart."""
+    """What the interval does not cover; empty where it covers how much passes differ."""
     return {"rounds": "", "passes": ", in another capture", "steps": ", by one pass of each"}[contrast.covers]
 
 
 def _contradiction(contrast: Contrast, wall: Difference) -> str:
-    """A word where the traces say something else than the step times, or say it more surely."""
+    """A sentence where the traces contradict the unprofiled step times, or claim more confidence than these allow."""
     if (contrast.ratio > 1) != (wall.delta_ns > 0) and not (contrast.noise and wall.noise()):
         return " The two do not agree on which is faster: believe the unprofiled step times."
     if contrast.noise and not wall.noise():
@@ -90,7 +90,7 @@ def _contradiction(contrast: Contrast, wall: Difference) -> str:
 
 
 def _never_compiled(member: Member) -> str:
-    """What is faster or slower then is not the compiler's doing."""
+    """A sentence where a variant should have been compiled and ran eagerly: its pace is not the compiler's doing."""
     why = member.variant.effective.ran_eagerly if member.variant else None
     return f"{sanitize(member.name)} ran eagerly: {sanitize(why)}." if why else ""
 
@@ -100,12 +100,13 @@ def _gave_up(member: Member) -> str:
     names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
     if not names:
         return ""
-    return f" The compiler gave up on {', '.join(names[:_NAMED])} at the recompile limit: it runs eagerly since."
+    gave_up = ", ".join(names[:_NAMED])
+    return f" The compiler gave up on {gave_up} at the recompile limit, and it runs eagerly from then on."
 
 
 def _cold(member: Member, base: Member) -> str:
-    cost, steps = cold_cost_ns(member.variant), pay_back_steps(member, base)
-    if cost and pays_back_within_noise(member, base):
+    cost, steps = cold_cost_ns(member.variant), break_even_steps(member, base)
+    if cost and break_even_within_noise(member, base):
         return f" Compiling cost {duration(cost)}; whether that ever pays off cannot be said."
     if not cost or steps is None or member.variant is None or not member.variant.requested.compile:
         return ""

@@ -1,22 +1,23 @@
-"""Which line of yours costs what, in every variant, side by side?"""
+"""What does each line of yours cost, in every variant, side by side?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
 from tracekit.lines.export import lines_table
-from tracekit.lines.means import Owner
+from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.side_by_side import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.owner_costs import Costs, OfVariant, steps_of
+from tracekit.report.source_costs import Fused, source_costs, sources
 from tracekit.trace.schema import column
 from tracekit.units import duration, percent
 
 NO_LINE = "no line of yours"
-_WORTH = 0.01  # of a step: a file of which less is spent is not shown as a whole
+_WORTH = 0.01  # share of a step below which a file is not shown as a whole
 _MOSTLY = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
 
@@ -34,7 +35,7 @@ class SideBySide:
 
     @cached_property
     def row_of(self) -> dict[Group, Row]:
-        """Each line and group that occurs, and the row that it stands in."""
+        """Each line and group that occurs, and the row that it is part of."""
         none = [dict.fromkeys(map(_lines, each.means.owners), 0.0) for each in self.variants]
         return rows(every | each.by(_lines) for every, each in zip(none, self.variants, strict=True))
 
@@ -53,18 +54,18 @@ class SideBySide:
         return lines_table({each.name: each.means for each in self.variants}, self.row_of.__getitem__)
 
     def blocks(self) -> Iterator[Block]:
-        """What a reader gets who names no file: how much is known, the rows, and the most expensive function."""
+        """The report's blocks: how much is known, the rows, and the source of the most expensive function."""
         yield Sentences(tuple(_known(self.variants)))
         yield Table("lines", self.table(), exported=False)
         if (function := self._most_expensive()) is not None:
             yield from self.excerpts(*function)
 
     def files(self) -> Iterator[Block]:
-        """The files that cost anything worth mentioning, as a whole."""
-        for file, text in self.sources.items():
-            costs = self._by_line(file)
-            if any(sum(costs[each.name].values()) >= _WORTH * each.total_ns > 0 for each in self.variants):
-                yield Excerpt(file, 1, tuple(text.splitlines()), costs, detail=True)
+        """The whole files that cost at least the least share worth showing."""
+        for file in self.sources:
+            costs = source_costs(self.variants, file)
+            if any(costs.total_ns(each.name) >= _WORTH * each.total_ns > 0 for each in self.variants):
+                yield Excerpt(file, 1, tuple(costs.text.splitlines()), costs.alone, detail=True)
 
     def _most_expensive(self) -> tuple[str, str] | None:
         total: dict[tuple[str, str], float] = {}
@@ -76,18 +77,17 @@ class SideBySide:
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The user's files, as they were when they were captured."""
-        return {file: text for each in self.variants for file, text in each.means.sources.items()}
+        """The user's files as they were at capture."""
+        return sources(self.variants)
 
     def excerpts(self, file: str, function: str | None = None) -> Iterator[Block]:
         """A file, or a function of it, with what each line costs; lines that were fused follow as a table."""
-        lines, costs = self.sources[file].splitlines(), self._by_line(file)
+        costs = source_costs(self.variants, file)
+        lines = costs.text.splitlines()
         for first, last in [(1, len(lines))] if function is None else self._extents(file, function):
-            yield Excerpt(file, first, tuple(lines[first - 1 : last]), costs)
-        fused = [(each.name, group, ns) for each in self.variants for group, ns in each.by(_lines).items()]
-        inside = [entry for entry in fused if len(entry[1]) > 1 and any(line.file == file for line in entry[1])]
-        if inside:
-            yield Table("fused", _fused(inside), detail=True, exported=False)
+            yield Excerpt(file, first, tuple(lines[first - 1 : last]), costs.alone)
+        if costs.fused:
+            yield Table("fused", _fused(costs.fused), detail=True, exported=False)
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""
@@ -97,20 +97,8 @@ class SideBySide:
         every = (each for variant in self.variants for each in variant.means.functions)
         return sorted({(each.first, each.last) for each in every if (each.file, each.name) == (file, function)})
 
-    def _by_line(self, file: str) -> dict[str, dict[int, float]]:
-        return {each.name: _of_file(each, file) for each in self.variants}
 
-
-def _of_file(variant: OfVariant, file: str) -> dict[int, float]:
-    costs: dict[int, float] = {}
-    for group, ns in variant.by(_lines).items():
-        if len(group) == 1 and group[0].file == file and ns >= 1:
-            costs[group[0].line] = costs.get(group[0].line, 0.0) + ns
-    return costs
-
-
-def _fused(entries: list[tuple[str, Group, float]]) -> pa.Table:
-    entries = sorted(entries, key=lambda entry: -entry[2])
+def _fused(entries: Sequence[Fused]) -> pa.Table:
     schema = pa.schema(
         [
             column("fused_lines", pa.string(), "lines whose work is one kernel", role="place"),
@@ -118,12 +106,13 @@ def _fused(entries: list[tuple[str, Group, float]]) -> pa.Table:
             column("step_ns", pa.float64(), "a counted step", "ns"),
         ]
     )
-    columns = [[short(group) for _, group, _ in entries], [name for name, *_ in entries], [ns for *_, ns in entries]]
-    return pa.Table.from_arrays([pa.array(values) for values in columns], schema=schema)
+    columns = ([short(each.lines) for each in entries], [each.variant for each in entries])
+    arrays = [*map(pa.array, columns), pa.array([each.step_ns for each in entries], pa.float64())]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
-    """How much of a step is known, and how well; and of which variants nothing is."""
+    """How much of a step is on a known line and how much of that is estimated; and the variants without any lines."""
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
@@ -134,14 +123,16 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
         yield f"{sentence}."
-    untold = {
-        each.name: each.means.untold_calls / each.means.graph_calls for each in answered if each.means.untold_calls
-    }
-    if untold:
-        shares = {name: percent(share) for name, share in untold.items()}
+    if untold := _of_graph_calls(answered, lambda means: means.untold_calls):
         yield (
-            f"Of the calls of compiled graphs, {_each(shares)} do not tell the lines of their kernels: these count for "
+            f"Of the calls of compiled graphs, {untold} do not tell the lines of their kernels: these count for "
             "the line that calls the graph. Captures with torch 2.9 and later tell them."
+        )
+    if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
+        yield (
+            f"Of the calls of compiled graphs, {by_code} tell the lines of their kernels by comments in the generated "
+            "code alone: a group may hold lines that its kernel is not for, and kernels that run on the CPU count for "
+            "all lines of their graph. Captures with torch 2.9 and later tell them kernel by kernel."
         )
     for each in variants:
         if not each.total_ns:
@@ -149,6 +140,13 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
         elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
             named = ", ".join(each.means.unproven[:_UNPROVEN])
             yield f"{each.name}: what lies in {named} counts as a library's; --mine says that it is yours."
+
+
+def _of_graph_calls(variants: Sequence[OfVariant], count: Callable[[OwnerMeans], int]) -> str:
+    """Their share of the calls of compiled graphs, variant by variant; empty where there are none."""
+    return _each(
+        {each.name: percent(count(each.means) / each.means.graph_calls) for each in variants if count(each.means)}
+    )
 
 
 def _each(shares: Mapping[str, str], steps: Mapping[str, float] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Variants, each against its baseline, and everything that is worked out of them once."""
+"""Variants, each with its baseline, and everything that is computed from them once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Report:
     """Variants against baselines. All times are ns; means are over each variant's counted steps."""
 
     subject: Subject
-    baseline: Member  # the one that was named, or else the first variant's
+    baseline: Member  # the one that was named, else the first variant
     comparisons: list[Comparison]  # of every variant but the baselines, in order
 
     @property
@@ -29,7 +29,7 @@ class Report:
 
     @property
     def members(self) -> list[Member]:
-        """These, and the variants that were measured and have no trace."""
+        """The profiles, and the variants that were measured but have no trace."""
         return self.subject.known
 
     @cached_property
@@ -40,7 +40,7 @@ class Report:
 
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:
-        """What bounds each variant's step, and what the rules find, by variant."""
+        """What bounds each variant's step, and the findings, by variant."""
         return {profile.name: diagnose(profile) for profile in self.profiles}
 
     @cached_property
@@ -56,7 +56,7 @@ class Report:
         return all_sections(self)
 
     def against(self, baseline: str) -> "Report":
-        """The same variants against another of them; what does not depend on it is taken over."""
+        """The same variants compared with another baseline; what does not depend on it is reused."""
         turned = report(self.subject, baseline)
         vars(turned).update({name: vars(self)[name] for name in ("answers", "diagnoses") if name in vars(self)})
         return turned
@@ -70,13 +70,13 @@ class Report:
         return next(member for member in self.members if member.name == name)
 
     def base_of(self, member: Member) -> Member:
-        """What a variant is set against; a baseline against itself."""
+        """The baseline of a variant; a baseline is its own."""
         entry = self.comparison(member.name)
         return self.member(entry.baseline) if entry is not None else member
 
     @cached_property
     def groups(self) -> list[tuple[Member, list[Member]]]:
-        """Each baseline, and the variants that are set against it, itself among them."""
+        """Each baseline, and the variants that are compared with it, itself included."""
         members: dict[str, list[Member]] = {}
         for member in self.members:
             members.setdefault(self.base_of(member).name, []).append(member)
@@ -84,9 +84,9 @@ class Report:
 
 
 def report(subject: Subject, baseline: str | None = None) -> Report:
-    """Each variant against the baseline named, else the first of its own run. Raises UnknownVariantError.
+    """Each variant with the named baseline, else with the first of its own run. Raises UnknownVariantError.
 
-    One without a trace is a baseline only where none has one: all else would have nothing to be compared with.
+    A variant without a trace is a baseline only where no variant has one, because nothing could be compared with it.
     """
     able: list[Member] = [*subject.profiles] or subject.known
     by_name = {member.name: member for member in able}

@@ -1,4 +1,4 @@
-"""What must be said beside the figures: limits, warnings, what was inferred."""
+"""Notes beside the figures: limits, warnings, what was inferred."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ _ORDER = ("problem", "warning", "cannot answer", "mean", "conditions", "comparis
 
 
 def notes(report: "Report") -> list[Note]:
-    """One note for each variant it is true of."""
+    """All notes, one for each variant that they hold for."""
     collected = [Note("problem", (name,), text) for name, text in report.subject.problems]
     for member in report.members:
         collected += _of_run(report, member)
@@ -28,7 +28,7 @@ def notes(report: "Report") -> list[Note]:
 
 
 def merged(each_note: list[Note], every: list[str]) -> list[Note]:
-    """The same, each said once, gravest first; of no variant in particular where it holds for every one."""
+    """Equal notes merged, the gravest first; one that holds for every variant names none."""
     variants_of: dict[tuple[str, str], list[str]] = {}
     for note in each_note:
         variants_of.setdefault((note.kind, note.text), []).extend(note.variants)

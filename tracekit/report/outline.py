@@ -1,23 +1,24 @@
-"""What a person reads of a report: each thing once, ordered by worth, short unless all is asked for."""
+"""What people read of a report: without repetition, ordered by worth, short unless everything is asked for."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tracekit.report.blocks import Block, Excerpt, Sentences, Table
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import WORTH, Section
 
-ROWS = 3  # of a table, unless more are asked for
-_LEAST = 14  # lines for the sections that are ordered by worth, however long the others are
-FOLDED = 10  # where the others are one click away
+ROWS = 3  # rows of a table, unless more are asked for
+_LEAST = 14  # lines for the sections that are ordered by worth, even where the others are long
+FOLDED = 10  # where the remaining rows are one click away
+_LONGEST = 2000  # letters of a sentence: a name in it may have millions
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One section as it is shown: whose it is, its blocks, and how many rows of their tables."""
+    """One section as it is shown: its subject, its blocks, and how many rows of their tables."""
 
-    of: str  # variants, traces or nothing, as a label
+    of: str  # the variants or traces it is about, as a label; may be empty
     section: Section
     blocks: tuple[Block, ...]
     rows: int | None  # None: all of them
@@ -33,14 +34,14 @@ class Chapter:
 
     @property
     def leads(self) -> bool:
-        """Whether it is what a reader wants first, which needs no title."""
+        """Whether it opens the report, which needs no title."""
         first = self.entries[0].blocks[0]
         return isinstance(first, Sentences) and first.tone == "lead"
 
 
 @dataclass(frozen=True)
 class Outline:
-    """Chapters in order, and the titles of those that are not among them."""
+    """Chapters in order, and the titles of those that are left out."""
 
     chapters: tuple[Chapter, ...]
     left_out: tuple[str, ...]  # for lack of room
@@ -49,7 +50,7 @@ class Outline:
 
     @property
     def closing(self) -> list[str]:
-        """What is not here, in at most three sentences."""
+        """What is left out, in at most three sentences."""
         sentences = []
         if self.left_out:
             sentences.append(f"Left out for brevity (--full shows all): {_listed(self.left_out)}.")
@@ -61,9 +62,9 @@ class Outline:
 
 
 def outline(report: Report, rows: int | None = None, full: bool = False, fold: bool = False) -> Outline:
-    """The report as people read it. `rows` of each table, or else few; `full` leaves nothing out.
+    """The report as people read it, with `rows` of each table or else a few; `full` leaves nothing out.
 
-    A face that can `fold` gets every table: what need not be seen at once is one click away.
+    A face that can `fold` gets every table, because what need not be seen at once can be folded.
     """
     by_id: dict[str, list[Section]] = {}
     for section in report.sections:
@@ -87,7 +88,7 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
 
 
 def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
-    """As much of the sections that are ordered by worth as there is room for, and the titles of the others."""
+    """As many of the sections that are ordered by worth as there is room for, and the titles of the others."""
     body = [chapter for chapter in chapters if chapter.entries[0].section.stage == "body"]
     others = sum(_height(chapter) for chapter in chapters if chapter not in body)
     wishes = [Wish(_worth(chapter), [(entry.blocks, entry.rows) for entry in chapter.entries]) for chapter in body]
@@ -107,7 +108,7 @@ def _worth(chapter: Chapter) -> float:
 
 
 def _cut(chapter: Chapter, shown: set[tuple[int, int]]) -> Chapter:
-    """The chapter with those of its blocks, named by entry and index, that are shown."""
+    """The chapter with only those of its blocks, given by entry and index, that are shown."""
     entries = (
         replace(entry, blocks=tuple(block for index, block in enumerate(entry.blocks) if (at, index) in shown))
         for at, entry in enumerate(chapter.entries)
@@ -122,7 +123,7 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
     tables = full or first.stage != "body" or (worth >= WORTH if rows is None else rows > 0)
     wanted = (FOLDED if fold else ROWS) if rows is None else rows
     opened = None if full or first.stage != "body" else wanted if tables else 0
-    only = len(report.subject.members) == 1 and first.scope == "variant"  # then nobody asks whose it is
+    only = len(report.subject.members) == 1 and first.scope == "variant"  # then its subject is obvious
     entries = [
         Entry("" if only else _of(each), each, _blocks(each, tables or fold, full or fold), opened) for each in shown
     ]
@@ -130,12 +131,26 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
 
 
 def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
-    """The blocks of a section, with or without its tables; details only where all is wanted."""
+    """The blocks of a section, with or without its tables; details only where everything is asked for."""
     return tuple(
-        block
+        _readable(block)
         for block in section.blocks
         if (tables or not isinstance(block, Table)) and (full or not _is_detail(block))
     )
+
+
+def _readable(block: Block) -> Block:
+    """The block with sentences that are cut in the middle where nobody could read them."""
+    if isinstance(block, Sentences) and any(len(line) > _LONGEST for line in block.lines):
+        return replace(block, lines=tuple(map(_cut_short, block.lines)))
+    if isinstance(block, Notes) and any(len(note.text) > _LONGEST for note in block.notes):
+        return replace(block, notes=tuple(replace(note, text=_cut_short(note.text)) for note in block.notes))
+    return block
+
+
+def _cut_short(text: str) -> str:
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
 def _is_detail(block: Block) -> bool:
@@ -143,7 +158,7 @@ def _is_detail(block: Block) -> bool:
 
 
 def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
-    """Variants of which the same is said, and nothing but sentences, share an entry."""
+    """Variants whose sections are equal, and have only sentences, share an entry."""
     merged: list[Entry] = []
     names = [profile.name for profile in report.profiles]
     for entry in entries:
@@ -161,7 +176,7 @@ def _only_sentences(entry: Entry) -> bool:
 
 
 def _of(section: Section) -> str:
-    """Whose the section is."""
+    """The subject of the section, as a label."""
     if section.scope == "trace":
         return f"{section.variant}, {section.trace}"
     if section.scope == "comparison":

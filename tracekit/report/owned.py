@@ -1,14 +1,14 @@
-"""The variants of a report whose owners are known: of captures with a recording with stacks, and of such traces."""
+"""The variants of a report whose owners are known: captures that recorded stacks, and traces with stacks."""
 
 from tracekit.profile import Profile
 from tracekit.report.model import Report
 from tracekit.report.owner_costs import OfVariant
 
-MOST_EVENTS = 2_000_000  # of a bare trace: owners need all of it in memory, and `tracekit lines` tells those of more
+MOST_EVENTS = 2_000_000  # of a bare trace: owners need all of it in memory; `tracekit lines` has no such limit
 
 
 def owned(report: Report) -> list[OfVariant]:
-    """In the view that all sections of owners speak of: wall time, where any variant can answer that."""
+    """The owners in the view that all of these sections use: wall time, where any variant can answer it."""
     known = [profile for profile in report.profiles if _recorded(profile)]
     view = "wall" if any(profile.means["wall"] is not None for profile in known) else "host"
     return [OfVariant(profile.name, profile.owner_means, view) for profile in known]
@@ -21,5 +21,5 @@ def _recorded(profile: Profile) -> bool:
 
 
 def baselines(report: Report) -> dict[str, str]:
-    """For each variant the one that it is set against."""
+    """The baseline of each variant."""
     return {entry.variant: entry.baseline for entry in report.comparisons}

@@ -1,4 +1,4 @@
-"""What a step of each variant takes by something of the owners – lines, modules, phases, libraries – side by side."""
+"""The time of a step by owner – lines, modules, phases or libraries – with the variants side by side."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,25 +24,25 @@ class OfVariant:
     view: str
 
     def by(self, key: Callable[[Owner], Key], chosen: Callable[[Mean], bool] | None = None) -> dict[Key, float]:
-        """What a counted step takes, ns."""
+        """The mean over counted steps by a property of the owners, ns."""
         return self.means.by(self.view, key, chosen)
 
     @property
     def total_ns(self) -> float:
-        """What a step takes."""
+        """The mean of a counted step, ns."""
         return sum(self.by(lambda owner: None).values())
 
     def share(self, wanted: Callable[[Owner], bool]) -> float:
-        """The part of a step that belongs to such owners."""
+        """The share of a step that belongs to such owners."""
         costs = self.by(wanted)
         return costs.get(True, 0.0) / (sum(costs.values()) or 1.0)
 
 
 @dataclass(frozen=True)
 class Costs(Generic[Key]):
-    """What each key costs in each variant. The keys of a variant add up to its step, the differences to the difference.
+    """What each key costs in each variant. The keys add up to the variant's step, and their differences to the step's.
 
-    `baselines` has for each variant the one that it is set against.
+    `baselines` has the baseline of each variant.
     """
 
     variants: Sequence[OfVariant]
@@ -50,7 +50,7 @@ class Costs(Generic[Key]):
     baselines: Mapping[str, str] = field(default_factory=dict)
 
     def dearest_first(self) -> list[Key]:
-        """Every key that occurs, by what it costs where it costs most."""
+        """Every key that occurs, ordered by its highest cost in any variant."""
         most: dict[Key, float] = {}
         for each in self.variants:
             for key, ns in each.by(self.key).items():
@@ -58,7 +58,7 @@ class Costs(Generic[Key]):
         return sorted(most, key=lambda key: -most[key])
 
     def columns(self, order: Sequence[Key]) -> Iterator[tuple[pa.Field, list[float]]]:
-        """A column for each variant and each difference; of each, forward and backward; and bucket by bucket."""
+        """A column for each variant and each difference, in total, forward and backward, and by bucket."""
         costs = {each.name: each.by(self.key) for each in self.variants}
         for name, of in costs.items():
             yield _ns(name, "a counted step"), [of.get(key, 0.0) for key in order]
@@ -83,19 +83,19 @@ class Costs(Generic[Key]):
                     yield _ns(f"{each.name} {bucket}", meaning, "detail"), [of.get(key, 0.0) for key in order]
 
     def table(self, named: Sequence[tuple[pa.Field, Sequence[object]]], order: Sequence[Key]) -> pa.Table:
-        """Columns that say what a row is, and these."""
+        """A table of the columns that identify a row, followed by these columns."""
         columns = [*named, *self.columns(order)]
         arrays = [pa.array(values, kind.type) for kind, values in columns]
         return pa.Table.from_arrays(arrays, schema=pa.schema([kind for kind, _ in columns]))
 
 
 def steps_of(variants: Sequence[OfVariant]) -> dict[str, float]:
-    """What a step of each takes, ns."""
+    """The mean step of each variant, ns."""
     return {each.name: each.total_ns for each in variants}
 
 
 def shares_said(costs: Costs[Key], steps: Mapping[str, float], named: Mapping[Key, str]) -> str:
-    """`forward 87.6 % (eager), 79.5 % (compiled); backward …`: of each variant's step the part that each key takes."""
+    """`forward 87.6 % (eager), 79.5 % (compiled); backward …`: the share of each key in each variant's step."""
     of = {each.name: each.by(costs.key) for each in costs.variants}
     clauses = []
     for key, name in named.items():

@@ -1,9 +1,9 @@
-"""Who makes which section: producers, registered with their scope.
+"""The producers of sections, registered with their scope.
 
     @of_variant("idle", "Idle", rank=60)
     def idle(report: Report, profile: Profile) -> Contents | None: ...
 
-A producer that finds nothing to say returns None.
+A producer that has nothing to say returns None.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,17 +27,17 @@ _registered: dict[str, Make] = {}
 
 
 def producers() -> list[Make]:
-    """All that are registered: each yields its sections."""
+    """All registered producers; each yields its sections."""
     return list(_registered.values())
 
 
 def unregister(name: str) -> None:
-    """Forget a producer again."""
+    """Remove a producer."""
     _registered.pop(name, None)
 
 
 def made_by(name: str) -> Callable[[Make], Make]:
-    """Register a source of sections that name themselves: what bridges another registry to this one."""
+    """Register a function that yields whole sections: it connects another registry to this one."""
 
     def register(make: Make) -> Make:
         _registered[name] = make
@@ -47,7 +47,7 @@ def made_by(name: str) -> Callable[[Make], Make]:
 
 
 def of_run(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfRun], OfRun]:
-    """Register a question that is asked once."""
+    """Register a question that is asked once per report."""
 
     def register(ask: OfRun) -> OfRun:
         def make(report: "Report") -> Iterator[Section]:
@@ -78,7 +78,7 @@ def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -
 def of_comparison(
     name: str, title: str, rank: int = 1000, stage: Stage = "body"
 ) -> Callable[[OfComparison], OfComparison]:
-    """Register a question that is asked of every variant that is set against another."""
+    """Register a question that is asked of every variant that has a baseline."""
 
     def register(ask: OfComparison) -> OfComparison:
         def make(report: "Report") -> Iterator[Section]:

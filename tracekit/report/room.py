@@ -1,7 +1,7 @@
-"""How much of a report fits on two screens? Chapters get room in the order of what they are worth.
+"""How much of a report fits on two screens? Chapters get room in the order of their worth.
 
-Every face that prints from top to bottom shows the same sections, whatever its width, so that heights are estimated
-for a line of 120 letters.
+Every face that prints from top to bottom shows the same sections, whatever its width: heights are estimated for lines
+of 120 characters.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,24 +11,24 @@ from functools import singledispatch
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 
-SCREENS = 2 * 45 - 12  # lines; some are for what wraps, and for the sentences at the end
-_LINE = 120  # letters
-_HEAD = 2  # the line of headings, and the rule below it
-TITLE = 2  # a chapter's title, and the empty line before it
+SCREENS = 2 * 45 - 12  # lines; the rest of two screens is for lines that wrap and for the closing sentences
+_LINE = 120  # characters
+_HEAD = 2  # the headings and the rule below them
+TITLE = 2  # a chapter's title and the empty line before it
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a chapter would like to show, entry by entry: blocks that can be left out one by one."""
+    """What a chapter would show if it had room, entry by entry: blocks that can be left out one by one."""
 
     worth: float
-    entries: Sequence[tuple[Sequence[Block], int | None]]  # the blocks, and how many rows of their tables
+    entries: Sequence[tuple[Sequence[Block], int | None]]  # the blocks, and the number of rows of their tables
 
 
 def granted(wishes: Sequence[Wish], lines: int) -> list[set[tuple[int, int]]]:
-    """For each chapter the blocks that fit into so many lines, as (entry, block); none where the chapter does not.
+    """For each chapter the blocks that fit into so many lines, as (entry, block); none where the chapter does not fit.
 
-    The most valuable chapter comes whole. Then come the sentences of the others, and last their tables and excerpts.
+    The most valuable chapter is complete. Then come the sentences of the others, and last their tables and excerpts.
     """
     shown: list[set[tuple[int, int]]] = [set() for _ in wishes]
     order = sorted(range(len(wishes)), key=lambda k: -wishes[k].worth)
@@ -54,7 +54,7 @@ def _blocks(wish: Wish) -> Iterable[tuple[tuple[int, int], Block, int | None]]:
 
 @singledispatch
 def height(block: Block, rows: int | None) -> int:
-    """How many lines a block takes, `rows` of its tables."""
+    """How many lines a block takes, with `rows` of its tables."""
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 

@@ -1,4 +1,4 @@
-"""A section: a question's answer in blocks, with what tells readers how much it is worth to them."""
+"""A section: the answer to one question as blocks, with what decides where it stands in the report."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ import pyarrow as pa
 
 from tracekit.report.blocks import Block
 
-WORTH = 0.02  # of a step: a section that speaks of less is told without its tables, unless all is asked for
+WORTH = 0.02  # share of a step below which a section is shown without its tables, unless everything is asked for
 Scope = Literal["trace", "variant", "comparison", "run"]
-# Where a section stands: before all others, among those ordered by worth, or after them.
+# The place of a section: before all others, among those ordered by worth, or after them.
 Stage = Literal["lead", "body", "end"]
-# `absent`: the question does not arise here; `unanswered`: it does, and what was recorded cannot tell.
+# `absent`: the question does not arise here; `unanswered`: it does, but what was recorded cannot answer it.
 Status = Literal["answered", "absent", "unanswered"]
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a producer makes of one subject.
+    """What a producer returns for one subject.
 
-    `worth` is the share of a step that it speaks of, None where nobody can say. `tables` are what exports write beside
-    those in the blocks, made when they are asked for.
+    `worth` is the share of a step that it is about, None where that is unknown. `tables` are exported beside those in
+    the blocks, and made on demand.
     """
 
     blocks: tuple[Block, ...]
@@ -32,7 +32,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Section:
-    """What a producer made, and of what: of a variant, of one of its traces, of a comparison, or of the whole run."""
+    """What a producer returned, and its subject: a variant, one of its traces, a comparison, or the whole run."""
 
     id: str
     title: str
@@ -46,10 +46,10 @@ class Section:
 
     @property
     def worth(self) -> float:
-        """What it is worth; as much as is worth a table where nobody can say."""
+        """Its worth; where that is unknown, just enough for a table."""
         return WORTH if self.contents.worth is None else self.contents.worth
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """What faces draw."""
+        """The blocks that faces draw."""
         return self.contents.blocks

@@ -1,4 +1,4 @@
-"""Every table of a report: what exports write and notebooks get."""
+"""All tables of a report: what exports write and notebooks get."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from tracekit.tables import VARIANT, Stream, streams, whole
 
 
 def every_table(report: Report) -> dict[str, Stream]:
-    """Name → table: those of the variants, and those that sections bring along; none of them is made yet.
+    """Tables by name: those of the variants, and those that sections add; none of them is made yet.
 
-    A table begins with the variant it is of; one of the whole run has no such column.
+    The first column is the variant; a table about the whole run has no such column.
     """
     by_name = streams(report.profiles)
     of_variants = set(by_name)

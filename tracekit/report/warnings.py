@@ -1,4 +1,4 @@
-"""What makes a variant's figures doubtful, and what is worth knowing of them, in sentences."""
+"""Sentences about what makes a variant's figures doubtful, and about what is worth knowing of them."""
 
 import statistics
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from tracekit.run_facts import inflation_of, loss_difference, tolerance_of
 from tracekit.units import count, duration, percent, ratio
 
 PACE_TOLERANCE = 0.05
-LEAST_STEPS = 5  # of fewer, one odd step moves the median, and a spread says little
-_LEAST_INFLATION = 0.9  # profiled step time over unprofiled: a profiler only ever adds
-_OWN_LOAD = 1.5  # loads, in cores: while passes run they are part of it
+LEAST_STEPS = 5  # with fewer, one odd step moves the median, and a spread means little
+_LEAST_INFLATION = 0.9  # profiled step time divided by unprofiled: a profiler can only add time
+_OWN_LOAD = 1.5  # load in cores that the passes themselves cause
 
 
 def warnings(member: Member, baseline: Member) -> Iterator[str]:
@@ -51,7 +51,7 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
 
 
 def remarks(member: Member) -> Iterator[str]:
-    """What is worth knowing of a variant, and nothing to doubt."""
+    """What is worth knowing of a variant, but no reason for doubt."""
     if member.variant is None:
         return
     if member.variant.step:
@@ -70,7 +70,7 @@ def _too_fast(member: Member) -> Iterator[str]:
 
 
 def busy(run: Run) -> str | None:
-    """What to say where more wanted to run than there are processors."""
+    """A sentence where more processes wanted to run than there are cores; None elsewhere."""
     cores, before = run.environment.get("cpus_usable"), run.environment.get("cpu_load")
     loads = [each.load for variant in run.variants if variant.measured for each in variant.measured.passes]
     during = statistics.median([load for load in loads if load is not None] or [0.0])

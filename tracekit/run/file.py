@@ -1,4 +1,4 @@
-"""The run file: written whole or not at all, versioned, validated; an earlier run is never lost."""
+"""The run file: written atomically, versioned and validated; an earlier run is never lost."""
 
 import os
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def is_run(source: str | Path | bytes) -> bool:
 
 
 def read(path: str | Path) -> Run:
-    """The run in this file, validated."""
+    """Read and validate a run file."""
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
@@ -39,9 +39,9 @@ def read(path: str | Path) -> Run:
 
 
 def write(run: Run, path: str | Path) -> Path | None:
-    """Put the run there in one instant; an earlier run moves aside to `run-<its time>.json`, never lost: says where.
+    """Write the run atomically; returns the path to which an earlier run was moved, `run-<its time>.json`, if any.
 
-    A link is written through: it stays, and what it leads to is replaced.
+    A symbolic link stays, and its target is replaced.
     """
     path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     content = msgspec.json.format(msgspec.json.encode(run), indent=1)
@@ -86,7 +86,7 @@ class _Header(msgspec.Struct):
 
 
 def _keep_earlier(path: Path, run: Run) -> Path | None:
-    """Give an earlier run a second name, and say it; `path` itself stays whole until the new one replaces it."""
+    """Link an earlier run to a second name, which is returned; `path` itself stays until the new run replaces it."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def _link_aside(path: Path, content: bytes, aside: Path) -> Path:
             return aside
         except FileExistsError:
             if aside.is_file() and aside.read_bytes() == content:
-                return aside  # a capture was killed between keeping this one and replacing it
+                return aside  # an earlier capture was killed after linking and before replacing
             tries += 1
             aside = wanted.with_stem(f"{wanted.stem}-{tries}")
         except OSError:  # a file system without hard links

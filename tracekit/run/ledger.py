@@ -12,22 +12,22 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
     frame: int | None = None
     attempt: int | None = None
     kind: Literal["first", "recompile", "backward", "cudagraph", "autotune"]
-    span: str = ""  # what the compiler calls it: of a "cudagraph" whether it recorded one, or prepared to
-    reason: str | None = None  # every cache entry's first failing guard, as Dynamo words it
+    span: str = ""  # the compiler's name for it: for "cudagraph" it says whether a graph was recorded or only prepared
+    reason: str | None = None  # the first failing guard of every cache entry, in Dynamo's words
     guard: str | None = None  # the failing guard alone
     code: str | None = None  # "file.py:12 forward": the user's function
     start_ns: int
     end_ns: int
     thread: int  # native thread id, the trace's tid
-    phases: dict[str, int] = {}  # name → ns of its own, children left out: they add up to the compilation
+    phases: dict[str, int] = {}  # name → ns without its children, so that phases add up to the compilation
     step: int | None = None  # the N of ProfilerStep#N
     during: str = msgspec.field(name="pass", default="")  # "cold", "warmup", "steady", "detail" or ""
-    failed: str | None = None  # why no code came out of it
+    failed: str | None = None  # why it produced no code
     guard_ns: int | None = None  # one evaluation of its guards, as Dynamo timed it; torch 2.7 and later
 
 
 class Break(msgspec.Struct, frozen=True, kw_only=True):
-    """One graph break. A recompilation meets those of its frame again: each time it is one more."""
+    """One graph break. A recompilation of the frame meets the same breaks again; each of them counts."""
 
     compile: str
     reason: str
@@ -38,7 +38,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """Dynamo gave up on a frame: from here on it runs eagerly."""
+    """Dynamo gave up on a frame, which runs eagerly from here on."""
 
     frame: int | None = None
     file: str | None = None
@@ -49,11 +49,11 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skip(msgspec.Struct, frozen=True, kw_only=True):
-    """Inductor recorded no CUDA graph of what it compiled, or gave up recording it anew."""
+    """Inductor recorded no CUDA graph of what it compiled, or stopped re-recording it."""
 
     compile: str | None = None
     reason: str
-    file: str | None = None  # the user's line that stood in the way, where it says so
+    file: str | None = None  # the user's line that prevented it, where Inductor names one
     line: int | None = None
     t_ns: int
 

@@ -6,16 +6,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tracekit.errors import BadRunError
+from tracekit.run.graph_sizes import GraphSizes
 from tracekit.run.ledger import Ledger
 
 SCHEMA = "tracekit.run/1"
-# `crash`: the process died without a word. `failed` is what older files say: it reads as `error`.
+# `crash`: the process died without an error message. Older files say `failed`, which is read as `error`.
 Outcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted", "failed"]
 Which = Literal["cold", "steady", "detail"]
-# What a file may say; readers divide by a step's time, and take quantiles of the steps.
+# Limits on what a file may contain: readers divide by a step's time and take quantiles of the steps.
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
 _StepNs = Annotated[int, msgspec.Meta(gt=0)]
-_TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system opens a name with a NUL
+_TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system opens a path that contains NUL
 
 
 class Requested(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +31,12 @@ class Requested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it; each note is one sentence about a difference."""
+    """What was in effect; each note is one sentence about a difference from what was requested."""
 
     mode: str | None = None
     notes: list[str] = []
-    remarks: list[str] = []  # worth knowing, and nothing to doubt
-    ran_eagerly: str | None = None  # why, where compiling was asked for and nothing compiled
+    remarks: list[str] = []  # worth knowing, but no reason for doubt
+    ran_eagerly: str | None = None  # the reason, where compiling was requested and nothing was compiled
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,26 +54,27 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     started_ns: int  # unix ns
     step_ns: _StepNs  # median of step_all_ns
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
-    counted: bool = True  # the variant's step_ns rests on it
-    seconds: float = 0  # all of it, from its start to its end
-    load: float | None = None  # the machine's load average of the minute before; None where no system tells
+    counted: bool = True  # whether the variant's step_ns includes it
+    seconds: float = 0  # from its start to its end
+    load: float | None = None  # the machine's load average of the minute before; None where the system has none
     compiles_timed: int = 0  # compilations while its timed steps ran
+    graphs: GraphSizes | None = None  # of the steps of step_all_ns, in their order; None where no graph was seen
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The unprofiled passes: the step time to quote."""
 
-    step_ns: _StepNs  # of one pass the median of step_all_ns; of several the geometric mean of their medians
-    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all the passes that count
-    spread_ns: _Ns  # between the quartiles
+    step_ns: _StepNs  # one pass: the median of step_all_ns; several: the geometric mean of their medians
+    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all counted passes
+    spread_ns: _Ns  # the interquartile range
     first_steps_ns: list[int] = []  # steps 0–2, where compilation shows
     warmup_steps: int = 0  # steps before the timed ones, the first three included
     compile_ns: int = 0  # wall time inside compilations
     compiles: int = 0
-    compiles_timed: int = 0  # of these, while the timed steps ran: they never settled
+    compiles_timed: int = 0  # of these, during the timed steps: compilation never settled
     infer_ns: int | None = None  # median of the recipe's infer()
     clock: Literal["cuda events", "perf_counter"]
-    passes: list[Pass] = []  # in order of time; a run of an earlier version has one, and does not list it
+    passes: list[Pass] = []  # in order of time; runs of earlier versions had one pass and did not list it
 
     @property
     def steps(self) -> int:
@@ -81,19 +83,19 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> list[Pass]:
-        """The passes on which the step time rests."""
+        """The passes that the step time is taken from."""
         return [each for each in self.passes if each.counted]
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True):
-    """The profiled pass: never to be quoted, only to state the profiler's inflation."""
+    """The profiled pass: only to state the profiler's inflation, never to be quoted."""
 
     step_ns: _StepNs  # median on a CPU; the mean on a GPU, which the host runs ahead of
     steps: int
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Peaks of the unprofiled pass; None where there is no such device."""
+    """Peak memory of the unprofiled pass; None where there is no such device."""
 
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
@@ -101,7 +103,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of running the recipe, and everything known about it."""
+    """One way of running the recipe, and everything that was measured of it."""
 
     name: str
     outcome: Outcome
@@ -113,12 +115,13 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     measured: Measured | None = None
     profiled: Profiled | None = None
     memory: Memory = Memory()
-    gpu: dict[str, Any] = {}  # clocks, power and what held them down, asked right after the timed steps, under load
-    losses: list[float | None] = []  # of the check run: seeded, random numbers as in eager; None is not finite
-    loss_drift: float | None = None  # how far they move when sums round differently, relative; of eager variants
+    gpu: dict[str, Any] = {}  # clocks, power and what throttled them, read under load right after the timed steps
+    losses: list[float | None] = []  # of the seeded check run; None where a loss is not finite
+    loss_drift: float | None = None  # relative change of the losses when sums round differently; eager variants only
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
+    graphs: GraphSizes | None = None  # of all steps of the profiled pass: that of ProfilerStep#N is the Nth
 
     def __post_init__(self) -> None:
         if self.outcome == "failed":
@@ -129,18 +132,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One capture: a recipe, its conditions, and a result for each variant."""
 
     schema: str = SCHEMA
-    created: str  # ISO 8601 with offset; tells runs apart
+    created: str  # ISO 8601 with offset; identifies the run
     tracekit: str
-    recipe: str  # its name, "gcn_cora"
-    script: str  # its path as given
+    recipe: str  # the recipe's name, "gcn_cora"
+    script: str  # the recipe's path as given
     params: dict[str, Any] = {}
-    data: str | None = None  # what it trained on, in the recipe's own words
+    data: str | None = None  # the data set, in the recipe's own words
     device: str = "cpu"
-    steps: int = 0  # profiled steps asked for
+    steps: int = 0  # profiled steps requested
     warmup: int = 0
     seed: int = 0
     environment: dict[str, Any] = {}
-    planned: list[str] = []  # variants asked for: more than `variants` where the capture was cut short
+    planned: list[str] = []  # variants requested: more than `variants` where the capture was cut short
     variants: list[Variant]
 
     def variant(self, name: str) -> Variant | None:
@@ -148,7 +151,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return next((variant for variant in self.variants if variant.name == name), None)
 
     def trace_path(self, run_file: str | Path, variant: Variant, which: Which = "steady") -> Path | None:
-        """Where that trace lies, given where the run file lies; None if it was not captured."""
+        """The path of that trace, given the path of the run file; None if it was not captured."""
         named: str | None = getattr(variant.traces, which)
         if named is None:
             return None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tracekit.kernel_names import told_apart
+from tracekit.kernel_names import distinct_short_names
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import metadata
 from tracekit.units import count, duration, percent, size
@@ -60,7 +60,7 @@ def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH
     if role(field) != "kernel":
         return [cell(value, field, width) for value in values]
     named = [str(value) for value in values if value is not None]
-    short = dict(zip(named, told_apart(named), strict=True))
+    short = dict(zip(named, distinct_short_names(named), strict=True))
     return [cell(value and short[str(value)], field, width) for value in values]
 
 

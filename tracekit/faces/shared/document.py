@@ -17,11 +17,11 @@ from tracekit.report.blocks import Sentences
 from tracekit.report.section import Section
 from tracekit.run import Run
 from tracekit.run_facts import (
+    break_even_steps,
+    break_even_within_noise,
     cold_cost_ns,
     contrast_of,
     loss_difference,
-    pay_back_steps,
-    pays_back_within_noise,
     tolerance_of,
 )
 from tracekit.unprofiled import Contrast, passes_document
@@ -160,7 +160,7 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
     variant = member.variant
     if variant is None or variant.measured is None:
         return None
-    measured, pay_back, off = variant.measured, pay_back_steps(member, baseline), loss_difference(member, baseline)
+    measured, pay_back, off = variant.measured, break_even_steps(member, baseline), loss_difference(member, baseline)
     return {
         "step_ns": float(measured.step_ns),
         "note": "unprofiled: the median of the timed steps; of several passes, the geometric mean of their medians",
@@ -175,7 +175,7 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
         "cold_cost_ns": cold_cost_ns(variant),
         "pay_back_steps": pay_back if pay_back != float("inf") else None,
         "never_pays_back": pay_back == float("inf"),
-        "pay_back_within_noise": pays_back_within_noise(member, baseline),
+        "pay_back_within_noise": break_even_within_noise(member, baseline),
         "peak_allocated_bytes": variant.memory.peak_allocated_bytes,
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,

@@ -1,4 +1,4 @@
-"""The report's sections, one question a file. A new one is a file here: it is found by itself."""
+"""The report's sections, one question per file. A new file here is found without being registered elsewhere."""
 
 import pkgutil
 from importlib import import_module
@@ -11,7 +11,7 @@ _STAGES = ("lead", "body", "end")
 
 
 def all_sections(report: Report) -> list[Section]:
-    """What every producer has to say, most valuable first; sections of one question stand together."""
+    """The sections of every producer, the most valuable first; those of one question stand together."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     sections = [section for make in producers() for section in make(report)]
@@ -22,5 +22,5 @@ def all_sections(report: Report) -> list[Section]:
 
 
 def _order(section: Section, worth: float) -> tuple[int, float, int, str]:
-    """Only between the first and the last sections worth decides; they have their order."""
+    """The first and the last sections have a fixed order; only those in between are ordered by worth."""
     return _STAGES.index(section.stage), -worth if section.stage == "body" else 0.0, section.rank, section.id

@@ -39,13 +39,13 @@ def wall(report: Report) -> Contents | None:
 
 @of_run("host", TITLES["host"], rank=25, stage="lead")
 def host(report: Report) -> Contents | None:
-    """Host time; where it is the wall time over again, the wall time's section says so."""
+    """Host time; where it equals the wall time, the section of the wall time says so."""
     numbers = of_view(report, "host")
     return Contents((numbers,)) if numbers is not None and not _same(report) else None
 
 
 def _same(report: Report) -> bool:
-    """Whether each variant's host view holds the numbers of its wall view."""
+    """Whether each variant's host view equals its wall view."""
     return all(
         profile.means["wall"] is not None
         and profile.means["host"] is not None

@@ -1,4 +1,4 @@
-"""Under which conditions was it captured, and which files do the numbers come from?"""
+"""Under which conditions were the variants captured, and which files do the numbers come from?"""
 
 import pyarrow as pa
 
@@ -20,7 +20,7 @@ CONDITIONS = pa.schema(
 )
 
 
-_NAMED = ("recipe", "data", "parameters", "captured", "torch")  # what one line bears
+_NAMED = ("recipe", "data", "parameters", "captured", "torch")  # characters of one value
 
 
 @of_run("conditions", "Conditions", rank=30, stage="end")

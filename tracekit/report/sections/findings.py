@@ -1,4 +1,4 @@
-"""What bounds the step, why is it slow, and what is to be changed?"""
+"""What bounds the step, why is it slow, and what should be changed?"""
 
 from tracekit.findings import Finding, table
 from tracekit.profile import Profile
@@ -11,7 +11,7 @@ from tracekit.units import duration, percent
 
 @of_variant("findings", "Findings", rank=10, stage="lead")
 def findings(report: Report, profile: Profile) -> Contents:
-    """The verdict and the findings of a variant, dearest first; those that cost next to nothing where all is asked."""
+    """The verdict and the findings of a variant, costliest first; the cheapest only where everything is asked for."""
     diagnosis = report.diagnoses[profile.name]
     sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
     blocks: tuple[Block, ...] = (Sentences(sentences),)

@@ -1,4 +1,4 @@
-"""How long does a step take, how does that compare, and on what does it rest?"""
+"""How long does a step take, how does that compare with the baseline, and what are these figures based on?"""
 
 from tracekit.profile import Profile
 from tracekit.profile.device import device_name
@@ -11,12 +11,12 @@ from tracekit.report.section import Contents
 
 @of_run("headline", "Summary", rank=0, stage="lead")
 def summary(report: Report) -> Contents:
-    """The sentence a busy reader wants, and one line about what it rests on."""
+    """The headline, and one line about what it is based on."""
     return Contents((Sentences(tuple(headline(report)), "lead"), Sentences((basis(report),), "quiet")))
 
 
 def basis(report: Report) -> str:
-    """What ran on what, and over how many steps the means are."""
+    """What ran on which device, and over how many steps the means are."""
     devices = dict.fromkeys(filter(None, map(device_name, report.members)))
     recipes = dict.fromkeys(
         f"{run.recipe}, {run.data}" if run.data else run.recipe for run in report.subject.runs.values()
@@ -26,7 +26,7 @@ def basis(report: Report) -> str:
 
 
 def _steps(profiles: list[Profile]) -> str:
-    """`mean of 14 steps`, said once where it holds for every variant; of what has no answer there is no mean."""
+    """`mean of 14 steps`, once where it holds for every variant; a variant that cannot be answered has no mean."""
     if not profiles:
         return "no trace"
     means: dict[str, list[str]] = {}

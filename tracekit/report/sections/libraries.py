@@ -1,4 +1,4 @@
-"""Which libraries does the time of a step go to, the user's own code and torch apart?"""
+"""Which libraries does the time of a step go to, apart from torch and the user's code?"""
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ _NAMED = 3
 
 @of_run("libraries", "Libraries", rank=38)
 def libraries(report: Report) -> Contents | None:
-    """A row per library, and one for what is none's; they add up to the step."""
+    """A row per library, and one for the time outside of any library; they add up to the step."""
     variants = [each for each in owned(report) if each.total_ns]
     if not variants:
         return None

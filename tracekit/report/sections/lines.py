@@ -9,7 +9,7 @@ from tracekit.report.section import Contents
 
 @of_run("lines", "What each line of yours costs", rank=35)
 def lines(report: Report) -> Contents | None:
-    """Rows side by side, the source of the dearest function, and the files as a whole."""
+    """The rows, the source of the costliest function, and the whole files."""
     variants = owned(report)
     if not any(each.total_ns for each in variants):
         return None

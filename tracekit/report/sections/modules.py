@@ -22,7 +22,7 @@ _NAMED = 3
 
 @of_run("modules", "Layers", rank=37)
 def modules(report: Report) -> Contents | None:
-    """A tree: below each module those that it calls, which its own time includes."""
+    """A tree: each module is followed by those that it calls, whose time it includes."""
     variants = [each for each in owned(report) if each.total_ns]
     if not variants:
         return None
@@ -47,7 +47,7 @@ def _exclusive(variant: str) -> pa.Field:
 
 
 def _with_inner(variant: OfVariant) -> OfVariant:
-    """Each mean once for the module it lies in and for all around that."""
+    """Each mean is added to its module and to all modules around that."""
     owners: list[Owner] = []
     means: list[Mean] = []
     for mean in variant.means.means:
@@ -59,7 +59,7 @@ def _with_inner(variant: OfVariant) -> OfVariant:
 
 
 def in_tree(variants: Iterable[Mapping[Chain, float]]) -> list[Chain]:
-    """Every module after the one that calls it; of those that one calls, the dearest first."""
+    """Every module after its caller; siblings in the order of cost, the costliest first."""
     most: dict[Chain, float] = {}
     for each in variants:
         for chain, ns in each.items():
@@ -68,5 +68,5 @@ def in_tree(variants: Iterable[Mapping[Chain, float]]) -> list[Chain]:
 
 
 def _depths(chain: Chain) -> range:
-    """How long the chains of a module and of those around it are; what lies outside of modules stands by itself."""
+    """The depth of each module in the tree; time outside of modules is a row of its own."""
     return range(min(1, len(chain)), len(chain) + 1)

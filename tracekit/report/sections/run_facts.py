@@ -1,4 +1,4 @@
-"""What does a run say of its variants beside their traces?"""
+"""What did a run measure of its variants beside their traces?"""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,20 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.run import loss_tolerance
 from tracekit.run_facts import (
+    break_even_steps,
+    break_even_within_noise,
     cold_cost_ns,
     contrast_of,
     inflation_of,
     loss_difference,
-    pay_back_steps,
-    pays_back_within_noise,
     records_graphs,
     tolerance_of,
 )
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, rate, ratio, size
-from tracekit.unprofiled import compared, own_interval
+from tracekit.unprofiled import compared, step_interval
 
-_TELLING_PASSES = 3  # an interval from two is some thirty times as wide as they lie apart
+_TELLING_PASSES = 3  # from two passes an interval is some thirty times as wide as their difference
 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
@@ -46,7 +46,7 @@ def run_facts(report: Report) -> Contents | None:
 
 @dataclass(frozen=True)
 class Fact:
-    """One line about every variant. `values` has the text by variant; where nothing is known, nothing."""
+    """One line about every variant. `values` has the text by variant, without those of which nothing is known."""
 
     label: str
     values: dict[str, str]
@@ -92,7 +92,7 @@ def _step_time(member: Member) -> str | None:
     if measured is None:
         return None
     step = duration(measured.step_ns)
-    interval = own_interval(measured)
+    interval = step_interval(measured)
     if interval and len(measured.counted) >= _TELLING_PASSES:
         low, high = (duration(end, like=measured.step_ns) for end in interval)
         return f"{step} ({low} … {high})"
@@ -128,9 +128,9 @@ def _cold_cost(member: Member) -> str | None:
 
 
 def _pay_back(member: Member, baseline: Member) -> str | None:
-    if pays_back_within_noise(member, baseline):
+    if break_even_within_noise(member, baseline):
         return "cannot be said: within noise"
-    steps = pay_back_steps(member, baseline)
+    steps = break_even_steps(member, baseline)
     if steps is None:
         return None
     return "never: its steps are no faster" if steps == float("inf") else count(round(steps))

@@ -9,7 +9,7 @@ from tracekit.report.section import Contents
 
 @of_run("step_series", "Step by step", rank=30, stage="lead")
 def series(report: Report) -> Contents | None:
-    """The steps of each variant one by one, its cold start before them; wall time, where any can answer that."""
+    """The steps of each variant one by one, after its cold start; wall time, where any variant can answer it."""
     if not report.profiles:
         return None
     view = "wall" if any(profile.views["wall"].known.any() for profile in report.profiles) else "host"

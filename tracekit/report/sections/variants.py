@@ -1,4 +1,4 @@
-"""What did a run measure of each variant? Enough to make the report's main table again in a notebook."""
+"""What did a run measure of each variant? Everything that a notebook needs to rebuild the report's main table."""
 
 import json
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.report.warnings import remarks
 from tracekit.run import Run, Variant
-from tracekit.run_facts import cold_cost_ns, loss_difference, pay_back_steps
+from tracekit.run_facts import break_even_steps, cold_cost_ns, loss_difference
 from tracekit.trace.schema import column
-from tracekit.unprofiled import own_interval
+from tracekit.unprofiled import step_interval
 
 Of = Callable[[Report, Member], Any]
 
@@ -44,7 +44,7 @@ def _measured(name: str) -> Of:
 
 def _interval(end: int) -> Of:
     def read(variant: Variant) -> float | None:
-        interval = own_interval(variant.measured) if variant.measured is not None else None
+        interval = step_interval(variant.measured) if variant.measured is not None else None
         return interval[end] if interval is not None else None
 
     return _of_variant(read)
@@ -87,7 +87,7 @@ def _plain(value: Any) -> str:
 
 
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
-# A column and where its values come from; a new one is one entry.
+# Each column with the function that fills it; a new column is one entry.
 COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("variant", _TEXT, "name of the variant", role="name"), lambda report, member: member.name),
     (column("run", _TEXT, "name of its run", role="detail"), lambda report, member: member.run_name or None),
@@ -99,10 +99,10 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (column("device_name", _TEXT, "what it ran on"), _of_known(lambda report, member: device_name(member))),
     (column("step_ns", _REAL, "a step, unprofiled", "ns"), _measured("step_ns")),
-    (column("step_low_ns", _REAL, "where that could as well lie: from; null of a single pass", "ns"), _interval(0)),
-    (column("step_high_ns", _REAL, "to", "ns"), _interval(1)),
+    (column("step_low_ns", _REAL, "lower end of its confidence interval; null for a single pass", "ns"), _interval(0)),
+    (column("step_high_ns", _REAL, "upper end of its confidence interval", "ns"), _interval(1)),
     (
-        column("passes", _WHOLE, "unprofiled passes that it rests on"),
+        column("passes", _WHOLE, "unprofiled passes that it is taken from"),
         _of_variant(lambda v: len(v.measured.counted) or 1 if v.measured is not None else None),
     ),
     (column("spread_ns", _REAL, "between the quartiles of the unprofiled steps", "ns"), _measured("spread_ns")),
@@ -123,12 +123,12 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("compiles", _WHOLE, "compilations, unprofiled"), _measured("compiles")),
     (column("compiles_timed", _WHOLE, "of these, while steps were timed"), _measured("compiles_timed")),
     (
-        column("cold_cost_ns", _REAL, "what the first steps took beyond as many steady ones", "ns"),
+        column("cold_cost_ns", _REAL, "how much longer the first steps took than as many steady ones", "ns"),
         _of_variant(cold_cost_ns),
     ),
     (
-        column("pay_back_steps", _REAL, "steps until compiling has paid back; null where it never does"),
-        _of_known(lambda report, member: _finite(pay_back_steps(member, report.base_of(member)))),
+        column("pay_back_steps", _REAL, "steps until the time saved makes up for compiling; null where it never does"),
+        _of_known(lambda report, member: _finite(break_even_steps(member, report.base_of(member)))),
     ),
     (
         column("peak_allocated_bytes", _WHOLE, "GPU memory allocated at the peak", "B"),
@@ -146,11 +146,11 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         column("loss_difference", _REAL, "largest relative difference of the check losses to the baseline's"),
         _of_known(lambda report, member: _finite(loss_difference(member, report.base_of(member)))),
     ),
-    (column("metric", _TEXT, "what the recipe measures of its result"), _metric(0)),
+    (column("metric", _TEXT, "the recipe's metric"), _metric(0)),
     (column("metric_value", _REAL, "its value after the check steps"), _metric(1)),
     (column("compile", pa.bool_(), "whether torch.compile was asked for"), _of_variant(lambda v: v.requested.compile)),
     (column("mode", _TEXT, "the mode that was asked for"), _of_variant(lambda v: v.requested.mode)),
-    (column("effective_mode", _TEXT, "the mode that came of it"), _of_variant(lambda v: v.effective.mode)),
+    (column("effective_mode", _TEXT, "the mode that was in effect"), _of_variant(lambda v: v.effective.mode)),
     (column("backend", _TEXT, "compiler", role="detail"), _of_variant(lambda v: v.requested.backend)),
     (column("dynamic", pa.bool_(), "dynamic shapes", role="detail"), _of_variant(lambda v: v.requested.dynamic)),
     (column("fullgraph", pa.bool_(), "one graph or none", role="detail"), _of_variant(lambda v: v.requested.fullgraph)),
@@ -159,7 +159,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         _of_variant(lambda v: " ".join(v.effective.notes) or None),
     ),
     (
-        column("remarks", _TEXT, "what is worth knowing of it, and nothing to doubt", role="detail"),
+        column("remarks", _TEXT, "what is worth knowing of it, but no reason for doubt", role="detail"),
         lambda report, member: " ".join(remarks(member)) or None,
     ),
     (column("losses", pa.list_(_REAL), "of the check steps", role="plumbing"), _of_variant(lambda v: list(v.losses))),

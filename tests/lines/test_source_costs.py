@@ -1,0 +1,44 @@
+"""What the lines of a file cost, alone and with others: for a margin beside its text."""
+
+import pytest
+
+from tracekit.lines.means import Mean, Owner, OwnerMeans
+from tracekit.lines.owners import Line
+from tracekit.report.owner_costs import OfVariant
+from tracekit.report.source_costs import Fused, source_costs
+
+ONE, TWO, ELSEWHERE = Line("f.py", 1, "f"), Line("f.py", 2, "f"), Line("g.py", 1, "g")
+SOURCES = {"f.py": "a = b\nc = d\n", "g.py": "e\n"}
+
+
+def variant(name, costs):
+    owners = [Owner(lines, phase=phase) for lines, phase, _ in costs]
+    means = [Mean(number, "wall", "python", ns, 0.0) for number, (*_, ns) in enumerate(costs)]
+    return OfVariant(name, OwnerMeans(owners=owners, means=means, sources=SOURCES), "wall")
+
+
+@pytest.fixture
+def variants():
+    return [
+        variant("eager", [((ONE,), "forward", 30.0), ((ONE,), "backward", 12.0), ((ELSEWHERE,), "other", 5.0)]),
+        variant("compiled", [((ONE, TWO), "forward", 20.0), ((TWO, ELSEWHERE), "forward", 25.0), ((), "other", 3.0)]),
+    ]
+
+
+def test_a_line_costs_what_it_takes_forward_and_backward(variants):
+    assert source_costs(variants, "f.py").alone == {"eager": {1: 42.0}, "compiled": {}}
+    assert source_costs(variants, "g.py").alone == {"eager": {1: 5.0}, "compiled": {}}
+
+
+def test_what_was_fused_is_not_split_between_its_lines(variants):
+    costs = source_costs(variants, "f.py")
+    dearer, other = Fused("compiled", (TWO, ELSEWHERE), 25.0), Fused("compiled", (ONE, TWO), 20.0)
+    assert costs.fused == (dearer, other)
+    assert costs.fused_with(1) == [other]
+    assert costs.fused_with(2) == [dearer, other]
+    assert [costs.total_ns(name) for name in ("eager", "compiled")] == [42.0, 45.0]
+
+
+def test_a_file_that_was_not_captured_is_none_of_them(variants):
+    with pytest.raises(KeyError):
+        source_costs(variants, "h.py")

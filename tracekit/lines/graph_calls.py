@@ -1,0 +1,178 @@
+"""What does a compiled graph call, in order, and which lines of the user's is each call for?
+
+A call is a kernel that the compiler generated or an operator that it left as it is. Events are set against calls by
+name where that was generated, else by the order of both.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from tracekit.compile_spans import plain_function
+from tracekit.intervals import Bools, Ints
+from tracekit.lines.owners import Group, Line
+from tracekit.lines.shortest_edit import matched
+from tracekit.lines_file import USER, Graph, LinesFile
+from tracekit.trace.enclosing import is_users
+
+_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_PREFIX = re.compile(r"^graph_\d+_")  # what names a CPU kernel's event besides the kernel
+_VARIANTS = ("_out", "_default")  # of an operator: the trace names the operator alone
+
+
+@dataclass(frozen=True)
+class GraphCall:
+    """One call; `operator` is empty for a kernel that was generated."""
+
+    name: str
+    lines: Group
+    operator: str = ""
+
+
+class GraphCalls(NamedTuple):
+    """What a graph calls, in order."""
+
+    calls: tuple[GraphCall, ...] = ()
+    by_code: bool = False  # the comments of its code tell the lines, less sharply than stacks
+
+
+def graph_calls(lines: LinesFile | None, more: Collection[Graph] = ()) -> dict[str, GraphCalls]:
+    """What each compiled graph calls, by its key and by its compilation (`name_of`).
+
+    Of the graphs that a lines file knows, and of more what their stacks say: of these, paths tell the user's files.
+    """
+    graphs = _by_name(more, is_users)
+    if lines is None:
+        return graphs
+    files = {*lines.sources, *(file for file, _ in lines.callers)}
+    files |= {each.file for each in lines.functions if each.owner == USER}
+    return graphs | _by_name(lines.graphs, lambda frame: frame.rpartition("(")[0] in files)
+
+
+def name_of(compilation: str, *, backward: bool) -> str:
+    """How the graph of a compilation is called where traces name no key: before torch 2.9."""
+    return f"{compilation} {'backward' if backward else 'forward'}"
+
+
+def _by_name(graphs: Collection[Graph], is_mine: Callable[[str], bool]) -> dict[str, GraphCalls]:
+    named: dict[str, GraphCalls] = {}
+    for graph in graphs:
+        made = GraphCalls(_calls(graph, is_mine), graph.by_code)
+        named[graph.key] = named[name_of(graph.compile, backward=graph.backward)] = made
+    return named
+
+
+def _calls(graph: Graph, is_mine: Callable[[str], bool]) -> tuple[GraphCall, ...]:
+    calls = []
+    for label, stacks in sorted(graph.kernels, key=lambda each: _handle(each[0])):
+        name = label.rpartition(":")[0] or label
+        lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
+        calls.append(GraphCall(name, tuple(sorted(lines)), _operator(name)))
+    return tuple(calls)
+
+
+def _handle(label: str) -> int:
+    number = label.rpartition(":")[2]
+    return int(number) if number.isdecimal() and len(number) < 18 else 0
+
+
+def _operator(name: str) -> str:
+    """`mm` of `extern_kernels.mm`, `spmm_sum` of `torch.ops.torch_sparse.spmm_sum.default`; a kernel has no dots."""
+    parts = name.removeprefix("torch.ops.").split(".")
+    return _plain(parts[1]) if len(parts) > 1 else ""
+
+
+def _plain(operator: str) -> str:
+    for ending in _VARIANTS:
+        operator = operator.removesuffix(ending)
+    return operator.rstrip("_")
+
+
+def _innermost(stack: str, is_mine: Callable[[str], bool]) -> Line | None:
+    users = [(file, line, name) for file, line, name in _PLACE.findall(stack) if is_mine(f"{file}({line}): {name}")]
+    return Line(users[-1][0], int(users[-1][1]), plain_function(users[-1][2])) if users else None
+
+
+def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:
+    """The lines of each event on the host right inside a call of the graph; no lines where the graph tells none.
+
+    An event that no call of the graph stands for, as for memory, goes with the one before it.
+    """
+    call_of = _generated(names, calls)
+    others = np.flatnonzero(call_of < 0)
+    externs = np.flatnonzero(np.array([bool(call.operator) for call in calls], bool))
+    numbers: dict[str, int] = {}
+    happened, wanted = (
+        np.array([numbers.setdefault(operator, len(numbers)) for operator in operators], np.int64)
+        for operators in (
+            [_plain(names[at].partition("::")[2]) for at in others.tolist()],
+            [calls[at].operator for at in externs.tolist()],
+        )
+    )
+    stands_for, call = matched(happened, wanted)
+    call_of[others[stands_for]] = externs[call]
+    return _lines_before(call_of, calls)
+
+
+def lines_of_replayed(names: Sequence[str], is_kernel: Bools, calls: Sequence[GraphCall]) -> list[Group]:
+    """The same for what a replayed CUDA graph ran, in order: its kernels have no operators of their own.
+
+    Kernels between two generated ones share the calls between those: one each if there are as many, else their
+    union, as copies and fills have it.
+    """
+    call_of = _generated(names, calls)
+    lines = _lines_before(call_of, calls)
+    anchors = np.flatnonzero(call_of >= 0).tolist()
+    bounds = [(-1, -1), *((at, int(call_of[at])) for at in anchors), (len(names), len(calls))]
+    for (low, before), (high, after) in pairwise(bounds):
+        shared = calls[before + 1 : after]
+        kernels = [at for at in range(low + 1, high) if is_kernel[at]]
+        union = lines_of(shared)
+        for at in range(low + 1, high):
+            if shared:
+                lines[at] = union
+        if len(kernels) == len(shared):
+            for at, call in zip(kernels, shared, strict=True):
+                lines[at] = call.lines
+    return lines
+
+
+def lines_of(calls: Iterable[GraphCall]) -> Group:
+    """The lines of several calls together."""
+    return tuple(sorted({line for call in calls for line in call.lines}))
+
+
+def of_generated(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:
+    """The lines of the kernels among these that the graph generated; none for others."""
+    return [calls[call].lines if call >= 0 else () for call in _generated(names, calls).tolist()]
+
+
+def generates_any(names: Sequence[str], calls: Sequence[GraphCall]) -> bool:
+    """Whether any of these events is a kernel that the graph generated."""
+    return bool((_generated(names, calls) >= 0).any())
+
+
+def _generated(names: Sequence[str], calls: Sequence[GraphCall]) -> Ints:
+    """Which call each event of a generated kernel is: of several of one name, in turn; −1 for other events."""
+    of_name: dict[str, list[int]] = defaultdict(list)
+    for at, call in enumerate(calls):
+        if not call.operator:
+            of_name[call.name].append(at)
+    seen: dict[str, int] = defaultdict(int)
+    call_of = np.full(len(names), -1, np.int64)
+    for at, name in enumerate(_PREFIX.sub("", name) for name in names):
+        if name in of_name:
+            call_of[at] = of_name[name][seen[name] % len(of_name[name])]
+            seen[name] += 1
+    return call_of
+
+
+def _lines_before(call_of: Ints, calls: Sequence[GraphCall]) -> list[Group]:
+    """The lines of each event's call or, where it has none, of the one before it."""
+    last = np.maximum.accumulate(np.where(call_of >= 0, np.arange(len(call_of)), -1))
+    return [calls[call_of[at]].lines if at >= 0 else () for at in last.tolist()]

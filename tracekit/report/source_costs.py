@@ -1,0 +1,70 @@
+"""What does each line of one of your files cost, in every variant? For whoever shows the file with a margin."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tracekit.lines.owners import Group
+from tracekit.report.owner_costs import OfVariant
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Lines whose work is one kernel: what they cost together, ns in a counted step of that variant."""
+
+    variant: str
+    lines: Group  # one of them at least lies in the file; others may lie elsewhere
+    step_ns: float
+
+
+@dataclass(frozen=True)
+class SourceCosts:
+    """A file as it was captured, and what its lines cost in a counted step, ns.
+
+    What a line costs alone and what it costs together with others are never the same time: `alone` and `fused` add
+    up, and what was fused is never split between its lines.
+    """
+
+    file: str
+    text: str
+    alone: Mapping[str, Mapping[int, float]]  # by variant and number of the line; a line that costs nothing has none
+    fused: tuple[Fused, ...]  # most expensive first
+
+    def total_ns(self, variant: str) -> float:
+        """What the file's lines cost, those that were fused with lines of other files included."""
+        together = sum(each.step_ns for each in self.fused if each.variant == variant)
+        return sum(self.alone[variant].values()) + together
+
+    def fused_with(self, line: int) -> list[Fused]:
+        """The groups that a line of the file is part of, most expensive first."""
+        at = (self.file, line)
+        return [each for each in self.fused if any((other.file, other.line) == at for other in each.lines)]
+
+
+def source_costs(variants: Sequence[OfVariant], file: str) -> SourceCosts:
+    """The costs of one of `sources(variants)`. Raises KeyError for another file."""
+    costs = [(each.name, each.by(lambda owner: owner.lines)) for each in variants]
+    fused = [
+        Fused(name, lines, ns)
+        for name, of in costs
+        for lines, ns in of.items()
+        if len(lines) > 1 and any(line.file == file for line in lines)
+    ]
+    return SourceCosts(
+        file,
+        sources(variants)[file],
+        {name: _alone(of, file) for name, of in costs},
+        tuple(sorted(fused, key=lambda each: -each.step_ns)),
+    )
+
+
+def sources(variants: Iterable[OfVariant]) -> dict[str, str]:
+    """The user's files by their full paths, as they were when they were captured."""
+    return {file: text for each in variants for file, text in each.means.sources.items()}
+
+
+def _alone(costs: Mapping[Group, float], file: str) -> dict[int, float]:
+    of_lines: dict[int, float] = {}
+    for lines, ns in costs.items():
+        if len(lines) == 1 and lines[0].file == file and ns >= 1:
+            of_lines[lines[0].line] = of_lines.get(lines[0].line, 0.0) + ns
+    return of_lines

@@ -1,0 +1,77 @@
+"""Of which kind is what a timeline shows? The buckets of wall and host time, and two kinds that are no bucket.
+
+Each has a colour, and a pattern that stands for it where there are no colours or few.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.engine import states
+from tracekit.engine.buckets import BUCKETS, CODES
+from tracekit.timeline.lane import NONE, Codes
+from tracekit.trace import Trace
+from tracekit.trace.roles import COPY, KERNEL, OVERHEAD, PYTHON, SET
+
+
+@dataclass(frozen=True)
+class Category:
+    """A kind: `colour` is a hex triplet, readable on dark and light; `pattern` a character that no other has."""
+
+    key: str
+    label: str
+    colour: str
+    pattern: str
+
+
+_PATTERNS = {
+    "gpu_compute": "█", "gpu_comm": "▓", "gpu_copy": "▒", "gpu_gap": "░", "kernel_launch": "/", "dispatch": "=",
+    "python": "~", "guards": "?", "sync": "!", "sync_stall": "¡", "compile": "#", "dataload": "%", "alloc": "+",
+    "module_load": "&", "profiler": "^", "cpu_compute": "■",
+}  # fmt: skip
+CATEGORIES: tuple[Category, ...] = (
+    *(Category(each.key, each.label, each.colour, _PATTERNS[each.key]) for each in BUCKETS.values()),
+    Category("region", "annotation", "#7d8ca3", ":"),
+    Category("idle", "GPU idle", "#6b7280", "_"),
+)
+CATEGORY = {each.key: number for number, each in enumerate(CATEGORIES)}
+assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's code is its category
+
+GPU, HOST, FRAMES = range(3)  # on which lanes an event lies: Python frames have lanes of their own
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
+class Kinds:
+    """Of each event of a trace its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE where on no lane."""
+
+    category: Codes
+    lanes: Codes
+
+    @staticmethod
+    def of(trace: Trace) -> "Kinds":
+        """Worked out once for each category and name of the trace, and spread over its events."""
+        rules = states.HostRules.of(trace, blame=False)
+        category, lanes = _of_labels(trace, rules)
+        kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))
+        for part in trace.parts():
+            label = trace.category_codes[part.which] * np.int64(rules.names) + part.name_codes
+            kinds.category[part.which], kinds.lanes[part.which] = category[label], lanes[label]
+        kinds.category[trace.links.blocking] = CATEGORY["sync"]
+        return kinds
+
+
+def _of_labels(trace: Trace, rules: states.HostRules) -> tuple[Codes, Codes]:
+    label = np.arange(len(rules.state))
+    roles = trace.labels.roles(label // rules.names, label % rules.names)
+    category = np.where(rules.state < len(CODES), rules.state, CATEGORY["python"]).astype(np.int8)
+    for bit, key in ((states.ANNOTATION, "region"), (states.DATALOAD, "dataload"), (states.COMPILE, "compile")):
+        category[(rules.bits & bit) != 0] = CATEGORY[key]
+    category[roles.kind == OVERHEAD] = CATEGORY["profiler"]
+    category[roles.kind == KERNEL] = CATEGORY["gpu_compute"]
+    category[roles.communication] = CATEGORY["gpu_comm"]
+    category[(roles.kind == COPY) | (roles.kind == SET)] = CATEGORY["gpu_copy"]
+    lanes = np.full(len(label), NONE, np.int8)
+    lanes[(roles.host | (roles.kind == OVERHEAD)) & ~roles.step] = HOST
+    lanes[roles.kind == PYTHON] = FRAMES
+    lanes[roles.gpu] = GPU
+    return category, lanes

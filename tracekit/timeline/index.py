@@ -1,0 +1,158 @@
+"""Which lanes does a variant have? Its wall time, its GPU streams and host threads, where it compiles and idles."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.profile import Profile
+from tracekit.timeline.categories import CATEGORY, FRAMES, GPU, HOST, Kinds
+from tracekit.timeline.lane import Codes, Lane, sublanes
+from tracekit.trace import Trace
+
+Family = Literal["wall", "gpu", "idle", "compile", "host", "frames"]
+MOST = 64  # rows of one thread: what nests deeper shares the last
+
+
+@dataclass(frozen=True)
+class Group:
+    """Lanes that belong together: a stream or a thread, one lane for each event that it has at a time."""
+
+    family: Family
+    title: str  # text of the trace: whoever draws it sanitizes it
+    lanes: tuple[Lane, ...]
+    track: int = -1  # row in the tracks table; −1 where the lanes are not of one track
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
+class Index:
+    """All that a picture of a variant needs. `low` and `high` bound its events, ns on the trace's clock."""
+
+    profile: Profile
+    groups: tuple[Group, ...]
+    kinds: Kinds
+    low: int
+    high: int
+
+    @staticmethod
+    def of(profile: Profile) -> "Index":
+        """Index a variant: slow where there are many events, so that it is done in the background."""
+        trace, kinds = profile.trace, Kinds.of(profile.trace)
+        groups = tuple(group for group in _groups(profile, kinds) if group.lanes)
+        lows = [int(lane.start[0]) for group in groups for lane in group.lanes]
+        highs = [int(lane.end.max()) for group in groups for lane in group.lanes]
+        low, high = trace.steps.window
+        return Index(profile, groups, kinds, min([low, *lows]), max([high, *highs]))
+
+    @cached_property
+    def step_bounds(self) -> tuple[Ints, Ints]:
+        """When each step begins and ends, as the view has it that the wall lane is of; without steps, all that is."""
+        view = self.profile.views[self.profile.cost.pieces.view]
+        if not len(view.starts_ns):
+            return np.array([self.low]), np.array([self.high])
+        return view.starts_ns, view.starts_ns + view.step_ns
+
+    def name(self, row: int) -> str:
+        """The name of an event as the trace has it: not sanitized."""
+        trace = self.profile.trace
+        return str(trace.names[trace.name_codes[row]])
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The N of each step; 0 for all that is, where there are none."""
+        return self.profile.trace.steps.number or [0]
+
+    @cached_property
+    def typical_step(self) -> int:
+        """The place of a step that lasts as long as most: the median of those that figures are of."""
+        lows, highs = self.step_bounds
+        counted = np.flatnonzero(self.profile.counted)
+        if not len(counted):
+            return 0
+        order = counted[np.argsort((highs - lows)[counted], kind="stable")]
+        return int(order[len(order) // 2])
+
+
+def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
+    trace = profile.trace
+    pieces = profile.cost.pieces
+    yield Group("wall", pieces.view, _one(pieces.start, pieces.end, pieces.event, pieces.bucket))
+    tracks = trace.tracks
+    streams = _by_track(trace, kinds.lanes == GPU)
+    devices = {tracks["pid"][track].as_py() for track in streams}
+    for track, rows in streams.items():
+        device = f"GPU {tracks['pid'][track].as_py()} " if len(devices) > 1 else ""
+        yield Group("gpu", f"{device}stream {tracks['tid'][track].as_py()}", _lanes(trace, kinds, rows), track)
+    if streams:
+        yield Group("idle", "GPU idle", _idle(trace, [*streams.values()]))
+    yield Group("compile", "compile", _compiling(trace, kinds))
+    threads = _by_track(trace, kinds.lanes == HOST)
+    frames = _by_track(trace, kinds.lanes == FRAMES)
+    for track in _in_order(trace, {**threads, **frames}):
+        if track in threads:
+            yield Group("host", _thread(trace, track), _lanes(trace, kinds, threads[track]), track)
+    for track in _in_order(trace, frames):
+        yield Group("frames", f"{_thread(trace, track)} Python", _lanes(trace, kinds, frames[track]), track)
+
+
+def _one(start: Ints, end: Ints, row: Rows, category: Codes) -> tuple[Lane, ...]:
+    return (Lane.of(start, end, row, category).index(),) if len(start) else ()
+
+
+def _by_track(trace: Trace, chosen: Bools) -> dict[int, Ints]:
+    """The rows of these events by their tracks."""
+    rows = np.flatnonzero(chosen)
+    track = trace.track[rows]
+    order = np.argsort(track, kind="stable")
+    bounds = np.cumsum(np.bincount(track, minlength=len(trace.tracks)))
+    parts = np.split(rows[order], bounds[:-1]) if len(bounds) else []
+    return {number: part for number, part in enumerate(parts) if len(part)}
+
+
+def _lanes(trace: Trace, kinds: Kinds, rows: Ints) -> tuple[Lane, ...]:
+    """Events of one track as lanes that none overlaps on."""
+    start, dur = trace.ts_ns[rows], trace.dur_ns[rows]
+    if ((start[1:] == start[:-1]) & (dur[1:] > dur[:-1])).any():
+        order = np.lexsort((-dur, start))
+        rows, start, dur = rows[order], start[order], dur[order]
+    category = kinds.category[rows]
+    end, small = start + dur, rows.astype(np.int32)
+    levels = sublanes(start, end, MOST)
+    return tuple(Lane.of(start[on], np.array(end[on]), small[on], category[on]).index() for on in levels)
+
+
+def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
+    """When no stream has work, from the first step's issue to the end of the last one's work."""
+    rows = trace.rows(np.sort(np.concatenate(streams)))
+    gaps = Union.of(rows.ts_ns, rows.end_ns).gaps(*trace.steps.window)
+    nothing = np.full(len(gaps.starts), -1, np.int32)
+    return _one(gaps.starts, gaps.ends, nothing, np.full(len(nothing), CATEGORY["idle"], np.int8))
+
+
+def _compiling(trace: Trace, kinds: Kinds) -> tuple[Lane, ...]:
+    """Compile spans, of all threads together."""
+    rows = np.flatnonzero((kinds.category == CATEGORY["compile"]) & (kinds.lanes == HOST))
+    return _lanes(trace, kinds, rows) if len(rows) else ()
+
+
+def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
+    """The main thread and its helpers, then the rest of their process, then others; those with most events first."""
+    driving = [track for track in trace.threads.driving if track in tracks]
+    process = trace.threads.process
+    others = [track for track in tracks if track not in driving]
+    return driving + sorted(others, key=lambda track: (not process[track], -len(tracks[track]), track))
+
+
+def _thread(trace: Trace, track: int) -> str:
+    """`main thread`; another by its own name, where it has one that is not its process's, else by its number."""
+    if track == trace.threads.main:
+        return "main thread"
+    name, process = (trace.tracks[column][track].as_py() for column in ("thread", "process"))
+    own_name = re.fullmatch(r"thread -?\d+ \((.+)\)", str(name))
+    if own_name and own_name[1] != process:
+        return own_name[1]
+    return f"thread {trace.tracks['tid'][track].as_py()}"

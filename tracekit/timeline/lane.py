@@ -1,0 +1,216 @@
+"""What lies on one row of a timeline, indexed so that a picture costs the same for a hundred events and for millions.
+
+The busy time before a moment `t` is a prefix sum up to the last event that starts before `t`, less what that event
+still has to go. The exact coverage of every column of a picture is therefore one difference over the column's edges.
+A pyramid over the durations names the longest of any range of events, so that a short one is never lost among many.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.intervals import Bools, Ints, Rows
+
+Codes = NDArray[np.int8]  # of categories
+NONE = -1
+_BASE = 16  # entries of the pyramid that one above them stands for
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A lane in the columns of a picture, between `edges`; one entry for each column.
+
+    `category` is the one that covers most, of a column in which nothing lasts that of the longest event; NONE where
+    nothing happens. `covered_ns` is exact. `event` is the place in the lane of the event that fills most of the
+    column, else of the longest that starts in it, else of one that ends in it; NONE where there is none.
+    """
+
+    edges: Ints
+    category: Codes
+    covered_ns: Ints
+    event: Ints
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """How much of each column is covered, 0 … 1."""
+        return self.covered_ns / np.maximum(np.diff(self.edges), 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
+class Lane:
+    """Events that do not overlap, in order of their starts. Times are ns on the trace's clock.
+
+    `row` is the event's row in the events table, −1 for a stretch that no event stands for.
+    """
+
+    start: Ints
+    end: Ints
+    row: Rows
+    category: Codes
+
+    @staticmethod
+    def of(start: Ints, end: Ints, row: Rows, category: Codes) -> "Lane":
+        """Events in order of their starts; where one overlaps the next, it is cut short there."""
+        clipped = np.maximum(end, start)
+        np.minimum(clipped[:-1], start[1:], out=clipped[:-1])
+        return Lane(start, clipped, row, category)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def _busy(self) -> dict[int, tuple[Rows, Ints]]:
+        """Of each category that occurs: the places of its events, and the busy ns before each of them and after all."""
+        dur = self.end - self.start
+        counts = np.bincount(self.category, minlength=1)
+        busy = {}
+        for category in np.flatnonzero(counts).tolist():
+            places = np.flatnonzero(self.category == category).astype(np.int32)
+            sums = np.zeros(len(places) + 1, np.int64)
+            np.cumsum(dur[places], out=sums[1:])
+            busy[category] = (places, sums)
+        return busy
+
+    @property
+    def categories(self) -> list[int]:
+        """Those that occur."""
+        return [*self._busy]
+
+    @cached_property
+    def _pyramid(self) -> list[Rows]:
+        """Level by level the place of the longest event of each block of `_BASE` entries of the level below."""
+        dur = self.end - self.start
+        levels: list[Rows] = []
+        places = np.arange(len(self), dtype=np.int32)
+        while len(places) > 1:
+            padded = np.concatenate((places, np.full(-len(places) % _BASE, places[-1], np.int32)))
+            blocks = padded.reshape(-1, _BASE)
+            longest = dur[blocks].argmax(axis=1)
+            places = blocks[np.arange(len(blocks)), longest]
+            levels.append(places)
+        return levels
+
+    def index(self) -> "Lane":
+        """Itself, with everything worked out that pictures need; to be done beside whatever must not wait."""
+        assert self._busy is not None
+        assert self._pyramid is not None
+        return self
+
+    def before(self, moments: Ints, category: int) -> Ints:
+        """How much of the time before each moment this category covers, ns."""
+        return self._before(moments, self._last(moments), category)
+
+    def _last(self, moments: Ints) -> Ints:
+        """The place of the last event that starts before each moment; NONE where none does."""
+        return np.searchsorted(self.start, moments, side="left") - 1
+
+    def _before(self, moments: Ints, last: Ints, category: int) -> Ints:
+        if category not in self._busy:
+            return np.zeros(len(moments), np.int64)
+        places, sums = self._busy[category]
+        count = np.searchsorted(places, last.astype(np.int32), side="right")  # of one type, or all places are copied
+        over = np.where(last >= 0, np.maximum(self.end[last] - moments, 0) * (self.category[last] == category), 0)
+        busy: Ints = sums[count] - over
+        return busy
+
+    def columns(self, edges: Ints) -> Columns:
+        """The lane between these ascending moments, none of which comes twice, column by column."""
+        width = len(edges) - 1
+        if not len(self):
+            nothing = np.full(width, NONE)
+            return Columns(edges, nothing.astype(np.int8), np.zeros(width, np.int64), nothing)
+        last = self._last(edges)
+        covered = np.stack([np.diff(self._before(edges, last, each)) for each in self.categories])
+        most = np.array(self.categories, np.int8)[covered.argmax(axis=0)]
+        total: Ints = covered.sum(axis=0)
+        fills = np.searchsorted(self.start, (edges[:-1] + edges[1:]) // 2, side="right") - 1
+        overlap = np.minimum(self.end[fills], edges[1:]) - np.maximum(self.start[fills], edges[:-1])
+        filled = (fills >= 0) & (2 * overlap > np.diff(edges))
+        event = np.where(filled, fills, NONE)
+        event[~filled] = self.longest(last[:-1][~filled] + 1, last[1:][~filled] + 1)
+        event = np.where((event < 0) & (total > 0), last[:-1], event)  # one that only ends here
+        instant = np.where(event >= 0, self.category[event], NONE)  # it covers nothing, and is there nevertheless
+        return Columns(edges, np.where(total > 0, most, instant).astype(np.int8), total, event)
+
+    def longest(self, first: Ints, beyond: Ints) -> Ints:
+        """Of each range `[first, beyond)` of events the longest; NONE of an empty one."""
+        best, most = np.full(len(first), NONE, np.int64), np.full(len(first), -1, np.int64)
+        low, high = first.astype(np.int64), beyond.astype(np.int64)
+        for level in (None, *self._pyramid):
+            inner_low, inner_high = -(-low // _BASE), high // _BASE
+            for begins, ends in (
+                (low, np.minimum(inner_low * _BASE, high)),
+                (np.maximum(inner_high * _BASE, low), high),
+            ):
+                self._compare(level, begins, ends, best, most)
+            low, high = inner_low, np.maximum(inner_high, inner_low)
+            if not (low < high).any():
+                break
+        return best
+
+    def _compare(self, level: Rows | None, begins: Ints, ends: Ints, best: Ints, most: Ints) -> None:
+        """Let the entries of a level, fewer than `_BASE` for each range, take the place of a shorter best."""
+        asked = np.flatnonzero(ends > begins)
+        if not len(asked):
+            return
+        entries = begins[asked, None] + np.arange(_BASE)
+        inside = entries < ends[asked, None]
+        entries = np.where(inside, entries, begins[asked, None])
+        places = entries if level is None else level[entries]
+        dur = self.end[places] - self.start[places]
+        choice = dur.argmax(axis=1)
+        line = np.arange(len(asked))
+        longer = dur[line, choice] > most[asked]
+        best[asked[longer]] = places[line, choice][longer]
+        most[asked[longer]] = dur[line, choice][longer]
+
+    def at(self, moment: int) -> int:
+        """The place of the event that covers a moment; NONE where none does."""
+        place = int(np.searchsorted(self.start, moment, side="right")) - 1
+        return place if place >= 0 and self.end[place] > moment else NONE
+
+
+def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:
+    """The places of events by rows on which none overlaps, at most so many; nested ones by their depth.
+
+    Events come in order of their starts, of those that start together the longest first. Each goes to the first row
+    that is free; what finds none goes to the last.
+    """
+    rows: list[Ints] = []
+    left = np.arange(len(start))
+    while len(left):
+        if len(rows) == most - 1:
+            return [*rows, left]
+        fits = _free(start[left], end[left])
+        rows.append(left[fits])
+        left = left[~fits]
+    return rows
+
+
+def _free(start: Ints, end: Ints) -> Bools:
+    """Which events lie on the first row: one that starts when the one before it there has ended.
+
+    Only those that overlap the next are looked at one by one: the rest follows from them.
+    """
+    following = np.arange(1, len(start) + 1)
+    reach = np.maximum(np.searchsorted(start, end, side="left"), following)
+    long = np.flatnonzero(reach > following)
+    on_row = _chain(long.tolist(), reach[long].tolist())
+    changes = np.zeros(len(start) + 1, np.int64)
+    np.add.at(changes, long[on_row] + 1, 1)
+    np.add.at(changes, reach[long[on_row]], -1)
+    free: Bools = np.cumsum(changes[:-1]) == 0
+    return free
+
+
+def _chain(places: Sequence[int], reach: Sequence[int]) -> list[int]:
+    """Which of them are met by who jumps from each that is met to where it reaches."""
+    met, free = [], 0
+    for number, place in enumerate(places):
+        if place >= free:
+            met.append(number)
+            free = reach[number]
+    return met

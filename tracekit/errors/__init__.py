@@ -27,7 +27,9 @@ from tracekit.errors.capturing import (
 )
 from tracekit.errors.output import (
     BudgetError,
+    BytesToTerminalError,
     NeedsFolderError,
+    NeedsPackageError,
     NoTerminalError,
     OutputError,
     StandardOutputError,
@@ -58,10 +60,12 @@ __all__ = [
     "BombError",
     "BrokenSyntaxError",
     "BudgetError",
+    "BytesToTerminalError",
     "DirectoryGivenError",
     "EmptyTraceError",
     "ForeignDeviceError",
     "NeedsFolderError",
+    "NeedsPackageError",
     "NoCompilerError",
     "NoRecipeError",
     "NoScriptError",

@@ -6,8 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tracekit.atomic import filling, reason
-from tracekit.errors import OutputError
 from tracekit.faces import Options, folder_face
 from tracekit.report import Report
 from tracekit.report.tables import every_table
@@ -19,26 +17,16 @@ SCHEMA_PAGE = "SCHEMA.md"
 
 
 @folder_face("parquet")
-def export(report: Report, folder: Path, options: Options | None = None) -> list[Path]:
+def export(report: Report, folder: Path, options: Options) -> None:
     """Every table of the report."""
-    return write(every_table(report), folder)
+    write(every_table(report), folder)
 
 
-def write(tables: Mapping[str, pa.Table | Stream], folder: Path) -> list[Path]:
-    """Write `NAME.parquet` for each table and `SCHEMA.md`, all or none; returns the paths. Existing files give way."""
-    names = {name: f"{name}.parquet" for name in tables}
-    written = [folder / file for file in (*names.values(), SCHEMA_PAGE)]
-    try:
-        for path in written:
-            if path.is_dir():
-                raise OutputError(path, "a folder of that name stands there")
-        with filling(folder) as part:
-            for name, table in tables.items():
-                _write(table, part / names[name])
-            (part / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(folder, reason(error)) from None
-    return written
+def write(tables: Mapping[str, pa.Table | Stream], folder: Path) -> None:
+    """Write `NAME.parquet` for each table, and `SCHEMA.md`."""
+    for name, table in tables.items():
+        _write(table, folder / f"{name}.parquet")
+    (folder / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")
 
 
 def _write(table: pa.Table | Stream, path: Path) -> None:

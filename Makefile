@@ -10,6 +10,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
 HTA ?= $(BIN)/python
 
+# Pages of the documentation that are made from the code.
+.PHONY: schema
+schema: $(VENV)/.dev
+	$(BIN)/python -m docs.schema
+
 .PHONY: test demo bench verify verify-recipes gpu check format clean
 
 test: check

@@ -19,6 +19,7 @@ from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.streams import open_streams, tell, write_out
+from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb
 from tracekit.cli.without_pandas import admit_pandas, refuse_pandas
 from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
@@ -27,7 +28,18 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, CheckVerb, ExportVerb, CacheVerb, DoctorVerb)
+VERBS = (
+    CaptureVerb,
+    SweepVerb,
+    AuditVerb,
+    ReportVerb,
+    LinesVerb,
+    TuiVerb,
+    CheckVerb,
+    ExportVerb,
+    CacheVerb,
+    DoctorVerb,
+)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 

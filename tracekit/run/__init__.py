@@ -16,6 +16,7 @@ from tracekit.run.model import (
     Traces,
     Variant,
     Which,
+    Workload,
 )
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Traces",
     "Variant",
     "Which",
+    "Workload",
     "divergence",
     "is_run",
     "loss_tolerance",

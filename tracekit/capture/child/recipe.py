@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from tracekit.capture.job import Job
-from tracekit.errors import NotARecipeError
-from tracekit.run import Requested
+from tracekit.errors import NoInferenceError, NotARecipeError
+from tracekit.run import Requested, Workload
 
 
 def load(path: str) -> ModuleType:
@@ -53,9 +53,15 @@ def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamesp
 
 
 class Feed:
-    """One call trains one step, on the next batch where the recipe has batches."""
+    """One call is one step: of training, on the next batch where the recipe has batches, or of inference."""
 
-    def __init__(self, module: ModuleType, context: SimpleNamespace, mark_loading: bool = False) -> None:
+    def __init__(
+        self,
+        module: ModuleType,
+        context: SimpleNamespace,
+        mark_loading: bool = False,
+        workload: Workload = "training",
+    ) -> None:
         made = module.setup(context)
         self._step: Callable[..., Any] | None = made if callable(made) else getattr(made, "step", None)
         if not callable(self._step):
@@ -65,11 +71,18 @@ class Feed:
         self._next_batch = self._marked_batch if mark_loading and not self._marks_itself() else self._plain_batch
         self.infer: Callable[[], Any] | None = getattr(made, "infer", None)
         self.evaluate: Callable[[], Any] | None = getattr(made, "evaluate", None)
+        if workload == "inference":
+            self._infer_instead(module)
 
     def __call__(self) -> Any:
-        """Train one step; what it returns is the recipe's loss."""
+        """One step; in training it returns the recipe's loss."""
         assert self._step is not None
         return self._step() if self._batches is None else self._step(self._next_batch())
+
+    def _infer_instead(self, module: ModuleType) -> None:
+        if self.infer is None:
+            raise NoInferenceError(module.__file__)
+        self._step, self._batches, self.infer = self.infer, None, None
 
     def _plain_batch(self) -> Any:
         for batch in self._left:

@@ -53,7 +53,9 @@ from tracekit.errors.reading import (
 from tracekit.errors.sweeping import (
     BadStudyError,
     NoCellError,
+    NothingMeasuredError,
     OtherOptionsError,
+    StudyAmongOthersError,
     StudyInUseError,
     SweepFileError,
 )
@@ -90,6 +92,7 @@ __all__ = [
     "NotATraceError",
     "NotPythonError",
     "NothingCapturedError",
+    "NothingMeasuredError",
     "NothingOfYoursError",
     "OtherOptionsError",
     "OutputError",
@@ -97,6 +100,7 @@ __all__ = [
     "RecipeFailedError",
     "SourceUnavailableError",
     "StandardOutputError",
+    "StudyAmongOthersError",
     "StudyInUseError",
     "SweepFileError",
     "TracekitError",

@@ -44,3 +44,19 @@ class BadStudyError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(f"{named(path)}: does not belong to a study that this version reads ({why}).")
+
+
+class NothingMeasuredError(TracekitError):
+    """A study in which no cell has been measured."""
+
+    def __init__(self, folder: object, outcomes: str) -> None:
+        super().__init__(f"{named(folder)}: no cell of this study was measured ({outcomes}): nothing to show.")
+
+
+class StudyAmongOthersError(TracekitError):
+    """A study that is opened together with other things."""
+
+    def __init__(self, folder: object) -> None:
+        super().__init__(
+            f"{named(folder)}: is a study, and is opened alone. Its runs can be opened with others: cells/*/run.json"
+        )

@@ -1,12 +1,13 @@
 """The tracekit that is running: its version, and how a child process imports the same one."""
 
 import os
-from importlib import metadata
 from pathlib import Path
 
 
 def version() -> str | None:
     """The installed version; None in a clone that was not installed."""
+    from importlib import metadata  # takes a while
+
     try:
         return metadata.version("tracekit")
     except metadata.PackageNotFoundError:

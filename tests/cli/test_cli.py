@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from small import training, write
@@ -104,15 +105,38 @@ def test_help_imports_no_heavy_library():
     assert "report" in ran.stdout
 
 
-def test_a_report_imports_nothing_that_it_can_do_without():
+def test_a_report_imports_nothing_that_it_can_do_without(tmp_path: Path):
+    run = modules_of_a_report("sample_traces/run.json")
+    assert run >= {"numpy", "rich.console", "tracekit.lines.blame", "tracekit.trace.reading.decode"}
+    assert not run & {"pyarrow.compute", "pandas", "textual", "torch", "importlib.metadata", "rich._emoji_codes"}
+    assert not [name for name in run if name.startswith("tracekit.capture")]
+
+    bare = modules_of_a_report(training(tmp_path / "eager.json"))
+    recordings = {f"tracekit.lines.{name}" for name in ("blame", "carry", "compiled", "threads", "timeline")}
+    assert not bare & (recordings | {"tracekit.compile_log.log"})
+
+
+def modules_of_a_report(path: object) -> set[str]:
     code = (
         "import sys; from tracekit.cli import entry\n"
-        "sys.argv = ['tracekit', 'report', '--no-cache', 'sample_traces/run.json']\n"
+        f"sys.argv = ['tracekit', 'report', '--no-cache', {str(path)!r}]\n"
         "entry()\n"
-        "print(sorted({'pyarrow.compute', 'pandas', 'textual', 'torch'} & set(sys.modules)), file=sys.stderr)"
+        "print(*sys.modules, file=sys.stderr)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stderr.strip().endswith("[]")
+    return set(ran.stderr.split())
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux lists a process's threads there")
+def test_numpy_starts_no_threads_and_leaves_the_environment_alone():
+    code = (
+        "import os; from tracekit.cli.start_up import import_numpy\n"
+        "import_numpy()\n"
+        "print(len(os.listdir('/proc/self/task')), os.environ.get('OPENBLAS_NUM_THREADS'))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert ran.stdout.split() == ["1", "None"]
 
 
 def test_a_reader_that_leaves_early_is_no_failure(tmp_path):

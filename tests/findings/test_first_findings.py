@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from real import trace_names, trace_path
 
+from tests.findings.pointing import points_at_events
 from tracekit.analyses.kernel_time import kernel_times
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
@@ -30,6 +31,8 @@ def test_the_verdict_is_the_one_that_the_raw_events_tell(name):
     assert first is None or first.id == found.verdict.id
     assert told.get("culprit", "") in str(first.where if first is not None else found.verdict.where)
     assert found.verdict.share == (pytest.approx(told["share"], abs=0.02) if "share" in told else None)
+    for finding in found.found:
+        points_at_events(profile, finding)
     if "products" in told:
         assert _products(profile) == pytest.approx(told["products"], abs=0.02)
 

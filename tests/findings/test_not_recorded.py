@@ -4,12 +4,17 @@ import pytest
 from small import event, kernel, launch, op, step, write
 
 from tests.findings.healthy import healthy
+from tests.findings.pointing import points_at_events
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 
 
 def diagnosed(path):
-    return diagnose(open_subject([path]).profiles[0])
+    profile = open_subject([path]).profiles[0]
+    diagnosis = diagnose(profile)
+    for finding in diagnosis.found:
+        points_at_events(profile, finding)
+    return diagnosis
 
 
 def missing(path):

@@ -9,6 +9,7 @@ from real import trace_path
 from tests.findings import edits
 from tests.findings.edits import Plant, Tape
 from tests.findings.healthy import healthy
+from tests.findings.pointing import points_at_events
 from tracekit.findings import Diagnosis, diagnose
 from tracekit.profile import Profile, open_subject
 
@@ -54,7 +55,10 @@ def base(request, tmp_path) -> Path:
 
 def opened(path: Path) -> tuple[Profile, Diagnosis]:
     profile = open_subject([path]).profiles[0]
-    return profile, diagnose(profile)
+    diagnosis = diagnose(profile)
+    for finding in diagnosis.found:
+        points_at_events(profile, finding)
+    return profile, diagnosis
 
 
 def ids(found: Diagnosis) -> set[str]:

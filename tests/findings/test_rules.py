@@ -8,6 +8,7 @@ from small import Event, event, kernel, launch, op, step, write
 
 from tests.findings.edits import Plant, Tape, slow_loader
 from tests.findings.healthy import events, healthy
+from tests.findings.pointing import points_at_events
 from tracekit.findings import Finding, diagnose
 from tracekit.profile import Profile, open_subject
 from tracekit.run import Break, Ledger, Limit, Requested, Skip, Variant
@@ -25,7 +26,10 @@ def planted(tmp_path: Path, put: Plant) -> Profile:
 
 
 def found(profile: Profile, name: str) -> Finding | None:
-    return next((each for each in diagnose(profile).found if each.id == name), None)
+    listed = diagnose(profile).found
+    for each in listed:
+        points_at_events(profile, each)
+    return next((each for each in listed if each.id == name), None)
 
 
 def launching(cat: str, name: str, number: int, each: float = 30.0) -> Plant:
@@ -156,6 +160,7 @@ def test_what_the_ledger_knows_of_compiled_code(tmp_path):
         skips=[Skip(reason="mutated inputs", file="model.py", line=7, t_ns=0)],
     )
     told = replace(profile, variant=Variant(name="a", outcome="ok", requested=Requested(compile=True), ledger=ledger))
+    assert found(told, "recompile_limit") is not None
     texts = " ".join(f"{each.title} {each.advice} {each.where}" for each in diagnose(told).found)
     for words in ("forward runs eagerly", "model.py:3", why, "mutated inputs"):
         assert words in texts

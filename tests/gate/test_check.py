@@ -17,6 +17,7 @@ from tracekit.profile import Subject, open_subject
 from tracekit.run import Measured, Pass
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
+RUN = json.loads(SAMPLE.read_text())
 MS = 1_000_000
 
 
@@ -171,3 +172,29 @@ def test_the_steps_of_the_workflow_in_the_readme(tmp_path, monkeypatch, capsys):
     assert main(commands[0].split()[1:]) == 0
     assert "all pass" in (tmp_path / "check.md").read_text()
     assert ElementTree.parse(tmp_path / "check.xml").getroot().get("failures") == "0"
+
+
+@pytest.mark.parametrize(
+    ("change", "warned"),
+    [
+        ({"recipe": "gat"}, "recipe than in the earlier run (gat; gcn_cora)"),
+        ({"data": "made up"}, "data than in the earlier run (made up; real Cora from data)"),
+        (
+            {"params": RUN["params"] | {"hidden": 128}},
+            "set of parameters than in the earlier run (hidden=128; hidden=64)",
+        ),
+        ({"environment": {"cpu": "other"}}, "device than in the earlier run (other; AMD EPYC)"),
+        ({}, None),
+    ],
+)
+def test_it_warns_where_the_two_are_not_of_the_same_thing(tmp_path, capsys, change, warned):
+    (tmp_path / "run.json").write_text(json.dumps(RUN | change))
+    drawn = {}
+    for name in ("text", "json", "markdown", "junit"):
+        main(["check", str(tmp_path / "run.json"), "--against", str(SAMPLE), "--metric", "step_ms", "--format", name])
+        drawn[name] = capsys.readouterr().out
+    warnings = json.loads(drawn["json"])["warnings"]
+    assert [warned in each for each in warnings] == ([True] if warned else [])
+    assert ("system-out" in drawn["junit"], "may be slower" in drawn["text"], "may be slower" in drawn["markdown"]) == (
+        (bool(warned),) * 3
+    )

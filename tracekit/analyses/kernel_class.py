@@ -151,8 +151,6 @@ _NAMES = (
     ),
     ("linear algebra", r"getr[fs]|potrf|geqrf|syev|gesv|cusolver|magma|trtri"),
 )
-_BY_OPERATOR = [(label, re.compile(pattern)) for label, pattern in _OPERATORS]
-_BY_NAME = [(label, re.compile(pattern)) for label, pattern in _NAMES]
 UNKNOWN = "other"
 
 
@@ -160,11 +158,11 @@ UNKNOWN = "other"
 def kernel_class(name: str, operator: str | None = None) -> str:
     """The kind of work, by the launching operator or else by the kernel's name; `other` where neither tells."""
     if operator is not None:
-        label = next((label for label, pattern in _BY_OPERATOR if pattern.fullmatch(operator)), None)
+        label = next((label for label, pattern in _OPERATORS if re.fullmatch(pattern, operator)), None)
         if label is not None:
             return label
     function = without_parameters(name)
-    return next((label for label, pattern in _BY_NAME if pattern.search(function)), UNKNOWN)
+    return next((label for label, pattern in _NAMES if re.search(pattern, function)), UNKNOWN)
 
 
 def without_parameters(name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from tracekit.capture.audit.rows import Audit
-from tracekit.run import Effective, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces, Workload
+from tracekit.run import Effective, GraphSizes, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces, Workload
 
 SO_FAR = "so_far.json"  # in the scratch folder: an answer, but for what is still to come
 Stage = Literal["inspect", "measure", "profile", "check", "audit"]
@@ -70,6 +70,8 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     traces: Traces = Traces()
     ledger: Ledger = Ledger()
     effective: Effective = Effective()
+    # measure: of the timed steps; profile: of all steps
+    graphs: GraphSizes | None = None
     # check
     losses: list[float | None] = []
     loss_drift: float | None = None

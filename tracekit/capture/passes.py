@@ -129,7 +129,7 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
     answer = process.perform(job, scratch, log, options.timeout, options.tell)
     answer = _with_warnings(answer, log)
     if answer.measured is not None:
-        answer = replace(answer, measured=_as_pass(job, answer.measured, began, load))
+        answer = replace(answer, measured=_as_pass(job, answer, answer.measured, began, load))
     if answer.no_steps:
         raise NoStepsError(job.recipe, answer.error or "")
     for line in messages.quoted(answer.traceback):
@@ -154,7 +154,7 @@ def load_average() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
-def _as_pass(job: Job, measured: Measured, began: int, load: float | None) -> Measured:
+def _as_pass(job: Job, answer: PassResult, measured: Measured, began: int, load: float | None) -> Measured:
     one = Pass(
         round=job.round,
         started_ns=began,
@@ -163,6 +163,7 @@ def _as_pass(job: Job, measured: Measured, began: int, load: float | None) -> Me
         step_all_ns=measured.step_all_ns,
         compiles_timed=measured.compiles_timed,
         load=load,
+        graphs=answer.graphs,
     )
     return replace(measured, passes=[one])
 
@@ -185,6 +186,7 @@ def _variant(plan: Plan, answers: PassResults, traces_folder: Path, outcome: Out
         gpu=measured.gpu,
         profiled=profiled.profiled,
         ledger=profiled.ledger,
+        graphs=profiled.graphs,
         losses=checked.losses,
         loss_drift=checked.loss_drift,
         metrics=checked.metrics,

@@ -12,6 +12,7 @@ class CheckVerb:
     """Hold a run to a budget, or to an earlier run; exits with 1 where it is worse. Fit for a pull request."""
 
     name = "check"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +56,7 @@ class CheckVerb:
         from tracekit.cli.progress import Progress
         from tracekit.errors import UnknownMetricError
         from tracekit.faces import Options
-        from tracekit.gate import against, failed, read_budget, within
+        from tracekit.gate import Check, against, differences, failed, read_budget, within
         from tracekit.gate.drawing import FORMATS
         from tracekit.gate.metrics import METRICS
         from tracekit.profile import open_subject
@@ -80,11 +81,12 @@ class CheckVerb:
         with Progress() as progress:
             new = open_subject(options.inputs, progress)
             if budget is not None:
-                rows = within(new, budget, allow)
+                check = Check(within(new, budget, allow), [])
             else:
-                rows = against(new, open_subject([options.against], progress), options.metric, options.tolerance, allow)
+                old = open_subject([options.against], progress)
+                check = Check(against(new, old, options.metric, options.tolerance, allow), differences(new, old))
         for path, draw in outputs.items():
-            write_file(draw(rows, Options()), path)
+            write_file(draw(check, Options()), path)
         if options.output is None:
-            write_out(FORMATS[options.format](rows, Options()))
-        return int(failed(rows))
+            write_out(FORMATS[options.format](check, Options()))
+        return int(failed(check.rows))

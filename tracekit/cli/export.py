@@ -13,6 +13,7 @@ class ExportVerb:
     """Write every table as Parquet, for pandas, polars or DuckDB."""
 
     name = "export"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

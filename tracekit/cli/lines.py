@@ -21,6 +21,7 @@ class LinesVerb:
     """Say what each line of yours costs, eager and compiled side by side."""
 
     name = "lines"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Watch") -> "Subject":
     """The runs and traces, by `--mine`, `--compile-log` and, where the verb has it, `--steps`. Raises TracekitError."""
     from tracekit.profile import open_subject
-    from tracekit.profile.compile_log import with_compile_log
 
     infer_steps = getattr(options, "steps", None) == "infer"
     subject = open_subject(inputs, watch, options.mine, infer_steps)
-    return subject if options.compile_log is None else with_compile_log(subject, options.compile_log)
+    if options.compile_log is None:
+        return subject
+    from tracekit.profile.compile_log import with_compile_log
+
+    return with_compile_log(subject, options.compile_log)

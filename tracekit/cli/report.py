@@ -17,6 +17,7 @@ class ReportVerb:
     """Say where each step's wall time went, and what changed between variants."""
 
     name = "report"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ class TuiVerb:
     """Look around in a run or in traces, in the terminal."""
 
     name = "tui"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

@@ -52,8 +52,7 @@ def escape(text: str) -> str:
 
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
-    others = [entry.variant for entry in report.comparisons]
-    yield "# " + " against ".join(escape(name) for name in (*others, *(base.name for base, _ in report.groups)))
+    yield f"# {escape(report.title)}"
     outlined = outline(report, options.rows, options.full)
     for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)

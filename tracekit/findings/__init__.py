@@ -17,7 +17,7 @@ from importlib import import_module
 from tracekit.findings import rules
 from tracekit.findings.cached import recall, remember
 from tracekit.findings.diagnosis import Diagnosis, diagnosis
-from tracekit.findings.evidence import evidence
+from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
@@ -30,6 +30,7 @@ __all__ = [
     "Finding",
     "Verdict",
     "Where",
+    "blamed_events",
     "diagnose",
     "evidence",
     "rule",

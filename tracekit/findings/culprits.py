@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.engine.pieces import Pieces
+from tracekit.findings.counted import counted_steps
 from tracekit.findings.finding import Where
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
@@ -30,11 +31,6 @@ class Culprit:
     step_ns: float
     rows: Ints  # the events, those that are blamed for most first; none where nothing is blamed
     chosen: Bools  # the pieces
-
-
-def counted_steps(profile: Profile) -> int:
-    """Over how many steps a cost is spread."""
-    return max(int(profile.counted.sum()), 1)
 
 
 def by_name(profile: Profile, chosen: Bools) -> list[Culprit]:

@@ -1,9 +1,9 @@
-"""The events behind a finding."""
+"""The events behind a finding: rows of the events table, which a face can show or jump to."""
 
 import numpy as np
 
 from tracekit.findings.finding import Evidence
-from tracekit.intervals import Ints, Rows
+from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
 
 MOST = 5
@@ -25,3 +25,10 @@ def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evi
         )
         for row, step in zip(chosen.tolist(), steps.tolist(), strict=True)
     )
+
+
+def blamed_events(profile: Profile, chosen: Bools) -> Ints:
+    """The events that are blamed for some pieces of the counted steps; none where nothing was recorded meanwhile."""
+    pieces = profile.cost.pieces
+    rows = np.unique(pieces.event[chosen & profile.counted[pieces.step]]).astype(np.int64)
+    return rows[rows >= 0]

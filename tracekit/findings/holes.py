@@ -1,15 +1,27 @@
 """Holes: one thing on the host that keeps the GPU idle for a millisecond and more, as opposed to many short ones."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tracekit.engine.pieces import Pieces
-from tracekit.intervals import Bools
+from tracekit.findings.counted import counted_steps
+from tracekit.findings.culprits import line_of_moment, plain
+from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import OPERATOR
+from tracekit.trace.rows import Events
 
 LEAST_NS = 1_000_000
 SLOW_HOST = ("kernel_launch", "dispatch", "python", "guards", "alloc")
+_ODD = 20  # times the median of its name: an event that long is out of the ordinary
+_OFTEN = 0.5  # of the steps: what comes so often belongs to the step
+_FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
+_NEAR = 1000  # events looked at for the operator before or after
 
 
 def is_hole(pieces: Pieces) -> Bools:
@@ -18,23 +30,127 @@ def is_hole(pieces: Pieces) -> Bools:
 
 
 @dataclass(frozen=True)
-class Usual:
-    """How long events of each name usually take, and which came first."""
+class Hole:
+    """One of them, and what is known of it."""
 
-    profile: Profile
+    piece: int  # its place among the pieces
+    row: int  # the event that is blamed; −1 where nothing was recorded
+    kind: int  # of `roles`: an operator, a runtime call, a Python function; −1 without an event
+    name: str  # of that event; without one between which operators it lies
+    near: tuple[int, ...]  # the operators before and after; of holes without an event
+    usual_ns: float  # the median of the other events of that name; 0 where there is none
+    dur_ns: int  # of the event
+    first: bool  # it is the first event of its name
+    in_first_step: bool
+    often: bool  # a hole of that name comes in most steps
+    fused: bool  # TorchScript's fuser is at work
+    in_python: bool  # the time counts as Python's
+    line_known: bool  # a recording with stacks tells whose the time is
 
-    def of_others(self, row: int) -> float:
-        """The median duration of the other events of that name and category, ns; 0 where there is none."""
-        alike = self._alike(row)
-        others = self.profile.trace.dur_ns[alike[alike != row]]
-        return float(np.median(others)) if len(others) else 0.0
+    @property
+    def odd(self) -> bool:
+        """Whether the event takes far longer than others of its name."""
+        return self.row >= 0 and self.dur_ns >= _ODD * self.usual_ns
 
-    def is_first(self, row: int) -> bool:
-        """Whether it is the first event of its name."""
-        return int(self._alike(row)[0]) == row
 
-    def _alike(self, row: int) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
-        trace = self.profile.trace
-        return np.flatnonzero(
-            (trace.name_codes == trace.name_codes[row]) & (trace.category_codes == trace.category_codes[row])
+class Holes:
+    """The holes of the counted steps, without those of some events that have a rule of their own."""
+
+    def __init__(self, profile: Profile, without: Ints) -> None:
+        self._profile, self._pieces = profile, profile.cost.pieces
+        wanted = is_hole(self._pieces) & profile.counted[self._pieces.step] & ~np.isin(self._pieces.event, without)
+        self._places = np.flatnonzero(wanted)
+        self._rows = self._pieces.event[self._places].astype(np.int64)
+
+    def __iter__(self) -> Iterator[Hole]:
+        """In order of time."""
+        if not len(self._places):
+            return
+        trace, pieces = self._profile.trace, self._pieces
+        names = [self._name(k) for k in range(len(self._rows))]
+        often = self._comes_often(names)
+        in_python = pieces.of("python")
+        kinds = trace.labels.kinds[trace.category_codes[np.maximum(self._rows, 0)]]
+        for k, (place, row) in enumerate(zip(self._places.tolist(), self._rows.tolist(), strict=True)):
+            usual, first = self._alike(row) if row >= 0 else (0.0, False)
+            yield Hole(
+                piece=place,
+                row=row,
+                kind=int(kinds[k]) if row >= 0 else -1,
+                name=names[k],
+                near=tuple(each for each in self._around(k) if each >= 0) if row < 0 else (),
+                usual_ns=usual,
+                dur_ns=int(trace.dur_ns[row]) if row >= 0 else 0,
+                first=first,
+                in_first_step=bool(pieces.step[place] == 0),
+                often=names[k] in often,
+                fused=bool(self._fused[k]),
+                in_python=bool(in_python[place]),
+                line_known=row < 0 and line_of_moment(self._profile, place).file is not None,
+            )
+
+    def _name(self, k: int) -> str:
+        trace, row = self._profile.trace, int(self._rows[k])
+        if row >= 0:
+            return str(trace.names[trace.name_codes[row]])
+        before, after = (
+            plain(trace.names[trace.name_codes[each]]) if each >= 0 else bound
+            for each, bound in zip(self._around(k), ("the start", "the end"), strict=True)
         )
+        return f"between {before} and {after}"
+
+    def _comes_often(self, names: list[str]) -> set[str]:
+        """The names that holes of most steps have, and of more than one."""
+        steps: dict[str, set[int]] = {}
+        for name, step in zip(names, self._pieces.step[self._places].tolist(), strict=True):
+            steps.setdefault(name, set()).add(step)
+        least = max(2, _OFTEN * counted_steps(self._profile))
+        return {name for name, own in steps.items() if len(own) >= least}
+
+    @cached_property
+    def _fused(self) -> Bools:
+        trace = self._profile.trace
+        fallback = trace.labels.fits(_FALLBACK)
+        if not fallback.any():
+            return np.zeros(len(self._rows), bool)
+
+        def wanted(part: Events) -> Bools:
+            operators: Bools = (part.roles.kind == OPERATOR) & fallback[part.name_codes]
+            return operators
+
+        itself: Bools = (self._rows >= 0) & fallback[trace.name_codes[np.maximum(self._rows, 0)]]
+        fused: Bools = itself | (enclosing(trace, self._rows, wanted) >= 0)
+        return fused
+
+    def _alike(self, row: int) -> tuple[float, bool]:
+        """The median duration of the other events of that name and category, ns, and whether it is the first."""
+        trace = self._profile.trace
+        rows = self._of_kind[int(trace.name_codes[row]), int(trace.category_codes[row])]
+        others = trace.dur_ns[rows[rows != row]]
+        return float(np.median(others)) if len(others) else 0.0, int(rows[0]) == row
+
+    @cached_property
+    def _of_kind(self) -> dict[tuple[int, int], Ints]:
+        """By name and category the events that are as those blamed; gathered at once."""
+        trace = self._profile.trace
+        blamed = self._rows[self._rows >= 0]
+        named = np.zeros(len(trace.names), bool)
+        named[trace.name_codes[blamed]] = True
+        rows = np.concatenate([part.rows(named[part.name_codes]) for part in trace.parts()])
+        names, categories = trace.name_codes[rows], trace.category_codes[rows]
+        kinds = {*zip(trace.name_codes[blamed].tolist(), trace.category_codes[blamed].tolist(), strict=True)}
+        return {(name, category): rows[(names == name) & (categories == category)] for name, category in kinds}
+
+    def _around(self, k: int) -> tuple[int, int]:
+        """The operators of the main thread before and after; −1 for none among so many events."""
+        trace, pieces, place = self._profile.trace, self._pieces, self._places[k]
+        low, high = np.searchsorted(trace.ts_ns, (pieces.start[place], pieces.end[place])).tolist()
+        before = self._operators(range(max(low - _NEAR, 0), low))
+        after = self._operators(range(high, min(high + _NEAR, len(trace.ts_ns))))
+        return int(before[-1]) if len(before) else -1, int(after[0]) if len(after) else -1
+
+    def _operators(self, rows: range) -> Ints:
+        trace = self._profile.trace
+        part = trace.rows(slice(rows.start, rows.stop))
+        wanted = part.roles.host & ~part.roles.annotation & ~part.roles.runtime & (part.track == trace.threads.main)
+        return part.rows(wanted)

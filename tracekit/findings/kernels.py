@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Where
-from tracekit.findings.ranking import Steps
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.trace.rows import Events

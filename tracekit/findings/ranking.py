@@ -1,10 +1,11 @@
 """What each finding costs a step, so that no time is counted twice, and in which order they stand."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
+from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
 from tracekit.findings.verdict import VERDICTS
 from tracekit.intervals import Ints, Union
@@ -13,35 +14,6 @@ from tracekit.units import duration
 
 LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is asked for
 _SHARED = 0.05  # of the smaller claim: less in common is not worth a word
-
-
-@dataclass(frozen=True)
-class Steps:
-    """The steps that costs are spread over."""
-
-    low: Ints
-    high: Ints
-
-    @staticmethod
-    def of(profile: Profile, every: bool = False) -> "Steps":
-        """The counted ones of the view that pieces are of, or every one that can be answered."""
-        view = profile.views[profile.cost.pieces.view]
-        chosen = view.known if every else view.known & profile.counted
-        low = view.starts_ns[chosen]
-        return Steps(low, low + view.step_ns[chosen])
-
-    @property
-    def length(self) -> float:
-        """How long a step is, ns."""
-        return float((self.high - self.low).mean()) if len(self.low) else 0.0
-
-    def mean(self, claim: Union) -> float:
-        """How much of the claim a step has, ns."""
-        return float(claim.within(self.low, self.high).mean()) if len(self.low) else 0.0
-
-    def gross(self, finding: Finding) -> float:
-        """What a finding would cost by itself, ns."""
-        return self.mean(finding.claim) if finding.claim is not None else finding.cost_ns or 0.0
 
 
 def ranked(profile: Profile, found: list[Finding]) -> list[Finding]:
@@ -54,7 +26,7 @@ def ranked(profile: Profile, found: list[Finding]) -> list[Finding]:
     if not found:
         return []
     steps = _steps(profile, found)
-    gross = sorted(found, key=lambda each: -steps.gross(each))
+    gross = sorted(found, key=lambda each: -_gross(steps, each))
     shared = _overlaps(gross)
     taken = Union.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
     left = steps.length
@@ -81,7 +53,7 @@ def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
     """What a finding is worth by itself, and is not beside a costlier one, is told in the advice of that one."""
     told: list[Finding] = []
     for finding in priced:
-        cost = steps.gross(finding)
+        cost = _gross(steps, finding)
         holder = next((k for k, each in enumerate(told) if each.id in finding.overlaps), None)
         if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
             part = f"Part of it ({duration(cost)}): {_lowered(finding.title)}. {finding.advice}"
@@ -90,13 +62,18 @@ def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
     return told
 
 
+def _gross(steps: Steps, finding: Finding) -> float:
+    """What a finding would cost by itself, ns."""
+    return steps.mean(finding.claim) if finding.claim is not None else finding.cost_ns or 0.0
+
+
 def _lowered(title: str) -> str:
     return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
 def _steps(profile: Profile, found: list[Finding]) -> Steps:
     every = Steps.of(profile, every=True)
-    if any(each.every_step and every.gross(each) >= LEAST_SHARE * every.length for each in found):
+    if any(each.every_step and _gross(every, each) >= LEAST_SHARE * every.length for each in found):
         return every
     return Steps.of(profile)
 

@@ -3,8 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import Finding, Where
 from tracekit.findings.gpu_bound import gpu_bound
+from tracekit.findings.kernels import kernels, named
+from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.units import duration, percent
 
@@ -93,7 +96,22 @@ def as_finding(profile: Profile, said: Verdict, found: list[Finding]) -> Finding
     left = max(step - sum(each.cost_ns or 0.0 for each in found), 0.0)
     cost = min((said.share or 0.0) * step, left)
     advice = "Less of it, or cheaper work, would make the step shorter; nothing else weighs as much."
-    return Finding(said.id, said.sentence, cost, advice, share=cost / step if step else None, where=said.where)
+    return Finding(
+        said.id,
+        said.sentence,
+        cost,
+        advice,
+        share=cost / step if step else None,
+        where=said.where,
+        evidence=evidence(profile, _events(profile, said)),
+    )
+
+
+def _events(profile: Profile, said: Verdict) -> Ints:
+    """The kernels that it names, or the events that are blamed for the time it speaks of."""
+    if said.where.kernel is not None:
+        return kernels(profile, named(profile, lambda name: name == said.where.kernel))
+    return blamed_events(profile, profile.cost.pieces.of(*{**_BUCKETS, **SLOW_HOST}.get(said.id, ())))
 
 
 def _parts(profile: Profile) -> dict[str, float]:

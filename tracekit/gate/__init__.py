@@ -8,7 +8,8 @@ reading lies beyond it. What cannot be answered has an outcome of its own, and f
 
 from tracekit.gate.against import against
 from tracekit.gate.budget import Budget, read_budget
-from tracekit.gate.rows import Row, failed
+from tracekit.gate.differences import differences
+from tracekit.gate.rows import Check, Row, failed
 from tracekit.gate.within import within
 
-__all__ = ["Budget", "Row", "against", "failed", "read_budget", "within"]
+__all__ = ["Budget", "Check", "Row", "against", "differences", "failed", "read_budget", "within"]

@@ -10,6 +10,7 @@ from tracekit.unprofiled import contrast
 
 TOLERANCE = 0.03  # of the earlier value: less is not worth a failure
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
+_EXACT = ("recompiles", "graph_breaks")  # of the whole run; what is counted a step varies with the batches
 
 
 def against(
@@ -21,25 +22,30 @@ def against(
 ) -> list[Row]:
     """A row for each variant of the earlier run and each metric.
 
-    The limit of a time is the earlier one and `tolerance` more, that of a count the earlier count. Unless `metrics` are
-    named: the unprofiled step time, or else the wall time, and the counts that the earlier run can answer.
+    The limit is the earlier value and `tolerance` more, that of recompilations and graph breaks their number. Unless
+    `metrics` are named: the unprofiled step time, or else the wall time, and the counts that the earlier run has.
     """
     return list(_rows(new, old, metrics, tolerance, allow))
 
 
-def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, allow: frozenset[str]) -> Iterator[Row]:
+def pairs(new: Subject, old: Subject) -> Iterator[tuple[Member, Member | None]]:
+    """Each variant of the earlier run, and that of the later one; None where there is none any more."""
     members = {member.name: member for member in new.known}
     if len(members) == len(old.known) == 1:  # two bare traces: their names are those of their files
         members = {old.known[0].name: new.known[0]}
     for before in old.known:
+        yield before, members.get(before.name)
+
+
+def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, allow: frozenset[str]) -> Iterator[Row]:
+    for before, after in pairs(new, old):
         for metric in metrics or _worth_checking(before):
             earlier = METRICS[metric](before)
             if earlier.value is None:
                 why = f"the earlier run cannot say: {earlier.why}"
                 yield unanswered(before.name, metric, None, why, metric in allow)
                 continue
-            limit = earlier.value * (1 if metric in _COUNTS else 1 + tolerance)
-            after = members.get(before.name)
+            limit = earlier.value * (1 if metric in _EXACT else 1 + tolerance)
             if after is None:
                 yield unanswered(before.name, metric, limit, "there is no such variant any more", metric in allow)
             else:

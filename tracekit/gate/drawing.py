@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pyarrow as pa
 
 from tracekit.faces import Options, markdown, text
-from tracekit.gate.rows import Row, failed
-from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.gate.rows import Check, Row, failed
+from tracekit.report.blocks import Block, Note, Notes, Sentences, Table
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import LABEL, column
 
@@ -26,25 +26,30 @@ _COLUMNS = pa.schema(
 )
 
 
-def as_text(rows: Sequence[Row], options: Options) -> str:
+def as_text(check: Check, options: Options) -> str:
     """For a terminal."""
-    return text.draw_blocks(_blocks(rows), options)
+    return text.draw_blocks(_blocks(check), options)
 
 
-def as_markdown(rows: Sequence[Row], options: Options) -> str:
+def as_markdown(check: Check, options: Options) -> str:
     """For a pull request."""
-    return markdown.draw_blocks(_blocks(rows), options)
+    return markdown.draw_blocks(_blocks(check), options)
 
 
-def as_json(rows: Sequence[Row], options: Options) -> str:
+def as_json(check: Check, options: Options) -> str:
     """For machines: `tracekit.check/1`."""
-    content = {"schema": SCHEMA, "failed": failed(rows), "rows": [row.document() for row in rows]}
+    content = {
+        "schema": SCHEMA,
+        "failed": failed(check.rows),
+        "warnings": check.warnings,
+        "rows": [row.document() for row in check.rows],
+    }
     return json.dumps(content, indent=1, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
 
 
-def as_junit(rows: Sequence[Row], options: Options) -> str:
+def as_junit(check: Check, options: Options) -> str:
     """For a build server: a test case for each row."""
-    failures = sum(row.fails for row in rows)
+    rows, failures = check.rows, sum(row.fails for row in check.rows)
     suite = ElementTree.Element("testsuite", name="tracekit check", tests=str(len(rows)), failures=str(failures))
     for row in rows:
         case = ElementTree.SubElement(suite, "testcase", classname=sanitize(row.variant), name=sanitize(row.metric))
@@ -52,6 +57,8 @@ def as_junit(rows: Sequence[Row], options: Options) -> str:
             ElementTree.SubElement(case, "failure", type=row.outcome, message=sanitize(_sentence(row)))
         elif row.outcome == "allowed":
             ElementTree.SubElement(case, "skipped", message=sanitize(row.why))
+    if check.warnings:
+        ElementTree.SubElement(suite, "system-out").text = sanitize("\n".join(check.warnings))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -59,7 +66,8 @@ def as_junit(rows: Sequence[Row], options: Options) -> str:
 FORMATS = {"text": as_text, "markdown": as_markdown, "json": as_json, "junit": as_junit}
 
 
-def _blocks(rows: Sequence[Row]) -> list[Block]:
+def _blocks(check: Check) -> list[Block]:
+    rows = check.rows
     columns = [
         [row.variant for row in rows],
         [row.metric for row in rows],
@@ -70,7 +78,10 @@ def _blocks(rows: Sequence[Row]) -> list[Block]:
         [row.why or None for row in rows],
     ]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
-    return [Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS)), Sentences((_summary(rows),))]
+    blocks: list[Block] = [Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS)), Sentences((_summary(rows),))]
+    if check.warnings:
+        blocks.append(Notes(tuple(Note("warning", (), f"{warning}.") for warning in check.warnings)))
+    return blocks
 
 
 def _summary(rows: Sequence[Row]) -> str:

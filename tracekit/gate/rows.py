@@ -34,6 +34,14 @@ class Row:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Check:
+    """The rows, and what makes them doubtful."""
+
+    rows: list[Row]
+    warnings: list[str]
+
+
 def failed(rows: Iterable[Row]) -> bool:
     """Whether the check as a whole fails."""
     return any(row.fails for row in rows)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, StepFunction, distinct, occurring
+from tracekit.intervals import Bools, Ints, Rows, StepFunction, below, distinct, occurring
 from tracekit.lines.shortest_edit import matched
 from tracekit.lines.thread import Spans, on_thread
 from tracekit.trace import Trace
@@ -58,7 +58,8 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
     ours = _steps(steady, names, steady.threads.main)
     pairs = _pairs(ours, theirs)
     moments = _calls_and_returns(detailed)
-    pieces = [_read(pair, owners, _Clock.of(moments, pair)) for pair in pairs]
+    stretches = _by_anchors(pairs, moments)
+    pieces = [_read(pair, owners, _Clock.of(stretches[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
     rows = np.full(len(steady.ts_ns), -1, np.int64)
     for pair in pairs:
         rows[pair.rows[0]] = pair.rows[1]
@@ -81,6 +82,12 @@ def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
         for pair in _pairs(_steps(steady, names, own), theirs):
             rows[pair.rows[0]] = pair.rows[1]
     return rows
+
+
+def _by_anchors(pairs: list[_Pair], moments: Ints) -> "dict[bytes, _Stretches]":
+    """The stretches of each detailed step that is read: once, however many steady steps are read from it."""
+    anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
+    return {key: _Stretches.of(moments, each) for key, each in anchors.items()}
 
 
 def _calls_and_returns(trace: Trace) -> Ints:
@@ -143,6 +150,30 @@ def _pair(step: _Step, other: _Step, one: Ints, two: Ints) -> _Pair:
 
 
 @dataclass(frozen=True)
+class _Stretches:
+    """A detailed step, cut at its calls and returns and at the anchors."""
+
+    points: Ints
+    passed: Floats  # between a point and the next, ns
+    recorded: Ints  # calls and returns at the point that it begins with
+    gap: Rows  # the anchors it lies between
+
+    @staticmethod
+    def of(moments: Ints, anchors: Ints) -> "_Stretches":
+        """Given all calls and returns of the recording."""
+        first, last = np.searchsorted(moments, (anchors[0], anchors[-1]))
+        inside = moments[first:last]
+        points = distinct(np.concatenate((inside, anchors)))
+        bounds = np.searchsorted(inside, points)
+        return _Stretches(
+            points,
+            np.diff(points).astype(np.float64),
+            np.diff(bounds),
+            below(anchors, points[:-1]) - 1,
+        )
+
+
+@dataclass(frozen=True)
 class _Clock:
     """The time of a detailed step without what recording each call and each return in it cost.
 
@@ -150,19 +181,14 @@ class _Clock:
     """
 
     points: Ints
-    reading: Floats
+    reading: Floats  # at each point, since the first
 
     @staticmethod
-    def of(moments: Ints, pair: _Pair) -> "_Clock":
-        """Given all calls and returns of the recording."""
-        first, last = np.searchsorted(moments, (pair.detailed[0], pair.detailed[-1]))
-        inside = moments[first:last]
-        points = distinct(np.concatenate((inside, pair.detailed)))
-        recorded = _times(inside, points)[:-1]
-        gap = np.searchsorted(pair.detailed, points[:-1], side="right") - 1
-        passed = np.diff(points).astype(np.float64)
-        cost = _cost_of_recording(passed, recorded, gap, np.diff(pair.steady).astype(np.float64))
-        return _Clock(points, np.concatenate(([0.0], np.cumsum(_left(passed, recorded, cost[gap])))))
+    def of(step: _Stretches, steady: Ints) -> "_Clock":
+        """Given the anchors in the steady step."""
+        cost = _cost_of_recording(step, np.diff(steady).astype(np.float64))
+        left = _left(step.passed, step.recorded, cost[step.gap])
+        return _Clock(step.points, np.concatenate(([0.0], np.cumsum(left))))
 
     def read(self, at: Ints) -> Floats:
         """The clock at these moments."""
@@ -179,27 +205,22 @@ def _left(passed: Floats, recorded: Ints, cost: Floats) -> Floats:
     return left
 
 
-def _cost_of_recording(passed: Floats, recorded: Ints, gap: Ints, steady: Floats) -> Floats:
+def _cost_of_recording(step: _Stretches, steady: Floats) -> Floats:
     """For each gap what a call or return costs, so that what is left is as long as in the steady step.
 
     What is left falls as the cost rises, ever more slowly where stretches reach the least: Newton's steps from 0
     never pass the cost that is looked for.
     """
-    cost = np.zeros(len(steady))
+    passed, recorded, gap = step.passed, step.recorded, step.gap
+    cost, least = np.zeros(len(steady)), _LEAST_SHARE * passed
     for _ in range(_STEPS):
         left = _left(passed, recorded, cost[gap])
-        falling = np.where(left > _LEAST_SHARE * passed, recorded, 0)
         too_long = np.bincount(gap, left, len(steady)) - steady
-        slope = np.bincount(gap, falling, len(steady))
+        slope = np.bincount(gap, np.where(left > least, recorded, 0), len(steady))
         if not (too_long[slope > 0] > 1).any():
             break
         cost += np.where(slope > 0, np.maximum(too_long, 0.0) / np.maximum(slope, 1.0), 0.0)
     return cost
-
-
-def _times(values: Ints, points: Ints) -> Ints:
-    """How often each point occurs among ascending values."""
-    return np.searchsorted(values, points, side="right") - np.searchsorted(values, points, side="left")
 
 
 def _read(pair: _Pair, owners: StepFunction, clock: _Clock) -> tuple[Ints, Ints, Ints]:
@@ -211,7 +232,8 @@ def _read(pair: _Pair, owners: StepFunction, clock: _Clock) -> tuple[Ints, Ints,
     gap = np.searchsorted(detailed, changes, side="right") - 1
     inside = (steady[gap + 1] > steady[gap]) & (changes > detailed[gap])
     changes, gap = changes[inside], gap[inside]
-    first, last, at = (clock.read(moments) for moments in (detailed[gap], detailed[gap + 1], changes))
+    at_anchors, at = clock.read(detailed), clock.read(changes)
+    first, last = at_anchors[gap], at_anchors[gap + 1]
     share = np.clip((at - first) / np.where(last > first, last - first, 1.0), 0.0, 1.0)
     moved = steady[gap] + np.rint(share * (steady[gap + 1] - steady[gap])).astype(np.int64)
     shared = np.zeros(len(steady), np.int64)

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,16 +12,17 @@ from tracekit import lines_file
 from tracekit.engine import Attribution
 from tracekit.errors import TracekitError
 from tracekit.intervals import Ints, StepFunction
-from tracekit.lines.blame import Blame, Costs, Linked, blame, costs
-from tracekit.lines.carry import Carried, carried, of_other_threads
-from tracekit.lines.compiled import Compiled, compiled
-from tracekit.lines.graph_calls import graph_calls
 from tracekit.lines.owners import Owners
-from tracekit.lines.threads import Recorded, Thread, owners_at, threads
-from tracekit.lines.timeline import Recording, timeline
-from tracekit.lines.user_code import Frames
 from tracekit.lines_file import Graph
 from tracekit.trace import Trace
+
+# What works with a recording is imported by those who have one: a report of a bare trace starts without it.
+if TYPE_CHECKING:
+    from tracekit.lines.blame import Blame, Costs
+    from tracekit.lines.carry import Carried
+    from tracekit.lines.compiled import Compiled
+    from tracekit.lines.threads import Thread
+    from tracekit.lines.timeline import Recording
 
 _NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lies beside it"
 
@@ -54,9 +56,9 @@ class Ownership:
             return str(error)
 
     @property
-    def recording(self) -> Recording | None:
+    def recording(self) -> "Recording | None":
         """The recording with stacks."""
-        return self._read if isinstance(self._read, Recording) else None
+        return None if isinstance(self._read, str) else self._read
 
     @property
     def reason(self) -> str | None:
@@ -69,15 +71,19 @@ class Ownership:
         return Owners()
 
     @cached_property
-    def carried(self) -> Carried | None:
+    def carried(self) -> "Carried | None":
         """How the recording was read into the trace; None where they are the same, or there is none."""
         if self.recording is None or self.recording.trace is self.cost.trace:
             return None
+        from tracekit.lines.carry import carried
+
         return carried(self.cost.trace, self.recording.trace, self._timeline)
 
     @cached_property
     def _timeline(self) -> StepFunction:
         """Whose each moment of the recording's main thread is."""
+        from tracekit.lines.timeline import timeline
+
         assert self.recording is not None
         return timeline(self.recording, self.owners)
 
@@ -92,12 +98,16 @@ class Ownership:
 
     @cached_property
     def _of_other_threads(self) -> Ints:
+        from tracekit.lines.carry import of_other_threads
+
         assert self.recording is not None
         return of_other_threads(self.cost.trace, self.recording.trace)
 
     @cached_property
-    def main(self) -> Thread:
+    def main(self) -> "Thread":
         """The main thread, as the recording has it."""
+        from tracekit.lines.threads import Thread
+
         never = StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
         if self.recording is None:
             return Thread(never, never)
@@ -106,13 +116,17 @@ class Ownership:
         return Thread(self._timeline, never)
 
     @cached_property
-    def threads(self) -> dict[int, Thread]:
+    def threads(self) -> "dict[int, Thread]":
         """Every driving thread, compiled kernels included."""
         return self.compiled.threads
 
     @cached_property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> "Compiled":
         """Whose compiled kernels are."""
+        from tracekit.lines.compiled import compiled
+        from tracekit.lines.graph_calls import graph_calls
+        from tracekit.lines.threads import Recorded, threads
+
         trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
         recorded = None
         if self.carried is not None and self.recording is not None:
@@ -129,8 +143,10 @@ class Ownership:
         return launch
 
     @cached_property
-    def blame(self) -> dict[str, Blame | None]:
+    def blame(self) -> "dict[str, Blame | None]":
         """Whose each moment is, by view."""
+        from tracekit.lines.blame import Linked, blame
+
         linked = Linked(self.launch, self.compiled.gpu)
         views = [view for view in ("wall", "host") if view not in self.cost.cannot_answer]
         return {view: blame(self.cost, view, self.threads, linked) for view in views}
@@ -141,8 +157,10 @@ class Ownership:
         Nobody's is an event of a thread that does not drive the training, one outside the steps, and −1.
         """
         trace = self.cost.trace
-        if self.recording is None or not len(rows):
+        if not len(rows) or self.recording is None:
             return np.zeros(len(rows), np.int64)
+        from tracekit.lines.threads import owners_at
+
         fused = np.where(rows >= 0, self.compiled.gpu[rows], -1)
         calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)
         asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
@@ -151,11 +169,16 @@ class Ownership:
         return np.where(fused >= 0, fused, owner)
 
     @cached_property
-    def costs(self) -> dict[str, Costs]:
+    def costs(self) -> "dict[str, Costs]":
         """What each owner costs in each step, by view."""
+        from tracekit.lines.blame import costs
+
         return {view: costs(self.cost, view, blamed) for view, blamed in self.blame.items()}
 
 
-def _recording(trace: Trace, mine: Collection[str]) -> Recording:
+def _recording(trace: Trace, mine: Collection[str]) -> "Recording":
+    from tracekit.lines.timeline import Recording
+    from tracekit.lines.user_code import Frames
+
     lines = lines_file.read(trace.path)
     return Recording(trace, lines, Frames(lines, mine, trace.names))

@@ -18,7 +18,7 @@ def condition_notes(report: "Report") -> Iterator[Note]:
     """Which conditions differ between runs, and which comparisons are of different recipes, data or devices."""
     for entry in report.comparisons:
         ours, theirs = report.member(entry.variant), report.member(entry.baseline)
-        for what, our_value, their_value in _different_things(ours, theirs):
+        for what, our_value, their_value in different_things(ours, theirs):
             both = f"({our_value}; {their_value})"
             text = f"its {what} is not {entry.baseline}'s {both}: they may differ for that reason alone."
             yield Note("warning", (entry.variant,), text)
@@ -35,7 +35,7 @@ def described(run: Run) -> list[tuple[str, str]]:
     return [(label, value) for label, value in lines if value]
 
 
-def _different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:
+def different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:
     """Recipe, data or device, where both are known and differ."""
     pairs = [("device", device_name(ours), device_name(theirs))]
     if ours.run is not None and theirs.run is not None and ours.run is not theirs.run:

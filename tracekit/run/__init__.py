@@ -1,6 +1,7 @@
 """Runs: what `tracekit capture` writes, and everything else reads."""
 
 from tracekit.run.file import is_run, now, read, stamp, write
+from tracekit.run.graph_sizes import GraphSize, GraphSizes
 from tracekit.run.ledger import Break, Compile, Ledger, Limit, Skip
 from tracekit.run.losses import divergence, loss_tolerance
 from tracekit.run.model import (
@@ -24,6 +25,8 @@ __all__ = [
     "Break",
     "Compile",
     "Effective",
+    "GraphSize",
+    "GraphSizes",
     "Ledger",
     "Limit",
     "Measured",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tracekit.errors import BadRunError
+from tracekit.run.graph_sizes import GraphSizes
 from tracekit.run.ledger import Ledger
 
 SCHEMA = "tracekit.run/1"
@@ -58,6 +59,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0  # from its start to its end
     load: float | None = None  # the machine's load average of the minute before; None where the system has none
     compiles_timed: int = 0  # compilations while its timed steps ran
+    graphs: GraphSizes | None = None  # of the steps of step_all_ns, in their order; None where no graph was seen
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +123,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
+    graphs: GraphSizes | None = None  # of all steps of the profiled pass: that of ProfilerStep#N is the Nth
 
     def __post_init__(self) -> None:
         if self.outcome == "failed":

@@ -62,7 +62,14 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         base, _, suffix = self.variant.partition(":")
         settings = dict(piece.split("=", 1) for piece in suffix.split(",") if "=" in piece)
         mode = {"compiled": "default"}.get(base, base)
-        return {"mode": mode, "dynamic": "auto", **settings, **self.setting, "variant": self.variant, "seed": str(self.seed)}
+        return {
+            "mode": mode,
+            "dynamic": "auto",
+            **settings,
+            **self.setting,
+            "variant": self.variant,
+            "seed": str(self.seed),
+        }
 
     def matches(self, wanted: dict[str, list[str]]) -> bool:
         """Whether each of these axes has one of these values; an axis that the cell does not have never matches."""

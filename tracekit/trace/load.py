@@ -31,20 +31,20 @@ def load(path: Path, use_cache: bool | None = None, workers: int | None = None, 
         workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST)
     home = cache.home() / "work"
     with local(path, home) as file:
-        key = cache.key_of(file) if use_cache else None
-        entry = cache.find(key) if key else None
+        content = cache.content_of(file) if use_cache else None
+        entry = cache.find(content) if content else None
         trace = _recalled(path, entry) if entry is not None else None
-        return trace or _read(path, file, key, workers, watch)
+        return trace or _read(path, file, content, workers, watch)
 
 
-def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | None) -> Trace:
+def _read(path: Path, file: Path, content: str | None, workers: int, watch: Watch | None) -> Trace:
     with workspace(cache.home() / "work") as folder:
         tables = _made(folder / "tables") if folder is not None else None
         reading = kineto.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
         facts = {name: getattr(reading, name) for name in _FACTS}
         entry = None
         if (
-            key is not None
+            content is not None
             and reading.file is not None
             and tables is not None
             and reading.bytes_read >= cache.WORTH_BYTES
@@ -53,7 +53,7 @@ def _read(path: Path, file: Path, key: str | None, workers: int, watch: Watch | 
                 with pa.ipc.new_file(str(tables / "tracks.arrow"), reading.tracks.schema) as writer:
                     writer.write_table(reading.tracks)
                 about = {"path": str(path), "bytes_read": reading.bytes_read, "events": len(reading.events)}
-                entry = cache.publish(tables, key, {**facts, **about})
+                entry = cache.publish(tables, content, {**facts, **about})
             except OSError:
                 entry = None
         return Trace(path, _given(reading.events), reading.tracks, entry=entry, **facts)

@@ -88,7 +88,7 @@ def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
 def _of_script(job: Job, emulation: Emulation) -> PassResult:
     unchanged = replace(job, requested=Requested(compile=False), device="cuda")
     with CompileRecorder() as recorder:
-        return script.run(unchanged, lambda: _steps(emulation.watch, job.steps), recorder)
+        return script.run(unchanged, lambda _: _steps(emulation.watch, job.steps), recorder)
 
 
 def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> PassResult:

@@ -6,6 +6,7 @@ import sys
 from msgspec.structs import replace
 
 from tracekit.capture.child import gpu_load, so_far, timing
+from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.job import Job, PassResult
@@ -17,7 +18,7 @@ _RAMP_NS = 500_000_000
 _REFILL_STEPS = 2
 
 
-def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
+def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
     """The first steps one by one, warm-up, then steps timed without a wait between them."""
     first = []
     for _ in range(FIRST_STEPS):
@@ -40,7 +41,7 @@ def measure(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
         compiles_timed=len(compiled) - settled,
         clock=timing.clock(job.device),
     )
-    result = PassResult(measured=measured, memory=memory)
+    result = PassResult(measured=measured, memory=memory, graphs=graphs.last(len(times)))
     so_far.keep(job, result)
     if job.round:
         return result

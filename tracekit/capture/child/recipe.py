@@ -3,11 +3,12 @@
 import importlib.util
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from tracekit.capture.child.graph_log import GraphLog, told
 from tracekit.capture.job import Job
 from tracekit.errors import NoInferenceError, NotARecipeError
 from tracekit.run import Requested, Workload
@@ -62,6 +63,7 @@ class Feed:
         mark_loading: bool = False,
         workload: Workload = "training",
     ) -> None:
+        self.graphs = GraphLog()
         made = module.setup(context)
         self._step: Callable[..., Any] | None = made if callable(made) else getattr(made, "step", None)
         if not callable(self._step):
@@ -69,6 +71,7 @@ class Feed:
         self._batches: Any = getattr(made, "batches", None)
         self._left: Iterator[Any] = iter(())
         self._next_batch = self._marked_batch if mark_loading and not self._marks_itself() else self._plain_batch
+        self._graph_size: Callable[..., Mapping[str, int]] | None = getattr(made, "graph_size", None)
         self.infer: Callable[[], Any] | None = getattr(made, "infer", None)
         self.evaluate: Callable[[], Any] | None = getattr(made, "evaluate", None)
         if workload == "inference":
@@ -77,12 +80,19 @@ class Feed:
     def __call__(self) -> Any:
         """One step; in training it returns the recipe's loss."""
         assert self._step is not None
-        return self._step() if self._batches is None else self._step(self._next_batch())
+        given = () if self._batches is None else (self._next_batch(),)
+        loss = self._step(*given)
+        if self._graph_size is not None:
+            self.graphs.add(told(self._graph_size(*given)))
+        else:
+            self.graphs.saw(*given)
+        self.graphs.step_ended()
+        return loss
 
     def _infer_instead(self, module: ModuleType) -> None:
         if self.infer is None:
             raise NoInferenceError(module.__file__)
-        self._step, self._batches, self.infer = self.infer, None, None
+        self._step, self._batches, self.infer, self._graph_size = self.infer, None, None, None
 
     def _plain_batch(self) -> Any:
         for batch in self._left:

@@ -1,16 +1,15 @@
 """Any training script, run as it is: its own steps resume the pass, which stops it once it has seen enough."""
 
 import sys
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from tracekit.capture.child import program, recipe, timing
+from tracekit.capture.child import program, recipe
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.idle_profilers import idle_profilers
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_remarks import with_remarks
-from tracekit.capture.child.script_steps import EnoughError, ScriptSteps
+from tracekit.capture.child.script_steps import Begin, EnoughError, ScriptSteps
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 
@@ -23,9 +22,7 @@ def is_captured() -> bool:
     return bool(_under_way)
 
 
-def run(
-    job: Job, begin: Callable[[], timing.Steps[PassResult]], recorder: CompileRecorder, losses: Losses | None = None
-) -> PassResult:
+def run(job: Job, begin: Begin, recorder: CompileRecorder, losses: Losses | None = None) -> PassResult:
     """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it.
 
     `losses` are told of each, as long as it runs.

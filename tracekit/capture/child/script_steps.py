@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tracekit import step_marks
 from tracekit.capture.child import timing
@@ -14,6 +14,7 @@ from tracekit.capture.child.backward_passes import BackwardPasses
 from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.file_journal import FileJournal
+from tracekit.capture.child.graph_log import GraphCalls, GraphLog
 from tracekit.capture.child.measure import FIRST_STEPS, peaks
 from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
@@ -26,6 +27,8 @@ from tracekit.capture.progress import Writer
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
+
+Begin: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
 
 
 class EnoughError(BaseException):
@@ -41,7 +44,7 @@ class ScriptSteps:
     def __init__(
         self,
         job: Job,
-        begin: Callable[[], timing.Steps[PassResult]],
+        begin: Begin,
         recorder: CompileRecorder,
         losses: Losses | None = None,
     ) -> None:
@@ -50,7 +53,9 @@ class ScriptSteps:
         self.boundary: Boundary | None = None  # where steps end; None before the first one
         self.caller: Any = None  # whose calls are steps, where they are
         self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
-        self.twin = Twin(job.requested, self._called)
+        self._graphs = GraphLog()
+        self._graph_calls = GraphCalls(self._graphs)
+        self.twin = Twin(job.requested, self._called, self._graph_calls.met)
         self.backward = BackwardPasses(losses.backward_from if losses else None)
         self._steps: timing.Steps[PassResult] | None = None
         self._allowed = allowed(job.step_at)
@@ -143,10 +148,14 @@ class ScriptSteps:
             return
         if boundary != self.boundary:  # nothing told us when this one began
             self._begin(boundary, None)
-            self.twin.look_no_more()
+            self._look_no_more()
         else:
-            self.twin.look_no_more()
+            self._look_no_more()
             self._stepped()
+
+    def _look_no_more(self) -> None:
+        self.twin.look_no_more()
+        self._graph_calls.watch()
 
     def _begin(self, boundary: Boundary, caller: Any) -> None:
         """Begin the pass, or begin it anew: what was thought to be steps was not."""
@@ -158,10 +167,11 @@ class ScriptSteps:
         self._stamps.clear()
         self._marks.clear()
         self.backward.forget()
+        self._graphs.clear()
         if self._journal is not None and boundary is not Boundary.CALL:
             self._journal.training()
         self._stamp()
-        self._steps = self._make()
+        self._steps = self._make(self._graphs)
         next(self._steps)
 
     def _stepped(self) -> None:
@@ -172,6 +182,7 @@ class ScriptSteps:
         (last_ns, _), (now_ns, _) = self._stamps[-2:]
         self._progress.took(self.taken, now_ns, last_ns)
         self.backward.step_ended()
+        self._graphs.step_ended()
         if self.found is None:
             assert self._steps is not None
             try:
@@ -188,20 +199,20 @@ class ScriptSteps:
     def _measured(self) -> PassResult:
         """Of a script that ended early: the steps after the first in which nothing compiled."""
         compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
-        every = [*zip(self._marks.steps_ns(), compiled, strict=True)]
-        first = [ns for ns, _ in every[:FIRST_STEPS]]
-        timed = [ns for ns, compiled in every[FIRST_STEPS:] if not compiled] or [every[-1][0]]
+        every = self._marks.steps_ns()
+        steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]
+        timed = [every[at] for at in steady]
         measured = Measured(
             step_ns=timing.median_ns(timed),
             step_all_ns=timed,
             spread_ns=timing.spread_ns(timed),
-            first_steps_ns=first,
+            first_steps_ns=every[:FIRST_STEPS],
             warmup_steps=len(every) - len(timed),
             compile_ns=total_ns([*self._recorder.compiled]),
             compiles=len(self._recorder.compiled),
             clock=timing.clock(self.job.device),
         )
-        return PassResult(measured=measured, memory=peaks(self.job.device))
+        return PassResult(measured=measured, memory=peaks(self.job.device), graphs=self._graphs.of(steady))
 
 
 def _usual_steps(job: Job) -> int:

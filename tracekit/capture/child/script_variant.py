@@ -1,26 +1,30 @@
 """The eager and the compiled twin of a script, whichever of the two it was written as."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from tracekit.capture.child.recipe import compile_arguments
 from tracekit.capture.child.replaced import Replacements, leave_alone
 from tracekit.run import Requested
 
+Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+
 
 class Twin:
     """While entered, the script compiles or does not, as the variant wants it; `called` hears of outermost modules.
+
+    `given` hears of what they are called with.
 
     `Module.__call__` is replaced rather than hooked: whatever stands in a module's way Dynamo would trace. So it
     steps aside while the outermost module runs, while compiled code runs, while anything is being compiled, which
     may take hold of it – and for good after the first step.
     """
 
-    def __init__(self, requested: Requested, called: Callable[[Any, bool], bool]) -> None:
+    def __init__(self, requested: Requested, called: Callable[[Any, bool], bool], given: Given) -> None:
         self.compiles_itself = False
         self.compiled: list[Any] = []  # modules compiled in place
         self.scripted: list[Any] = []  # modules of torch.jit, which torch.compile does not take
-        self._requested, self._called = requested, called
+        self._requested, self._called, self._given = requested, called, given
         self._looking = False
         self._aside = 0  # how many reasons there are to be
         self._replaced = Replacements()
@@ -77,6 +81,7 @@ class Twin:
             self.step_aside()
             try:
                 self._met(module)
+                self._given(module, args, kwargs)
                 return self._call(module, *args, **kwargs)
             finally:
                 self.step_back()
@@ -112,6 +117,7 @@ class Twin:
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             self._called(module, learns and torch.is_grad_enabled())
+            self._given(module, args, kwargs)
             return call(*args, **kwargs)
 
         leave_alone(watched)

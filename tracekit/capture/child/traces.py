@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.exporting import export
+from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
@@ -42,9 +43,9 @@ _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second sessio
 DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
 
 
-def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
+def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
     """Three traces of one training: from its first step, once nothing compiles any more, and with stacks."""
-    taken = _Taking(job, recorder)
+    taken = _Taking(job, recorder, graphs)
     with contextlib.suppress(timing.EndedError):
         yield from taken.all(recorder)
     return taken.answer(recorder)
@@ -52,7 +53,7 @@ def profile(job: Job, recorder: CompileRecorder) -> timing.Steps[PassResult]:
 
 def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
     """One trace, of all the steps there are: none of them can be given up to warm the profiler up."""
-    taken = _Taking(job, recorder, warms_up_alone=True)
+    taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(Window("steady", _ENDLESS, 0, _STACKS if stacks else {}))
     return taken.answer(recorder)
@@ -73,8 +74,9 @@ def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, 
 class _Taking:
     """The training under way: which step it is at, and when each began."""
 
-    def __init__(self, job: Job, recorder: CompileRecorder, *, warms_up_alone: bool = False) -> None:
+    def __init__(self, job: Job, recorder: CompileRecorder, graphs: GraphLog, *, warms_up_alone: bool = False) -> None:
         self.job = job
+        self.graphs = graphs
         self.recorder = recorder
         self.warms_up_alone = warms_up_alone
         self.during = "cold"
@@ -109,12 +111,8 @@ class _Taking:
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
             outcome = replace(outcome, notes=[*outcome.notes, _COLD_WITHOUT_GPU])
-        return PassResult(
-            traces=Traces(**self.names),
-            profiled=self.profiled,
-            ledger=happened,
-            effective=outcome,
-        )
+        traces, graphs = Traces(**self.names), self.graphs.first(len(self.marks))
+        return PassResult(traces=traces, profiled=self.profiled, ledger=happened, effective=outcome, graphs=graphs)
 
     def step(self) -> timing.Steps[None]:
         """Train one step."""

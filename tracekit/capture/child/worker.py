@@ -90,9 +90,9 @@ def _machine() -> dict[str, Any]:
 def _measure(job: Job, notes: list[str]) -> PassResult:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, lambda: measure(job, recorder), recorder)
+            return script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
         feed = _feed(job, notes)
-        answer = timing.drive(measure(job, recorder), feed)
+        answer = timing.drive(measure(job, recorder, feed.graphs), feed)
         if job.round:
             return answer
         assert answer.measured is not None
@@ -112,8 +112,9 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
 def _profile(job: Job, notes: list[str]) -> PassResult:
     with CompileRecorder() as recorder:
         if job.script:
-            return script.run(job, lambda: profile(job, recorder), recorder)
-        return timing.drive(profile(job, recorder), _feed(job, notes, mark_loading=True))
+            return script.run(job, lambda graphs: profile(job, recorder, graphs), recorder)
+        feed = _feed(job, notes, mark_loading=True)
+        return timing.drive(profile(job, recorder, feed.graphs), feed)
 
 
 def _check(job: Job, notes: list[str]) -> PassResult:
@@ -135,7 +136,7 @@ def _check_script(job: Job) -> PassResult:
     """Its losses; how far rounding moves them takes another process, for a script can be run only once in one."""
     losses = Losses()
     with CompileRecorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
-        return script.run(job, losses.steps, recorder, losses)
+        return script.run(job, lambda _: losses.steps(), recorder, losses)
 
 
 def _audit(job: Job, notes: list[str]) -> PassResult:

@@ -65,5 +65,5 @@ def _table(columns: list[Column], figure: int | None = None, text: int | None = 
 
 def width_of(table: RichTable) -> int:
     """How many cells a table takes where nothing is cut."""
-    console = Console(width=10_000, file=StringIO())
+    console = Console(width=10_000, file=StringIO(), emoji=False, markup=False)
     return console.measure(table).maximum

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import by_name, counted_steps, where
+from tracekit.findings.counted import counted_steps
+from tracekit.findings.culprits import by_name, where
 from tracekit.findings.holes import is_hole
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare

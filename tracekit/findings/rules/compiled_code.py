@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Literal, TypedDict
 
-from tracekit.findings import Finding, Where, rule
+from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
 from tracekit.intervals import Union
 from tracekit.profile import Profile
+from tracekit.run import Break, Limit, Skip
 from tracekit.units import count
 
 _BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
@@ -18,33 +20,62 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
     """`recompile_limit`, `cuda_graphs_skipped`, `graph_breaks`: the host's time that whole graphs would save."""
     if profile.variant is None or profile.means["wall"] is None:
         return
-    ledger, pieces = profile.variant.ledger, profile.cost.pieces
-    host = pieces.union(pieces.of("python", "guards", "dispatch", "kernel_launch"))
-    between = pieces.union(pieces.of("python", "guards"))
+    ledger = profile.variant.ledger
     if ledger.limits:
-        limit = ledger.limits[0]
-        names = ", ".join(dict.fromkeys(each.name or "a function" for each in ledger.limits))
-        said = f"{names} runs eagerly: its recompile limit was reached"
-        advice = (
-            "Find what changes from call to call and mark it dynamic, or raise torch._dynamo.config.recompile_limit."
-        )
-        yield _inferred("recompile_limit", said, advice, Where(limit.file, limit.line, limit.name), (host, _RECOMPILES))
+        yield _limit_reached(profile, ledger.limits)
     if ledger.skips:
-        skip = ledger.skips[0]
-        advice = (
-            "Keep inputs at one address and of one shape, and what CUDA graphs cannot hold (work on the CPU, changed "
-            "inputs) out of the compiled function."
-        )
-        said = f"No CUDA graph was recorded of {count(len(ledger.skips))} compiled graphs: {skip.reason}"
-        yield _inferred("cuda_graphs_skipped", said, advice, Where(skip.file, skip.line), (host, _TREES))
+        yield _graphs_skipped(profile, ledger.skips)
     if ledger.breaks:
-        places = Counter((each.file, each.line, each.reason) for each in ledger.breaks)
-        (file, line, reason), _ = places.most_common(1)[0]
-        said = f"The compiled code breaks at {count(len(places))} place{'s' if len(places) > 1 else ''}: {reason}"
-        advice = "Rewrite that line, or move it out of the compiled function (fullgraph=True says where each break is)."
-        yield _inferred("graph_breaks", said, advice, Where(file, line), (between, _BREAKS))
+        yield _breaks(profile, ledger.breaks)
 
 
-def _inferred(name: str, said: str, advice: str, place: Where, of: tuple[Union, str]) -> Finding:
-    claim, link = of
-    return Finding(name, said, advice=advice, where=place, claim=claim, link=link, confidence="inferred")
+def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
+    names = ", ".join(dict.fromkeys(each.name or "a function" for each in limits))
+    return Finding(
+        "recompile_limit",
+        f"{names} runs eagerly: its recompile limit was reached",
+        advice="Find what changes from call to call and mark it dynamic, or raise "
+        "torch._dynamo.config.recompile_limit.",
+        where=Where(limits[0].file, limits[0].line, limits[0].name),
+        link=_RECOMPILES,
+        **_inferred(profile, "python", "guards", "dispatch", "kernel_launch"),
+    )
+
+
+def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
+    return Finding(
+        "cuda_graphs_skipped",
+        f"No CUDA graph was recorded of {count(len(skips))} compiled graphs: {skips[0].reason}",
+        advice="Keep inputs at one address and of one shape, and what CUDA graphs cannot hold (work on the CPU, "
+        "changed inputs) out of the compiled function.",
+        where=Where(skips[0].file, skips[0].line),
+        link=_TREES,
+        **_inferred(profile, "python", "guards", "dispatch", "kernel_launch"),
+    )
+
+
+def _breaks(profile: Profile, breaks: list[Break]) -> Finding:
+    places = Counter((each.file, each.line, each.reason) for each in breaks)
+    (file, line, reason), _ = places.most_common(1)[0]
+    return Finding(
+        "graph_breaks",
+        f"The compiled code breaks at {count(len(places))} place{'s' if len(places) > 1 else ''}: {reason}",
+        advice="Rewrite that line, or move it out of the compiled function (fullgraph=True says where each break is).",
+        where=Where(file, line),
+        link=_BREAKS,
+        **_inferred(profile, "python", "guards"),
+    )
+
+
+class _Inferred(TypedDict):
+    claim: Union
+    evidence: tuple[Evidence, ...]
+    confidence: Literal["inferred"]
+
+
+def _inferred(profile: Profile, *buckets: str) -> _Inferred:
+    """The time of these buckets: how much of it whole graphs would save, the ledger does not know."""
+    pieces = profile.cost.pieces
+    chosen = pieces.of(*buckets)
+    events = evidence(profile, blamed_events(profile, chosen))
+    return {"claim": pieces.union(chosen), "evidence": events, "confidence": "inferred"}

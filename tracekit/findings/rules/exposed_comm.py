@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.counted import Steps
 from tracekit.findings.kernels import kernels, time_of
-from tracekit.findings.ranking import Steps
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile

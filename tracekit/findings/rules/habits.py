@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import counted_steps, line_of
+from tracekit.findings.counted import counted_steps
+from tracekit.findings.culprits import line_of
 from tracekit.findings.holes import SLOW_HOST
 from tracekit.intervals import Union
 from tracekit.profile import Profile

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings import Finding, Where, blamed_events, evidence, rule
 from tracekit.findings.culprits import by_name
 from tracekit.profile import Profile
 from tracekit.units import duration
@@ -33,6 +33,7 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
             "profiler_overhead",
             f"The GPU idles {duration(mean.parts['profiler'])} a step because of the profiler itself",
             advice="Record fewer steps, without stacks and shapes, and trust the pace of a run that is not profiled.",
+            evidence=evidence(profile, blamed_events(profile, chosen)),
             link="https://docs.pytorch.org/docs/stable/profiler.html",
             claim=pieces.union(chosen),
         )

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.findings import Finding, Where, rule
+from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.census import Ask
 from tracekit.trace.columns import labels
-from tracekit.trace.roles import USER, bare
+from tracekit.trace.roles import OTHER_DEVICE, USER, Roles, bare
 from tracekit.units import count
 
 _LINK = "https://docs.pytorch.org/docs/stable/profiler.html#torch.profiler.profile"
@@ -41,15 +43,17 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
             f"The trace holds GPU work and nothing of {whose}",
             advice="Record the process that trains, with ProfilerActivity.CPU as well, and keep traces of several "
             "processes apart: without its calls nobody can say why the GPU idles.",
+            evidence=evidence(profile, _rows(trace, lambda roles: roles.gpu)),
             link=_LINK,
         )
     elif (submitted := device_side_missing(trace)) is not None:
         yield Finding(
             "gpu_side_missing",
-            f"{submitted[1]}, and the trace shows nothing of what the device did",
+            f"{submitted.said}, and the trace shows nothing of what the device did",
             advice="Record with ProfilerActivity.CUDA (or that of your device), and warm the profiler up for a step: "
             "what the device did, and whether it idled, cannot be told.",
-            where=submitted[0],
+            where=submitted.by,
+            evidence=evidence(profile, _rows(trace, submitted.ask)),
             link=_LINK,
         )
 
@@ -60,27 +64,45 @@ def _submits(trace: Trace) -> bool:
     return bool((census.roles.runtime & trace.threads.process[census.track]).any())
 
 
-def device_side_missing(trace: Trace) -> tuple[Where, str] | None:
-    """Who submitted work to a device of which the trace shows nothing, and that in words; None where nobody did."""
+@dataclass(frozen=True)
+class Submitted:
+    """Work for a device of which the trace shows nothing: by whom, that in words, and which events tell it."""
+
+    by: Where
+    said: str
+    ask: Ask
+
+
+def device_side_missing(trace: Trace) -> Submitted | None:
+    """Who submitted work to a device of which the trace shows nothing; None where nobody did."""
     if trace.device == "gpu":
         return None
-    if (call := _most(trace, lambda roles: roles.launch)) is not None:
-        told = f"{count(call[1])} calls submitted work to the GPU, most of them {bare(call[0])}"
-        return Where(function=bare(call[0])), told
+    if trace.census.any(_is_launch):
+        name, number = _most(trace, _is_launch)
+        said = f"{count(number)} calls submitted work to the GPU, most of them {bare(name)}"
+        return Submitted(Where(function=bare(name)), said, _is_launch)
     if any(map(_OTHER_DEVICES.fullmatch, labels(trace.events["cat"]))):
-        return Where(), "The work ran on an accelerator"
-    operator = _most(trace, lambda roles: (roles.kind <= USER) & roles.named(_ACCELERATED))
-    if operator is not None:
-        told = f"{count(operator[1])} operators ran that only an accelerator has, most of them {operator[0]}"
-        return Where(operator=operator[0]), told
+        return Submitted(Where(), "The work ran on an accelerator", lambda roles: roles.kind >= OTHER_DEVICE)
+    if trace.census.any(_is_accelerated):
+        name, number = _most(trace, _is_accelerated)
+        said = f"{count(number)} operators ran that only an accelerator has, most of them {name}"
+        return Submitted(Where(operator=name), said, _is_accelerated)
     return None
 
 
-def _most(trace: Trace, ask: Ask) -> tuple[str, int] | None:
-    """Of the events that have a role the name that most of them bear, and how many there are; None where none has."""
-    if not trace.census.any(ask):
-        return None
-    counts = np.zeros(len(trace.names), np.int64)
-    for part in trace.parts():
-        counts += np.bincount(part.name_codes[ask(part.roles)], minlength=len(counts))
-    return trace.names[int(counts.argmax())], int(counts.sum())
+def _is_launch(roles: Roles) -> Bools:
+    return roles.launch
+
+
+def _is_accelerated(roles: Roles) -> Bools:
+    return (roles.kind <= USER) & roles.named(_ACCELERATED)
+
+
+def _most(trace: Trace, ask: Ask) -> tuple[str, int]:
+    """Of the events that have a role the name that most of them bear, and how many there are."""
+    codes = trace.name_codes[_rows(trace, ask)]
+    return trace.names[int(np.bincount(codes).argmax())], len(codes)
+
+
+def _rows(trace: Trace, ask: Ask) -> Ints:
+    return np.concatenate([part.rows(ask(part.roles)) for part in trace.parts()])

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import counted_steps, operators_around, where
+from tracekit.findings.counted import counted_steps
+from tracekit.findings.culprits import operators_around, where
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace

@@ -6,7 +6,8 @@ import numpy as np
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import Culprit, counted_steps, grouped, line_of, outermost_operators, plain
+from tracekit.findings.counted import counted_steps
+from tracekit.findings.culprits import Culprit, grouped, line_of, outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.pageable_copies import pageable_calls

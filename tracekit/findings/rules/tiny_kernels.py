@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import counted_steps
+from tracekit.findings.counted import counted_steps
 from tracekit.findings.kernels import dearest, kernels
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile

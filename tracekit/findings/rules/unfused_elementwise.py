@@ -6,8 +6,8 @@ import numpy as np
 
 from tracekit.analyses.kernel_class import kernel_class
 from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.counted import Steps
 from tracekit.findings.kernels import dearest, kernels, time_of
-from tracekit.findings.ranking import Steps
 from tracekit.intervals import Bools, Ints, runs
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile

@@ -42,16 +42,15 @@ def home() -> Path:
     return platformdirs.user_cache_path("tracekit", appauthor=False)
 
 
-def key_of(path: Path) -> str | None:
-    """The name of a file's content; None for one too small to be worth it, or that cannot be read."""
+def content_of(path: Path) -> str | None:
+    """A name for what a file holds; None for one too small to be worth an entry, or that cannot be read."""
     try:
         if path.stat().st_size < _SMALLEST:
             return None
         with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()[:32]
+            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
     except (OSError, ValueError):
         return None
-    return f"{content}-{code_version(_READER)}"
 
 
 def file_state(path: Path) -> tuple[str, int, int]:
@@ -118,9 +117,12 @@ class Entry:
         return (self.folder / _ENTRY).stat().st_mtime
 
 
-def find(key: str) -> Entry | None:
-    """The entry of that key, if there is a whole one."""
-    folder = home() / "traces" / key
+def find(content: str) -> Entry | None:
+    """The entry of a file of that content, if this code made one and it is whole."""
+    traces = home() / "traces"
+    if next(traces.glob(f"{content}-*"), None) is None:  # telling the version of the code takes a while
+        return None
+    folder = traces / _key(content)
     entry = _opened(folder)
     if entry is not None:
         with suppress(OSError):
@@ -128,19 +130,22 @@ def find(key: str) -> Entry | None:
     return entry
 
 
-def publish(folder: Path, key: str, facts: dict[str, Any]) -> Entry | None:
-    """Make a finished folder of Arrow files an entry, at once or not at all; None where that cannot be done."""
+def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
+    """Make a finished folder of Arrow files the entry of a file of that content, at once or not at all.
+
+    None where that cannot be done.
+    """
     try:
         files = {file.name: _described(file) for file in folder.iterdir()}
         (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "told": facts}))
-        target = home() / "traces" / key
+        target = home() / "traces" / _key(content)
         target.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(2):
             try:
                 folder.rename(target)
                 break
             except OSError:  # another process was faster, or something else lies there
-                if (theirs := find(key)) is not None:
+                if (theirs := find(content)) is not None:
                     return theirs
                 _remove(target)
         else:
@@ -180,6 +185,10 @@ def bound() -> None:
             total += entry.size
             if total > limit and rank:
                 entry.drop()
+
+
+def _key(content: str) -> str:
+    return f"{content}-{code_version(_READER)}"
 
 
 def _opened(folder: Path) -> Entry | None:

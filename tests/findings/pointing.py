@@ -1,0 +1,15 @@
+"""What faces need of a finding to show the events behind it."""
+
+from tracekit.findings import Finding
+from tracekit.profile import Profile
+
+
+def points_at_events(profile: Profile, finding: Finding) -> None:
+    """Its evidence is rows of the events table, as they stand there; only of nothing there is none."""
+    trace = profile.trace
+    assert finding.evidence or finding.id == "empty", finding.title
+    for each in finding.evidence:
+        assert each.name == trace.names[trace.name_codes[each.event]]
+        assert (each.start_ns, each.dur_ns) == (trace.ts_ns[each.event], trace.dur_ns[each.event])
+        inside = trace.steps.of(trace.ts_ns[[each.event]])[0]
+        assert each.step == (trace.steps.number[inside] if inside >= 0 else None)

@@ -1,0 +1,93 @@
+"""What a step costs by its edges is found where it was planted, and not told where sizes do not tell it."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from tests.gnn.made import FIXED, SLOPE, passes, section, variant
+from tracekit.run import Compile, GraphSizes, Ledger
+
+THOUSAND = 1000
+
+
+def sizes(rng, count=40, low=200_000, high=3_000_000):
+    return rng.integers(low, high, count)
+
+
+def one(tmp_path, *variants):
+    shown = section(tmp_path, "graph_sizes", *variants)
+    return shown.blocks[0].lines, shown.blocks[1].rows.to_pylist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_planted_cost_is_found_within_5_percent(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    lines, rows = one(tmp_path, variant("eager", passes(sizes(rng), rng)))
+    assert rows[0]["fixed_ns"] == pytest.approx(FIXED, rel=0.05)
+    assert rows[0]["per_thousand_ns"] == pytest.approx(SLOPE * THOUSAND, rel=0.05)
+    assert rows[0]["per_thousand_low_ns"] <= SLOPE * THOUSAND <= rows[0]["per_thousand_high_ns"]
+    assert "ns) per thousand edges" in lines[0]
+    assert "% of the step in the middle grows with its graph" in lines[0]
+
+
+def test_what_sizes_do_not_tell_is_not_told(tmp_path):
+    rng = np.random.default_rng(0)
+    lines, rows = one(
+        tmp_path,
+        variant("few", passes(np.resize([1000, 2000, 3000], 40), rng)),
+        variant("near", passes(sizes(rng, low=1_000_000, high=1_010_000), rng)),
+        variant("flat", passes(sizes(rng), rng, slope=0.0, noise=0.01)),
+        variant("apart", passes(sizes(rng, low=20_000_000, high=22_000_000), rng, noise=0.05)),
+    )
+    assert "few: what an edge costs cannot be told: 3 different sizes in 200 steps are too few" in lines[0]
+    assert "near: what an edge costs cannot be told: the sizes" in lines[1]
+    assert "ms however large its graph is" in lines[2]
+    assert "per thousand edges; what it takes beside that cannot be told" in lines[3]
+    assert [row["fixed_ns"] is None for row in rows] == [True, True, False, True]
+    assert [row["per_thousand_ns"] is None for row in rows] == [True, True, False, False]
+
+
+def test_one_graph_for_all_steps_is_one_sentence(tmp_path):
+    rng = np.random.default_rng(0)
+    full = [variant(name, passes(np.full(30, 10_556), rng)) for name in ("eager", "compiled")]
+    shown = section(tmp_path, "graph_sizes", *full)
+    assert shown.contents.status == "absent"
+    assert shown.blocks[0].lines == (
+        "Every step trains on 2,639 nodes and 10,556 edges: what one of them costs cannot be told.",
+    )
+
+
+def test_padding_is_what_a_sibling_does_without(tmp_path):
+    rng = np.random.default_rng(0)
+    edges = sizes(rng, low=800_000, high=1_000_000)
+    padded = passes(np.full(40, 1_000_000), rng)
+    lines, _ = one(tmp_path, variant("eager", passes(edges, rng)), variant("padded", padded))
+    share = 100 * (1 - edges.mean() / 1_000_000)
+    assert (
+        f"padded pads: {share:.1f} % of its edges and {share:.1f} % of its nodes are not in the graphs of eager"
+        in (lines[2])
+    )
+
+
+def mismatch(tensor, index, actual, step):
+    guard = f"tensor '{tensor}' size mismatch at index {index}. expected 1, actual {actual}"
+    return Compile(id="0/1", kind="recompile", guard=guard, start_ns=0, end_ns=1, thread=1, step=step)
+
+
+def test_the_size_that_makes_recompilations_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    graphs = GraphSizes(nodes=[10, 11, 12], edges=[30, 35, 36], edge_types={"user__rates__movie": [5, 6, 7]})
+    entries = [mismatch("x", 0, 11, 1), mismatch("x", 0, 12, 2), mismatch("e", 1, 6, 1), mismatch("mask", 0, 99, 2)]
+    made = variant("compiled", passes(sizes(rng), rng), compiled=True, ledger=Ledger(compiles=entries), graphs=graphs)
+    lines, _ = one(tmp_path, made)
+    assert lines[1] == (
+        "compiled: of its recompilations 2 for another number of nodes (x, dimension 0), 1 for another number of "
+        "user__rates__movie edges (e, dimension 1), 1 for another size (mask, dimension 0). With dynamic=True, or "
+        "graphs padded to one size, there would be none."
+    )
+
+
+def test_runs_without_sizes_have_no_such_section(tmp_path):
+    rng = np.random.default_rng(0)
+    made = variant("eager", [replace(each, graphs=None) for each in passes(sizes(rng), rng)])
+    assert section(tmp_path, "graph_sizes", made) is None

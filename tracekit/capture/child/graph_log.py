@@ -1,0 +1,94 @@
+"""The sizes of the graphs that a training was given, step by step."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from tracekit.capture.child.graph_size import graph_size
+from tracekit.capture.child.replaced import leave_alone
+from tracekit.run import GraphSize, GraphSizes
+
+
+class GraphLog:
+    """What was seen of each step; several batches of one step are added up."""
+
+    def __init__(self) -> None:
+        self._steps: list[GraphSize | None] = []
+        self._current: GraphSize | None = None
+
+    def saw(self, *values: Any, **named: Any) -> bool:
+        """Arguments of a call, or a batch: whether a graph is among them. Whatever they are, training goes on."""
+        with suppress(Exception):
+            if (size := graph_size(values, named)) is not None:
+                self.add(size)
+                return True
+        return False
+
+    def add(self, size: GraphSize) -> None:
+        """Another graph of the step under way."""
+        self._current = size if self._current is None else self._current.plus(size)
+
+    def step_ended(self) -> None:
+        """What is seen from here on is of the next step."""
+        self._steps.append(self._current)
+        self._current = None
+
+    def clear(self) -> None:
+        """What was thought to be steps was not."""
+        self._steps.clear()
+        self._current = None
+
+    def of(self, steps: Sequence[int]) -> GraphSizes | None:
+        """Of these steps, counted from 0, all types together."""
+        return GraphSizes.of([self._steps[at] for at in steps])
+
+    def last(self, count: int) -> GraphSizes | None:
+        """Of so many steps before now."""
+        return self.of(range(len(self._steps) - count, len(self._steps)))
+
+    def first(self, count: int) -> GraphSizes | None:
+        """Of the first steps, by type."""
+        return GraphSizes.of(self._steps[:count], by_type=True)
+
+
+def told(size: Mapping[str, int]) -> GraphSize:
+    """What a recipe's own `graph_size` says: `{"nodes": …, "edges": …}`."""
+    return GraphSize({"": size["nodes"]} if "nodes" in size else {}, {"": size["edges"]})
+
+
+class GraphCalls:
+    """The outermost modules that are called with a graph: from the second step on, hear of it from themselves."""
+
+    def __init__(self, log: GraphLog) -> None:
+        self._log = log
+        self._modules: list[Any] = []
+
+    def met(self, module: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        """The outermost module is about to run. Evaluation is no training: what it is given does not count."""
+        import torch
+
+        if torch.is_grad_enabled() and self._log.saw(*args, **named) and all(m is not module for m in self._modules):
+            self._modules.append(module)
+
+    def watch(self) -> None:
+        """Nobody will tell us of calls any more. (A compiled module would hand the attribute on to the original.)"""
+        import torch
+
+        while self._modules:
+            module = self._modules.pop()
+            if not isinstance(module, torch.jit.ScriptModule):
+                object.__setattr__(module, "_compiled_call_impl", self._watched(module))
+
+    def _watched(self, module: Any) -> Any:
+        import torch
+
+        call = module._compiled_call_impl or module._call_impl
+        saw, records_gradients = self._log.saw, torch.is_grad_enabled
+
+        def watched(*args: Any, **named: Any) -> Any:
+            if records_gradients():
+                saw(*args, **named)
+            return call(*args, **named)
+
+        leave_alone(watched)
+        return watched

@@ -1,0 +1,140 @@
+"""How large is the graph in what a model, or a training step, is given? Told by shapes alone: nothing is waited for.
+
+Known are PyG's `Data`, `HeteroData` and batches of them, DGL's graphs, index tensors of shape (2, edges), sparse
+adjacency matrices, and dictionaries of these by edge type – by what they look like, so that nothing is imported.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tracekit.run import GraphSize
+
+_DEEPEST = 3  # tuples in tuples: deeper lies no graph
+_WIDEST = 64  # entries that are looked at: a list of many is data, and no argument
+_ROWS_OF_NODES = ("x", "pos", "z", "batch", "n_id")  # attributes with a row for each node
+_NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # named like edges, and none of the graph
+
+
+def graph_size(values: Iterable[Any], named: Mapping[str, Any] | None = None, depth: int = 0) -> GraphSize | None:
+    """Of the graphs among some arguments, positional and named; None where there is none."""
+    given = [*values][:_WIDEST] + [value for name, value in (named or {}).items() if name not in _NO_EDGES]
+    if sizes := [size for value in given if (size := _of_graph(value)) is not None]:
+        return _together(sizes)
+    if (size := _of_arguments(given, "edge_index" in (named or {}))) is not None:
+        return size
+    if depth == _DEEPEST:
+        return None
+    inner = [value for value in given if isinstance(value, list | tuple)]
+    within = [size for value in inner if (size := graph_size(value, depth=depth + 1)) is not None]
+    return _together(within) if within else None
+
+
+def _of_arguments(given: Sequence[Any], sure: bool) -> GraphSize | None:
+    """Of edges among arguments, and the features beside them: without any, two rows of words look like edges, too."""
+    for value in given:
+        edges = _edges(value)
+        if edges is None:
+            continue
+        nodes = _nodes(given, edges)
+        if nodes or sure or isinstance(value, Mapping) or not _is_tensor(value) or value.layout is not _strided():
+            return GraphSize(nodes, edges)
+    return None
+
+
+def _together(sizes: Sequence[GraphSize]) -> GraphSize:
+    first, *others = sizes
+    for each in others:
+        first = first.plus(each)
+    return first
+
+
+def _of_graph(value: Any) -> GraphSize | None:
+    """Of one object that is a graph."""
+    if _is_tensor(value) or isinstance(value, str | bytes | Mapping | list | tuple):
+        return None
+    if callable(getattr(value, "num_edges", None)) and callable(getattr(value, "num_nodes", None)):
+        return GraphSize({"": int(value.num_nodes())}, {"": int(value.num_edges())})  # DGL
+    if hasattr(value, "edge_types") and hasattr(value, "node_types"):
+        return _of_hetero(value)
+    edges = _count_edges(getattr(value, "edge_index", None)) or _count_edges(getattr(value, "adj_t", None))
+    if edges is None:
+        return None
+    nodes = _rows_of(value)
+    return GraphSize({} if nodes is None else {"": nodes}, {"": edges})
+
+
+def _of_hetero(value: Any) -> GraphSize:
+    nodes = {str(name): rows for name in value.node_types if (rows := _rows_of(value[name])) is not None}
+    edges = {
+        _type_name(name): count
+        for name in value.edge_types
+        if (count := _either(value[name], "edge_index", "adj_t")) is not None
+    }
+    return GraphSize(nodes, edges)
+
+
+def _either(store: Any, *names: str) -> int | None:
+    return next((count for name in names if (count := _count_edges(getattr(store, name, None))) is not None), None)
+
+
+def _rows_of(store: Any) -> int | None:
+    """How many nodes; not from `num_nodes`, which may ask the edges for their largest node, and wait for it."""
+    for name in _ROWS_OF_NODES:
+        value: Any = getattr(store, name, None)
+        if _is_tensor(value) and value.dim():
+            return int(value.shape[0])
+    mapping = getattr(getattr(store, "_store", store), "_mapping", None)
+    known = mapping.get("num_nodes") if isinstance(mapping, dict) else None
+    return known if isinstance(known, int) else None
+
+
+def _edges(value: Any) -> dict[str, int] | None:
+    """Of an argument that holds edges: by type, where it is a dictionary."""
+    if isinstance(value, Mapping):
+        counts = {_type_name(key): _count_edges(each) for key, each in value.items() if isinstance(key, tuple)}
+        return {key: each for key, each in counts.items() if each is not None} or None
+    count = _count_edges(value)
+    return None if count is None else {"": count}
+
+
+def _count_edges(value: Any) -> int | None:
+    if not _is_tensor(value):
+        nnz = getattr(value, "nnz", None)  # torch_sparse
+        return int(nnz()) if callable(nnz) and hasattr(value, "sparse_sizes") else None
+    if value.layout is not _strided():
+        return int(value._nnz()) if value.dim() == 2 else None
+    whole = not (value.is_floating_point() or value.is_complex()) and value.element_size() >= 4
+    return int(value.shape[1]) if whole and value.dim() == 2 and value.shape[0] == 2 else None
+
+
+def _nodes(given: Sequence[Any], edges: Mapping[str, int]) -> dict[str, int]:
+    """Rows of what stands beside the edges: features as a tensor, or one for each type of node."""
+    types = {end for key in edges for end in key.split("__")[::2]} - {""}
+    for value in given:
+        if types and isinstance(value, Mapping):
+            rows = {str(key): int(each.shape[0]) for key, each in value.items() if _is_tensor(each) and each.dim()}
+            if rows and rows.keys() <= types:
+                return rows
+        elif types and isinstance(value, list | tuple) and (rows := _nodes([*value], edges)):
+            return rows
+        elif not types and _is_tensor(value) and value.dim() and _count_edges(value) is None:
+            return {"": int(value.shape[0])}
+        elif not types and isinstance(value, tuple) and value and _is_tensor(value[0]):  # sources and targets
+            return {"": int(value[0].shape[0])}
+    return {}
+
+
+def _type_name(key: Any) -> str:
+    return "__".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided

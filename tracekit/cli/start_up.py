@@ -1,0 +1,44 @@
+"""What the libraries do when they are imported and no report needs: two fifths of its start-up."""
+
+import os
+import sys
+
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+class _NoPandas:
+    """pyarrow imports pandas at its first array."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        """Refuse pandas; leave everything else to those who come after."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+_NO_PANDAS = _NoPandas()
+
+
+def refuse_pandas() -> None:
+    """From here on pandas counts as not installed."""
+    if _NO_PANDAS not in sys.meta_path:
+        sys.meta_path.insert(0, _NO_PANDAS)
+
+
+def admit_pandas() -> None:
+    """A verb that needs pandas may import it again."""
+    if _NO_PANDAS in sys.meta_path:
+        sys.meta_path.remove(_NO_PANDAS)
+
+
+def import_numpy() -> None:
+    """Import NumPy without the threads that its OpenBLAS starts for each core: no matrices are multiplied here.
+
+    The processes that this one starts get the environment as it was.
+    """
+    if "numpy" in sys.modules or _BLAS_THREADS in os.environ:
+        return
+    os.environ[_BLAS_THREADS] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[_BLAS_THREADS]

@@ -1,0 +1,37 @@
+"""Are the two runs of a check runs of the same thing? Where they are not, no outcome says what it seems to say."""
+
+from collections.abc import Iterator
+
+from tracekit.gate.against import pairs
+from tracekit.profile import Member, Subject
+from tracekit.report.conditions import different_things
+
+
+def differences(new: Subject, old: Subject) -> list[str]:
+    """A sentence for each of recipe, parameters, data and device in which a variant differs from the earlier one."""
+    said: dict[str, list[str]] = {}
+    for before, after in pairs(new, old):
+        if after is not None:
+            for what, now, earlier in _differing(after, before):
+                said.setdefault(f"another {what} than in the earlier run ({now}; {earlier})", []).append(before.name)
+    return [
+        f"{', '.join(names)}: {text}: it may be slower, or faster, for that reason alone"
+        for text, names in said.items()
+    ]
+
+
+def _differing(after: Member, before: Member) -> Iterator[tuple[str, str, str]]:
+    others = [*different_things(after, before)]
+    yield from others
+    if any(what == "recipe" for what, _, _ in others):
+        return  # each has parameters of its own
+    ours, theirs = _params(after), _params(before)
+    if differing := [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]:
+        now, earlier = (", ".join(f"{key}={of.get(key, 'none')}" for key in differing) for of in (ours, theirs))
+        yield "set of parameters", now, earlier
+
+
+def _params(member: Member) -> dict[str, object]:
+    """Those of its run, and its own."""
+    run = member.run.params if member.run is not None else {}
+    return {**run, **(member.variant.params if member.variant is not None else {})}

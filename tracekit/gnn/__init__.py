@@ -1,0 +1,1 @@
+"""What graphs cost: the questions that people who train graph neural networks ask of a run."""

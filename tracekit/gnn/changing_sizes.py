@@ -1,0 +1,54 @@
+"""Which size of the graph makes the compiler compile again: the number of nodes, of edges, or another?"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tracekit.run import Compile, GraphSizes, Variant
+
+_MISMATCH = re.compile(r"tensor '(.+)' size mismatch at index (\d+)\. expected \d+, actual (\d+)")
+_EQUAL = re.compile(r"(L\[.+\])\.size\(\)\[(\d+)\] ==")
+
+
+class Changed(NamedTuple):
+    """A dimension of a tensor whose change made something compile again, and what of the graph it is."""
+
+    tensor: str
+    dimension: int
+    what: str  # "nodes", "edges", "user nodes", "user__rates__movie edges"; nothing where it is no size of the graph
+    times: int
+
+
+def changed_sizes(variant: Variant) -> list[Changed]:
+    """The most frequent first; guards on anything but sizes are left out."""
+    found: Counter[tuple[str, int, str]] = Counter()
+    for each in variant.ledger.compiles:
+        if each.kind == "recompile" and (size := _size(each)) is not None:
+            tensor, index, actual = size
+            found[tensor, index, _what(actual, each.step, variant.graphs)] += 1
+    return [Changed(*key, times) for key, times in found.most_common()]
+
+
+def _size(compiled: Compile) -> tuple[str, int, int | None] | None:
+    """The tensor, which of its dimensions, and how long that was; None where another guard failed."""
+    text = compiled.guard or compiled.reason or ""
+    if mismatch := _MISMATCH.search(text):
+        return mismatch[1], int(mismatch[2]), int(mismatch[3])
+    equal = _EQUAL.search(text)
+    return (equal[1], int(equal[2]), None) if equal else None
+
+
+def _what(actual: int | None, step: int | None, graphs: GraphSizes | None) -> str:
+    if actual is None or step is None or graphs is None:
+        return ""
+    return next((name for name, size in _sizes(graphs, step) if size == actual), "")
+
+
+def _sizes(graphs: GraphSizes, step: int) -> Iterator[tuple[str, int | None]]:
+    named = [("nodes", graphs.nodes), ("edges", graphs.edges)]
+    named += [(f"{kind} nodes", counts) for kind, counts in graphs.node_types.items()]
+    named += [(f"{kind} edges", counts) for kind, counts in graphs.edge_types.items()]
+    for name, counts in named:
+        if 0 <= step < len(counts):
+            yield name, counts[step]

@@ -1,0 +1,197 @@
+"""How does a step depend on the size of its graph, what is padding, and which size makes recompilations?"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from tracekit.gnn.changing_sizes import Changed, changed_sizes
+from tracekit.gnn.graph_cost import GraphCost, graph_cost
+from tracekit.gnn.padding import padding
+from tracekit.profile import Member
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.robust_line import Line
+from tracekit.sanitize import sanitize
+from tracekit.trace.schema import column
+from tracekit.uncertainty import Interval
+from tracekit.units import count, duration, percent
+
+_THOUSAND = 1000
+_ROWS = pa.schema(
+    [
+        column("variant", pa.string(), "the variant", role="name"),
+        column("against", pa.string(), "the size that a step is set against: edges, or nodes where only these vary"),
+        column("steps", pa.int64(), "how many steps that rests on"),
+        column("unprofiled", pa.bool_(), "whether they ran without the profiler; else they are those of the trace"),
+        column("least", pa.int64(), "the smallest size"),
+        column("median", pa.int64(), "the size in the middle"),
+        column("most", pa.int64(), "the largest size"),
+        column("fixed_ns", pa.float64(), "what a step takes whatever its size; null where nobody can tell", "ns"),
+        column("fixed_low_ns", pa.float64(), "the 95 % interval's lower end", "ns", role="detail"),
+        column("fixed_high_ns", pa.float64(), "the 95 % interval's upper end", "ns", role="detail"),
+        column("per_thousand_ns", pa.float64(), "what a thousand edges, or nodes, add", "ns"),
+        column("per_thousand_low_ns", pa.float64(), "the 95 % interval's lower end", "ns", role="detail"),
+        column("per_thousand_high_ns", pa.float64(), "the 95 % interval's upper end", "ns", role="detail"),
+        column("explained", pa.float64(), "the part of the steps' spread that their sizes account for", "share"),
+    ]
+)
+_STEPS = pa.schema(
+    [
+        column("variant", pa.string(), "the variant"),
+        column("pass", pa.int64(), "the unprofiled pass, from 0; all are 0 where the steps are those of the trace"),
+        column("nodes", pa.int64(), "nodes of the step's graphs; null where unknown"),
+        column("edges", pa.int64(), "edges of the step's graphs"),
+        column("step_ns", pa.int64(), "what the step took", "ns"),
+    ]
+)
+
+
+@of_run("graph_sizes", "Step time and graph size", rank=34)
+def graph_sizes(report: Report) -> Contents | None:
+    """A sentence and a row for each variant of which graphs were seen."""
+    costs = {member.name: cost for member in report.members if (cost := graph_cost(member)) is not None}
+    if not costs:
+        return None
+    if all(cost.is_constant for cost in costs.values()) and len({int(cost.sizes[0]) for cost in costs.values()}) == 1:
+        return Contents((Sentences((_constant(next(iter(costs.values()))),)),), worth=0.0, status="absent")
+    sentences = [_sentence(name, cost) for name, cost in costs.items()]
+    sentences += _paddings(costs)
+    sentences += [text for member in report.members for text in _recompilations(member)]
+    growing = [cost.growing_share for cost in costs.values() if cost.line is not None and cost.growth == "grows"]
+    return Contents(
+        (Sentences(tuple(sentences)), Table("graph_sizes", _table(costs))),
+        worth=max(growing, default=None),
+        tables={"graph_steps": lambda: _steps(costs)},
+    )
+
+
+def _constant(cost: GraphCost) -> str:
+    nodes = int(cost.steps.nodes[0])
+    size = " and ".join(
+        [*([f"{count(nodes)} nodes"] if nodes >= 0 else []), f"{count(int(cost.steps.edges[0]))} edges"]
+    )
+    return f"Every step trains on {size}: what one of them costs cannot be told."
+
+
+def _sentence(name: str, cost: GraphCost) -> str:
+    who, sizes = sanitize(name), _range(cost)
+    line = cost.line
+    if line is None:
+        return f"{who}: what an edge costs cannot be told: {cost.why_not} ({sizes})."
+    of_trace = "" if cost.steps.unprofiled else ", of the trace"
+    more = _more(line, cost.dimension)
+    if cost.growth == "unclear":
+        return (
+            f"{who}: what an edge costs cannot be told: the sizes ({sizes}) lie too close together for how much steps "
+            f"vary; it could as well be {_ends(_scaled(line.slope_interval))} per thousand {cost.dimension}."
+        )
+    if cost.growth == "flat":
+        return f"{who}: a step takes {duration(cost.typical_ns)} however large its graph is ({sizes}{of_trace})."
+    if not cost.knows_fixed:
+        return (
+            f"{who}: a step takes {more}; what it takes beside that cannot be told: the sizes ({sizes}{of_trace}) lie "
+            "too close together for how much steps vary."
+        )
+    return (
+        f"{who}: a step takes {duration(line.fixed)} ({_ends(line.fixed_interval)}) + {more}; {_share(cost)} "
+        f"({sizes}{of_trace})."
+    )
+
+
+def _share(cost: GraphCost) -> str:
+    assert cost.line is not None
+    if cost.line.fixed_interval[1] < 0:
+        return "larger graphs cost more than in proportion"
+    return f"{percent(cost.growing_share)} of the step in the middle grows with its graph"
+
+
+def _more(line: Line, dimension: str) -> str:
+    per_thousand = duration(line.slope * _THOUSAND)
+    return f"{per_thousand} ({_ends(_scaled(line.slope_interval))}) per thousand {dimension}"
+
+
+def _scaled(interval: Interval) -> Interval:
+    return interval[0] * _THOUSAND, interval[1] * _THOUSAND
+
+
+def _ends(interval: Interval) -> str:
+    like = max(map(abs, interval))
+    return " … ".join(duration(each, signed=each < 0, like=like) for each in interval)
+
+
+def _range(cost: GraphCost) -> str:
+    least, most = int(cost.sizes.min()), int(cost.sizes.max())
+    span = count(least) if least == most else f"{count(least)} … {count(most)}"
+    return f"{span} {cost.dimension}, {count(len(cost.sizes))} steps"
+
+
+def _paddings(costs: dict[str, GraphCost]) -> Iterator[str]:
+    for name, cost in costs.items():
+        padded = padding(cost, [(other, each) for other, each in costs.items() if other != name])
+        if padded is not None:
+            nodes = f" and {percent(padded.nodes)} of its nodes" if padded.nodes is not None else ""
+            yield (
+                f"{sanitize(name)} pads: {percent(padded.edges)} of its edges{nodes} are not in the graphs of "
+                f"{sanitize(padded.sibling)} (inferred: both draw the same batches)."
+            )
+
+
+def _recompilations(member: Member) -> Iterator[str]:
+    changes = changed_sizes(member.variant) if member.variant is not None else []
+    if changes:
+        times = sum(each.times for each in changes)
+        listed = ", ".join(f"{count(each.times)} for {_dimension(each)}" for each in changes[:3])
+        cure = " With dynamic=True, or graphs padded to one size, there would be none." if times > 1 else ""
+        yield f"{sanitize(member.name)}: of its recompilations {listed}.{cure}"
+
+
+def _dimension(changed: Changed) -> str:
+    size = f"another number of {sanitize(changed.what)}" if changed.what else "another size"
+    return f"{size} ({sanitize(changed.tensor, 60)}, dimension {changed.dimension})"
+
+
+def _table(costs: dict[str, GraphCost]) -> pa.Table:
+    rows = []
+    for name, cost in costs.items():
+        sizes, line = sorted(cost.sizes.tolist()), cost.line
+        known = line is not None and cost.growth != "unclear"
+        fixed = line if known and cost.knows_fixed else None
+        slope = line if known else None
+        rows.append(
+            {
+                "variant": name,
+                "against": cost.dimension,
+                "steps": len(sizes),
+                "unprofiled": cost.steps.unprofiled,
+                "least": sizes[0],
+                "median": sizes[len(sizes) // 2],
+                "most": sizes[-1],
+                "fixed_ns": fixed and fixed.fixed,
+                "fixed_low_ns": fixed and fixed.fixed_interval[0],
+                "fixed_high_ns": fixed and fixed.fixed_interval[1],
+                "per_thousand_ns": slope and slope.slope * _THOUSAND,
+                "per_thousand_low_ns": slope and slope.slope_interval[0] * _THOUSAND,
+                "per_thousand_high_ns": slope and slope.slope_interval[1] * _THOUSAND,
+                "explained": slope and slope.explained,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=_ROWS)
+
+
+def _steps(costs: dict[str, GraphCost]) -> pa.Table:
+    tables = [
+        pa.table(
+            [
+                pa.array([name] * len(cost.steps.edges)),
+                cost.steps.passes,
+                pa.array(cost.steps.nodes, mask=cost.steps.nodes < 0),
+                cost.steps.edges,
+                cost.steps.step_ns,
+            ],
+            schema=_STEPS,
+        )
+        for name, cost in costs.items()
+    ]
+    return pa.concat_tables(tables)

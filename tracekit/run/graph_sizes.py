@@ -1,0 +1,52 @@
+"""How large the graphs are that a training step is given: the nodes and edges of its batches."""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+Counts = list[_Count | None]
+
+
+class GraphSize(NamedTuple):
+    """One graph: nodes and edges by type, under "" where it has only one; None where nobody can say how many nodes."""
+
+    nodes: dict[str, int]
+    edges: dict[str, int]
+
+    def plus(self, other: "GraphSize") -> "GraphSize":
+        """Both together, as in a step of two batches."""
+        return GraphSize(_sum(self.nodes, other.nodes), _sum(self.edges, other.edges))
+
+
+class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry for each of some steps, in their order; None where no graph was seen in one."""
+
+    nodes: Counts = []  # all types together
+    edges: Counts = []
+    node_types: dict[str, Counts] = {}  # of heterogeneous graphs, by type
+    edge_types: dict[str, Counts] = {}  # as "user__rates__movie"
+
+    @staticmethod
+    def of(steps: Sequence[GraphSize | None], by_type: bool = False) -> "GraphSizes | None":
+        """Those of these steps; None where no graph was seen in any."""
+        if not any(steps):
+            return None
+        nodes = [each.nodes if each else None for each in steps]
+        edges = [each.edges if each else None for each in steps]
+        return GraphSizes(
+            nodes=[sum(each.values()) if each else None for each in nodes],
+            edges=[sum(each.values()) if each is not None else None for each in edges],
+            node_types=_by_type(nodes) if by_type else {},
+            edge_types=_by_type(edges) if by_type else {},
+        )
+
+
+def _sum(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
+    return {key: ours.get(key, 0) + theirs.get(key, 0) for key in {**ours, **theirs}}
+
+
+def _by_type(steps: list[dict[str, int] | None]) -> dict[str, Counts]:
+    names = dict.fromkeys(name for each in steps if each for name in each if name)
+    return {name: [None if each is None else each.get(name, 0) for each in steps] for name in names}

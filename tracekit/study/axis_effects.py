@@ -12,6 +12,8 @@ from tracekit.uncertainty import Interval, half_width_of_mean
 # Seeds are repetitions, a variant is its mode and settings, and steps of other programs or workloads are other steps.
 _NOT_AXES = ("seed", "variant", "recipe", "workload")
 
+_IMPLIED = {"framework": ("interpreter",)}  # axes that change with another one
+
 
 @dataclass(frozen=True)
 class AxisEffect:
@@ -48,6 +50,8 @@ def _paired(measured: list[CellResult], axis: str, value: str, reference: str) -
     for result in measured:
         axes = {name: text for name, text in result.cell.axes.items() if name != "variant"}
         own = axes.pop(axis, None)
+        for implied in _IMPLIED.get(axis, ()):
+            axes.pop(implied, None)
         if own in (value, reference) and result.variant is not None and result.variant.measured is not None:
             by_rest.setdefault(frozenset(axes.items()), {})[own] = result.variant.measured.step_ns
     for both in by_rest.values():

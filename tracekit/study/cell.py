@@ -25,6 +25,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: str = ""  # its label in the sweep file; "" is the Python that runs the sweep
     python: str = ""  # its executable, relative to the folder of the sweep file
     workload: Workload = "training"
+    labels: dict[str, str] = {}  # axes that the sweep file gives the cell: framework, a task …
 
     @property
     def recipe(self) -> str:
@@ -51,6 +52,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             "interpreter": self.interpreter,
             "workload": self.workload,
             **{name: text_of(value) for name, value in self.params.items()},
+            **self.labels,
         }
 
     @property

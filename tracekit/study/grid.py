@@ -42,4 +42,5 @@ def _of(grid: Grid) -> Iterator[Cell]:
                 interpreter=label,
                 python=python,
                 workload=workload,
+                labels=dict(grid.labels or {}),
             )

@@ -16,7 +16,8 @@ dgl = "envs/dgl/bin/python"
 steps = 20
 
 [[sweep.grid]]                          # optional: several grids, each with what it says in place of the above
-recipes = ["../gin_arxiv.py"]
+recipes = ["../dgl_twin.py"]
+labels = { framework = "dgl", recipe = "gat_pubmed" }   # axes of your own; these may stand in for the recipe's name
 
 [[sweep.exclude]]                       # optional: cells to leave out, by their axes
 model = "gat"
@@ -63,6 +64,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     workloads: Annotated[list[Workload], msgspec.Meta(min_length=1)] | None = None
     interpreters: dict[str, str] | None = None
     params: dict[str, _Values] | None = None
+    labels: dict[str, str] | None = None
 
 
 class Sweep(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):

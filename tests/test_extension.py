@@ -16,7 +16,7 @@ from tracekit import faces
 from tracekit.analyses import Answer, analysis
 from tracekit.analyses import unregister as forget_analysis
 from tracekit.cli import main
-from tracekit.faces import Options, face, folder_face
+from tracekit.faces import Options, face, folder_face, variant_face
 from tracekit.faces import unregister as forget_face
 from tracekit.findings import Finding, Where, rule
 from tracekit.findings import unregister as forget_rule
@@ -30,7 +30,7 @@ from tracekit.trace.schema import column
 from tracekit.tui import chapters
 from tracekit.tui.view_model import open_view_model
 
-TEXTS = ("text", "markdown", "html", "json")
+TEXTS = ("text", "markdown", "html", "json", "latex")
 COLOURS = pa.schema(
     [column("colour", pa.string(), "of the rainbow"), column("seen", pa.int64(), "a year", role="identity")]
 )
@@ -159,28 +159,35 @@ def test_a_face(paths, tmp_path, capsys):
 
     @folder_face("pile")
     def pile(report, folder, options):
-        folder.mkdir()
         (folder / "names.txt").write_text(" ".join(profile.name for profile in report.profiles))
-        return [folder / "names.txt"]
+
+    @variant_face("card", ".txt")
+    def card(report, profile, path):
+        path.write_text(profile.name)
 
     try:
-        assert {"shout", "pile", *TEXTS, "parquet"} <= set(faces.names())
+        assert {"shout", "pile", "card", *TEXTS, "parquet"} <= set(faces.names())
         assert main(["report", *map(str, paths), "--format", "shout"]) == 0
         assert "COMPILED TAKES" in capsys.readouterr().out
         assert main(["report", *map(str, paths), "--format", "pile", "-o", str(tmp_path / "pile")]) == 0
         assert (tmp_path / "pile" / "names.txt").read_text() == "eager compiled"
         assert main(["report", str(paths[0]), "--format", "pile"]) == 1
         assert "Name a folder for them: -o" in capsys.readouterr().err
+        assert main(["report", *map(str, paths), "--format", "card", "-o", str(tmp_path / "cards")]) == 0
+        assert [path.read_text() for path in sorted((tmp_path / "cards").iterdir())] == ["compiled", "eager"]
+        assert main(["report", str(paths[0]), "--format", "card", "-o", str(tmp_path / "one.txt")]) == 0
+        assert (tmp_path / "one.txt").read_text() == "eager"
     finally:
         forget_face("shout")
         forget_face("pile")
+        forget_face("card")
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_face_has_a_renderer_for_every_kind_of_block(name):
     faces.find(name)
     module = sys.modules["tracekit.faces.shared.block_data" if name == "json" else f"tracekit.faces.{name}"]
-    renderer = module.as_data if name == "json" else module.written if name == "markdown" else module.drawn
+    renderer = module.as_data if name == "json" else getattr(module, "written", None) or module.drawn
     assert set(blocks.KINDS) <= set(renderer.registry)
     assert set(blocks.KINDS) <= set(chapters.piece.registry)
 

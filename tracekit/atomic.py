@@ -47,8 +47,10 @@ def filling(folder: Path) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=_PREFIX) as name:
             yield Path(name)
-            for file in sorted(Path(name).iterdir()):
-                os.replace(file, folder / file.name)
+            for file in sorted(each for each in Path(name).rglob("*") if each.is_file()):
+                target = folder / file.relative_to(name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(file, target)
     except BaseException:
         for each in missing:
             with suppress(OSError):

@@ -16,6 +16,7 @@ _TYPES = {
     "half_t": "half",
     **{name: name for name in ("float", "double", "long", "int", "bool", "short", "half", "char")},
 }
+_LONGEST = 20_000  # letters of a name that is one: templates have some thousands
 _PLAIN = re.compile(r"[\w:]+")
 _FLOATS = {"float", "double", "half", "bf16"}
 _TYPE = re.compile(r"(?<![\w:])(?<!unsigned )(?:c10::|at::|cutlass::)?(" + "|".join(_TYPES) + r")\b(?! \()")
@@ -35,6 +36,8 @@ _ENDINGS = re.compile(
 @lru_cache(maxsize=1 << 14)
 def short_kernel(name: str) -> str:
     """What a kernel computes, in a few words; a name that no rule knows keeps its last part and its first type."""
+    if len(name) > _LONGEST:
+        return name
     return next((short for rule in _RULES if (short := rule(name))), name)
 
 

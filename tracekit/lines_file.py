@@ -45,6 +45,8 @@ class Graph(NamedTuple):
     key: str  # as in `## Call CompiledFxGraph KEY ##`
     compile: str  # compile id
     kernels: list[tuple[str, list[str]]]  # "name:handle", stacks as Python prints them, innermost last
+    backward: bool = False
+    by_code: bool = False  # the compiler kept no stacks: the comments of its code tell the lines, less sharply
 
 
 class LinesFile(msgspec.Struct, frozen=True, kw_only=True):

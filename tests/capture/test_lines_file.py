@@ -120,11 +120,10 @@ def test_whose_a_file_is(tmp_path, monkeypatch):
 
 def test_stacks_and_key_of_a_graph_are_joined():
     provenance = Provenance()
-    provenance.take(
-        "inductor_provenance_tracking_kernel_stack_traces", '{"k:1": ["File \\"a.py\\", line 3, in f"]}', "0/0", 1
-    )
-    provenance.take("fx_graph_cache_miss", '{"key": "fabc"}', "0/0", 1)
-    provenance.take("fx_graph_cache_hit", '{"key": "fdef"}', "0/1", 1)  # of which nothing was said
+    stacks = {"artifact": {"name": "inductor_provenance_tracking_kernel_stack_traces"}}
+    provenance.take(stacks, '{"k:1": ["File \\"a.py\\", line 3, in f"]}', "0/0", 1)
+    provenance.take({"artifact": {"name": "fx_graph_cache_miss"}}, '{"key": "fabc"}', "0/0", 1)
+    provenance.take({"artifact": {"name": "fx_graph_cache_hit"}}, '{"key": "fdef"}', "0/1", 1)  # nothing was said of it
     assert provenance.graphs == [lines_file.Graph("fabc", "0/0", [("k:1", ['File "a.py", line 3, in f'])])]
 
 

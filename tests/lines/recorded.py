@@ -6,6 +6,7 @@ import msgspec
 from small import event, op, step, write
 
 from tracekit import lines_file
+from tracekit.engine.buckets import KEYS
 from tracekit.lines_file import Code, Function, LinesFile
 from tracekit.run import Requested, Run, Traces, Variant, now
 from tracekit.run import write as write_run
@@ -65,3 +66,13 @@ def recorded_run(detail, *more):
     written = Run(created=now(), tracekit="0", recipe="mine", script="mine.py", variants=[variant])
     write_run(written, folder / "run.json")
     return folder / "run.json"
+
+
+def costs_of(ownership, bucket):
+    """What a bucket of the wall view takes in all steps, ns, by the numbers of the lines it is for."""
+    costs, key, total = ownership.costs["wall"], KEYS.index(bucket), {}
+    for owner, each, ns in zip(costs.owner.tolist(), costs.bucket.tolist(), costs.ns.tolist(), strict=True):
+        if each == key:
+            lines = tuple(line.line for line in ownership.owners.group_of(owner))
+            total[lines] = total.get(lines, 0) + ns
+    return total

@@ -30,6 +30,17 @@ def test_a_second_report_asks_no_recording(detail, monkeypatch):
     assert means(run) == first
 
 
+def test_a_steady_trace_too_small_for_an_entry_shares_that_of_its_recording(detail, monkeypatch):
+    run = recorded_run(detail)
+    monkeypatch.setattr(cache, "WORTH_BYTES", detail.stat().st_size)
+    assert (detail.parent / "steady.json").stat().st_size < cache.WORTH_BYTES
+    test_a_second_report_asks_no_recording(detail, monkeypatch)
+    assert [entry.facts["path"] for entry in cache.entries()] == [str(detail)]
+    monkeypatch.setenv("TRACEKIT_NO_CACHE", "1")
+    with pytest.raises(pytest.fail.Exception):
+        means(run)
+
+
 def test_other_lines_are_other_costs(detail):
     run = recorded_run(detail)
     first = means(run)

@@ -9,7 +9,7 @@ from real import trace_path
 from small import event, kernel, launch, op, step, write
 
 from tests.lines.owner_twin import adds_up
-from tests.lines.recorded import FILE, call
+from tests.lines.recorded import FILE, call, costs_of
 from tracekit import lines_file
 from tracekit.engine import attribute
 from tracekit.lines.graph_calls import GraphCall, graph_calls, lines_of_operators, lines_of_replayed
@@ -69,8 +69,9 @@ def test_a_kernel_that_is_called_twice_takes_its_calls_in_turn():
     ],
 )
 def test_operators_of_any_library_are_known(label, name):
-    (calls,) = graph_calls(None, [Graph("key", "0/0", [(label, [f'File "{FILE}", line 3, in f'])])]).values()
-    assert [[line.line for line in lines] for lines in lines_of_operators([name, "other::op"], calls)] == [[3], [3]]
+    graphs = graph_calls(None, [Graph("key", "0/0", [(label, [f'File "{FILE}", line 3, in f'])])])
+    happened = lines_of_operators([name, "other::op"], graphs["key"].calls)
+    assert [[line.line for line in lines] for lines in happened] == [[3], [3]]
 
 
 def test_replayed_kernels_share_the_calls_between_generated_ones():
@@ -139,21 +140,10 @@ def recorded(path, name="cudaGraphLaunch"):
     return Ownership.of(attribute(Trace.load(trace)), None)
 
 
-def computed(ownership):
-    """What the GPU computes in the step, by line, ns."""
-    costs, key = ownership.costs["wall"], ownership.cost.views["wall"].keys.index("gpu_compute")
-    total = {}
-    for owner, bucket, ns in zip(costs.owner.tolist(), costs.bucket.tolist(), costs.ns.tolist(), strict=True):
-        if bucket == key:
-            lines = tuple(line.line for line in ownership.owners.group_of(owner))
-            total[lines] = total.get(lines, 0) + ns
-    return total
-
-
 @pytest.mark.parametrize("name", ["cudaGraphLaunch", "cudaLaunchKernel"])
 def test_kernels_of_a_trace_are_for_the_lines_that_were_fused(tmp_path, name):
     ownership = recorded(tmp_path / "trace.json", name)
-    assert computed(ownership) == {(2,): 10_000, (2, 3): 20_000, (4,): 30_000}
+    assert costs_of(ownership, "gpu_compute") == {(2,): 10_000, (2, 3): 20_000, (4,): 30_000}
     adds_up(ownership)
 
 
@@ -170,8 +160,8 @@ def test_a_real_trace_of_replayed_graphs_adds_up():
     ]
     ownership = Ownership.of(attribute(trace), None, graphs=graphs)
     adds_up(ownership)
-    assert {line for lines in computed(ownership) for line in lines} == {*range(1, len(triton) + 1)}
+    assert {line for lines in costs_of(ownership, "gpu_compute") for line in lines} == {*range(1, len(triton) + 1)}
     calls = trace.links.launch(np.flatnonzero(trace.roles.gpu))
     launched_alone = ~trace.roles.named(GRAPH_LAUNCH, runtime=True)[calls]
     lasted = (trace.end_ns - trace.ts_ns)[trace.roles.gpu]
-    assert 0 < computed(ownership)[()] <= lasted[launched_alone].sum()  # the optimizer's
+    assert 0 < costs_of(ownership, "gpu_compute")[()] <= lasted[launched_alone].sum()  # the optimizer's

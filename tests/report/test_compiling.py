@@ -1,8 +1,10 @@
 """Why compiling helped or did not: for each planted cause the sentence names it, with its share."""
 
 import pytest
+from real import trace_path
 from small import event, kernel, launch, op, step, write
 
+from tests.findings.edits import Tape, recompile
 from tracekit import run as runs
 from tracekit.profile import open_subject
 from tracekit.report import report
@@ -33,8 +35,13 @@ def trace(path, kernels, *, calls=1, python=0.0, compile_us=0.0, steps=4):
     return write(path, *events)
 
 
-def variant(name, folder, *, step_ms, compiled=True, ledger=None, effective=None, **of_trace):
-    trace(folder / f"{name}.json", **of_trace)
+def variant(name, folder, *, step_ms, compiled=True, ledger=None, effective=None, tape=None, **of_trace):
+    """Of a trace made of nothing, or of a real one, edited."""
+    path = folder / f"{name}.json"
+    if tape is None:
+        trace(path, **of_trace)
+    else:
+        tape.write(path)
     ns = int(step_ms * MS)
     return Variant(
         name=name,
@@ -75,7 +82,7 @@ GUARD = "L['x'].size()[0] == 512"
             [
                 "A step becomes 3.0 % shorter because 95",
                 "% of a step is matrix products and convolutions, which it leaves as they are.",
-                "what can be fused from 80.0 µs to 40.0 µs.",
+                "what can be fused 80.0 µs → 40.0 µs.",
             ],
             id="bound by matrix products",
         ),
@@ -86,7 +93,10 @@ GUARD = "L['x'].size()[0] == 512"
                 "kernels": FUSED,
                 "ledger": Ledger(limits=[Limit(name="forward", t_ns=1)], compiles=[compile_of("recompile", GUARD)] * 8),
             },
-            ["A step becomes", "longer because forward reached the recompile limit and runs eagerly since", GUARD],
+            [
+                "A step takes 3.0 × as long because forward reached the recompile limit and runs eagerly since (guard",
+                GUARD,
+            ],
             id="limit reached",
         ),
         pytest.param(
@@ -142,8 +152,67 @@ def test_recompiling_in_each_step_comes_first(tmp_path):
     ledger = Ledger(compiles=[compile_of("first"), *[compile_of("recompile", GUARD)] * 4])
     slow = {"step_ms": 9.0, "kernels": PRODUCTS, "compile_us": 5_000.0, "ledger": ledger}
     text = said(tmp_path, {"step_ms": 1.0, "kernels": PRODUCTS}, slow)
-    assert f"A step becomes 800.0 % longer because each step compiles again (guard {GUARD})." in text
+    assert f"A step takes 9.0 × as long because each step compiles again (guard {GUARD})." in text
     assert "1 graph, 4 recompilations, 0 graph breaks." in text
+
+
+def slowed(factor):
+    """A real eager step on a GPU that is so many times as slow: it sets the pace, and the host runs ahead of it."""
+    tape = Tape.read(trace_path("leimao_eager_rtx5080"))
+    work = [each for each in tape.events if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    first = min(each["ts"] for each in work)
+    for each in work:
+        each["ts"], each["dur"] = first + factor * (each["ts"] - first), factor * each["dur"]
+    return tape
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    ("eager", "compiled", "sentences"),
+    [
+        pytest.param(
+            12,
+            11.8,
+            [
+                "% of a step is matrix products and convolutions, which it leaves as they are.",
+                "Of the eager step it can do nothing about",
+            ],
+            id="bound by the GPU",
+        ),
+        pytest.param(
+            1,
+            1,
+            ["because the GPU still waits for the host", "launch calls a step are left, which CUDA graphs"],
+            id="still bound by launches",
+        ),
+    ],
+)
+def test_the_reason_is_the_one_planted_into_a_real_trace(tmp_path, eager, compiled, sentences):
+    tapes = {"step_ms": 1.0, "tape": slowed(eager)}, {"step_ms": 0.98, "tape": slowed(compiled)}
+    text = said(tmp_path, *tapes)
+    assert text.startswith("A step becomes 2.0 % shorter because")
+    for sentence in sentences:
+        assert sentence in text
+
+
+@pytest.mark.traces
+def test_recompiling_in_each_step_of_a_real_trace(tmp_path):
+    tape = slowed(1)
+    tape.plant(tape.idle_moments(), recompile(4_000.0))
+    ledger = Ledger(compiles=[compile_of("recompile", GUARD)] * 4)
+    slow = {"step_ms": 6.0, "tape": tape, "ledger": ledger}
+    text = said(tmp_path, {"step_ms": 2.0, "tape": slowed(1)}, slow)
+    assert text.startswith(f"A step takes 3.0 × as long because each step compiles again (guard {GUARD}).")
+
+
+@pytest.mark.traces
+def test_what_a_real_cuda_graph_saves(tmp_path):
+    replayed = Tape.read(trace_path("leimao_cudagraph_manual_rtx5080"))
+    text = said(tmp_path, {"step_ms": 2.58, "tape": slowed(1)}, {"step_ms": 0.96, "tape": replayed})
+    assert text.startswith(
+        "A step becomes 62.8 % shorter because it spends less on dispatch (−784 µs), Python (−429 µs)"
+    )
+    assert "the GPU still waits for the host" not in text
 
 
 def test_two_compiled_variants_and_bare_traces_have_no_such_section(tmp_path):

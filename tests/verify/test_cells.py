@@ -67,8 +67,8 @@ def test_inference_is_measured_like_training(tmp_path):
 
 
 def test_failures_are_results(tmp_path):
-    text = '[sweep]\nrecipes = ["infers.py"]\nvariants = ["eager"]\n'
-        '[sweep.params]\nhow = ["oom", "crash", "hang", "well"]\n'
+    params = '[sweep.params]\nhow = ["oom", "crash", "hang", "well"]\n'
+    text = f'[sweep]\nrecipes = ["infers.py"]\nvariants = ["eager"]\n{params}'
     code, results = swept(tmp_path, text)
     assert code == 1
     assert [each.outcome for each in results] == ["oom", "crash", "timeout", "ok"]

@@ -152,12 +152,13 @@ _NAMES = (
     ("linear algebra", r"getr[fs]|potrf|geqrf|syev|gesv|cusolver|magma|trtri"),
 )
 UNKNOWN = "other"
+_LONGEST = 20_000  # letters that are looked at: templates have some thousands, and a damaged name may have millions
 
 
 @lru_cache(maxsize=1 << 16)
 def kernel_class(name: str, operator: str | None = None) -> str:
     """The kind of work, by the launching operator or else by the kernel's name; `other` where neither tells."""
-    if operator is not None:
+    if operator is not None and len(operator) <= _LONGEST:
         label = next((label for label, pattern in _OPERATORS if re.fullmatch(pattern, operator)), None)
         if label is not None:
             return label
@@ -167,7 +168,7 @@ def kernel_class(name: str, operator: str | None = None) -> str:
 
 def without_parameters(name: str) -> str:
     """The function and its template arguments: types of parameters name other libraries' things, and mislead."""
-    name = name.replace("(anonymous namespace)::", "")
+    name = name[:_LONGEST].replace("(anonymous namespace)::", "")
     depth = 0
     for at, character in enumerate(name):
         if character == "<":

@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 
 from tracekit.cli.arguments import percentage
-from tracekit.cli.output import refuse_to_overwrite, write_file
-from tracekit.cli.streams import write_out
+from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
 
 
 class CheckVerb:
@@ -45,7 +44,7 @@ class CheckVerb:
             help="a metric that may stay unknown, repeatable (default: what cannot be answered fails)",
         )
         parser.add_argument("--format", choices=("text", "markdown", "json", "junit"), default="text")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
+        add_output(parser, "write there instead of to stdout (-)")
         parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there as well")
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="write Markdown there as well")
         parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
@@ -56,6 +55,7 @@ class CheckVerb:
         from tracekit.cli.progress import Progress
         from tracekit.errors import UnknownMetricError
         from tracekit.faces import Options
+        from tracekit.faces.shared.files import put
         from tracekit.gate import Check, against, differences, failed, read_budget, within
         from tracekit.gate.drawing import FORMATS
         from tracekit.gate.metrics import METRICS
@@ -71,11 +71,12 @@ class CheckVerb:
                 ("junit", options.junit),
                 ("markdown", options.markdown),
             )
-            if path is not None
+            if path not in (None, STDOUT)
         }
         inputs = [*options.inputs, *(each for each in (options.budget, options.against) if each is not None)]
+        spared = overwriting(options, inputs)
         for path in outputs:
-            refuse_to_overwrite(path, inputs)
+            spared.refuse(path)
         budget = read_budget(options.budget) if options.budget is not None else None
         allow = frozenset(options.allow_unanswered)
         with Progress() as progress:
@@ -86,7 +87,8 @@ class CheckVerb:
                 old = open_subject([options.against], progress)
                 check = Check(against(new, old, options.metric, options.tolerance, allow), differences(new, old))
         for path, draw in outputs.items():
-            write_file(draw(check, Options()), path)
-        if options.output is None:
-            write_out(FORMATS[options.format](check, Options()))
+            put(draw(check, Options()), path, spared)
+            tell_written(path)
+        if options.output in (None, STDOUT):
+            send(FORMATS[options.format](check, Options()))
         return int(failed(check.rows))

@@ -1,54 +1,68 @@
-"""Files that a verb writes: atomically, and never over something that cannot be made again."""
+"""Where a verb's output goes: to stdout, or into files, each of which is told."""
 
-import os
-import re
+import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tracekit.cli.streams import tell
-from tracekit.errors import OutputError
+from tracekit.cli.streams import tell, write_out
+from tracekit.errors import BytesToTerminalError, NeedsFolderError
 from tracekit.sanitize import sanitize
 
+if TYPE_CHECKING:
+    from tracekit.faces import Face, Options
+    from tracekit.faces.shared.files import Overwriting
+    from tracekit.report import Report
 
-def refuse_to_overwrite(path: Path, inputs: list[Path]) -> None:
-    """Refuse to write over what is read, and over any other trace or run: none can be made again."""
-    if os.path.isdir(path):
-        raise OutputError(path, f"it is a folder: name a file in it, as in {path / 'report.txt'}")
-    if not os.path.isdir(path.parent):
-        raise OutputError(path, "its folder does not exist")
-    if os.path.isfile(path):
-        if any(os.path.exists(each) and os.path.samefile(each, path) for each in inputs):
-            raise OutputError(path, "the report is made from it")
-        if _holds_a_trace(path):
-            raise OutputError(path, "a trace or a run is there")
+STDOUT = Path("-")
 
 
-def _holds_a_trace(path: Path) -> bool:
-    """Whether it begins as a trace or a run does, packed or not."""
-    from tracekit.run import is_run
-    from tracekit.trace.reading.source import Source
-
-    head = bytearray(1 << 16)
-    with Source(path) as source:
-        begun = bytes(head[: source.readinto(memoryview(head))])
-    return is_run(begun) or _TRACES_BEGINNING.match(begun) is not None
+def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "FILE", required: bool = False) -> None:
+    """`-o` and `--force`."""
+    parser.add_argument("-o", "--output", type=Path, metavar=metavar, required=required, help=help_text)
+    parser.add_argument("--force", action="store_true", help="write over a trace or a run that is no input, too")
 
 
-# A name of a report's cannot look so: in JSON its quotes are escaped.
-_TRACES_BEGINNING = re.compile(
-    rb'(?:\xef\xbb\xbf)?\s*[\[{].*?"(?:schemaVersion|traceEvents|displayTimeUnit|ph)"\s*:', re.DOTALL
-)
+def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting":
+    """What must not be written over, as the command line has it."""
+    from tracekit.faces.shared.files import Overwriting
+
+    return Overwriting(inputs, options.force)
 
 
-def write_file(content: str, path: Path) -> None:
-    """Put the report there whole; where that fails, an earlier one stays."""
-    from tracekit.atomic import reason, replacing
+def check_output(face: "Face", options: argparse.Namespace, inputs: list[Path]) -> None:
+    """Refuse, before anything is read, what cannot be written. Raises TracekitError."""
+    from tracekit.faces.shared.files import refuse_early
 
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe: nothing to put another file for
-            path.write_text(content, encoding="utf-8")
-        else:
-            with replacing(Path(os.path.realpath(path))) as part:  # a link stays one
-                part.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(path, reason(error)) from None
+    if options.output in (None, STDOUT):
+        if face.draw is None:
+            raise NeedsFolderError(face.name, "a file for each variant" if face.write_variant else "several files")
+    else:
+        refuse_early(face, options.output, overwriting(options, inputs))
+
+
+def write_report(face: "Face", report: "Report", how: "Options", options: argparse.Namespace) -> None:
+    """Draw a report, and put it where the command line says. Raises TracekitError."""
+    from tracekit.faces.shared.files import write
+
+    if face.draw is not None and options.output in (None, STDOUT):
+        # All of it before any goes out: a failure leaves no half report.
+        send(face.draw(report, how))
+        return
+    for path in write(face, report, options.output, how, overwriting(options, options.inputs)):
+        tell_written(path)
+
+
+def send(content: str | bytes) -> None:
+    """To stdout; bytes only where no terminal is. Raises BytesToTerminalError."""
+    if isinstance(content, str):
+        write_out(content)
+    elif sys.stdout.isatty():
+        raise BytesToTerminalError
+    else:
+        write_out(content)
+
+
+def tell_written(path: Path) -> None:
+    """Say that a file is there."""
     tell(f"Wrote {sanitize(str(path))}")

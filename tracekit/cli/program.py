@@ -19,6 +19,7 @@ from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
 from tracekit.cli.report import ReportVerb
+from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.streams import open_streams, tell, write_out
 from tracekit.cli.sweep import SweepVerb
@@ -38,6 +39,7 @@ VERBS = (
     TuiVerb,
     CheckVerb,
     ExportVerb,
+    SqlVerb,
     CacheVerb,
     DoctorVerb,
 )
@@ -52,7 +54,8 @@ def entry() -> int:
     open_streams()
     with by_any_signal():
         code = main()
-    gc.freeze()  # the process ends: a last search for garbage would take 30 ms
+    if "duckdb" not in sys.modules:  # which complains of what is not collected
+        gc.freeze()  # the process ends: a last search for garbage would take 30 ms
     return code
 
 

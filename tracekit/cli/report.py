@@ -2,15 +2,11 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from tracekit import faces
 from tracekit.cli.arguments import add_inputs, add_knowledge, rows
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import refuse_to_overwrite, write_file
-from tracekit.cli.streams import tell, write_out
-from tracekit.errors import NeedsFolderError
-from tracekit.sanitize import sanitize
+from tracekit.cli.output import STDOUT, add_output, check_output, write_report
 
 
 class ReportVerb:
@@ -35,9 +31,7 @@ class ReportVerb:
             help="rows of each table, or 'all' (default: few, where they are worth it)",
         )
         parser.add_argument("--full", action="store_true", help="everything: all sections, all rows, all conditions")
-        parser.add_argument(
-            "-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout; a folder for parquet"
-        )
+        add_output(parser, "write there instead of to stdout (-); a folder for csv and parquet")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -46,22 +40,13 @@ class ReportVerb:
         from tracekit.report import report
 
         face = faces.find(options.format)
-        if face.write is not None and options.output is None:
-            raise NeedsFolderError(options.format)
-        if face.draw is not None and options.output is not None:
-            refuse_to_overwrite(options.output, options.inputs)
+        check_output(face, options, options.inputs)
         with Progress() as progress:
             opened = report(open_given(options.inputs, options, progress), options.baseline)
-        if face.write is not None:
-            for path in face.write(opened, options.output, _how(options)):
-                tell(f"Wrote {sanitize(str(path))}")
-        if face.draw is not None:
-            # All of it before any goes out: a failure leaves no half report.
-            content = face.draw(opened, _how(options))
-            write_out(content) if options.output is None else write_file(content, options.output)
+        write_report(face, opened, _how(options), options)
         return 0
 
 
 def _how(options: argparse.Namespace) -> faces.Options:
-    stream = sys.stdout if options.output is None else None
+    stream = sys.stdout if options.output in (None, STDOUT) else None
     return faces.Options(rows=options.rows, full=options.full, stream=stream)

@@ -30,11 +30,14 @@ def tell(sentence: str) -> None:
         print(sentence, file=sys.stderr)
 
 
-def write_out(text: str = "") -> None:
+def write_out(content: str | bytes = "") -> None:
     """Write to stdout and flush it, so that a failure is reported here and not when Python exits."""
     try:
-        if text:  # without a buffer, even an empty write fails on a full disk
-            sys.stdout.write(text)
+        if isinstance(content, bytes):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+        elif content:  # without a buffer, even an empty write fails on a full disk
+            sys.stdout.write(content)
         sys.stdout.flush()
     except OSError as error:
         # What is left over has somewhere to go when Python ends.

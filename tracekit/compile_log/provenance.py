@@ -1,27 +1,51 @@
-"""Which lines of the user's does a compiled kernel come from? Inductor says so where it was asked before it started."""
+"""Which lines of the user's does a compiled kernel come from? Inductor says so where it was asked before it started.
+
+Where it does not, the code that it generated and the graphs that it lowered say it less sharply.
+"""
 
 import json
+from collections import defaultdict
 from typing import Any
 
+from tracekit.compile_log import output_code
 from tracekit.lines_file import Graph
 
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"
 _CACHE = "fx_graph_cache_"  # …hit, …miss: the record that ends a graph, and has its key
+_TRACED = "dynamo_output_graph"  # of a compilation; forward and backward are made of it
+_LOWERED, _CODE = "inductor_post_grad_graph", "inductor_output_code"  # of a graph
 
 
 class Provenance:
-    """Joins a graph's stacks with its key: two records of one thread, in this order."""
+    """Joins a graph's stacks, or its code, with its key: records of one thread, in this order."""
 
     def __init__(self) -> None:
         self.graphs: list[Graph] = []
-        self._stacks: dict[int, dict[str, list[str]]] = {}
+        self._traced: dict[str, str] = {}  # by compile id
+        self._said: dict[int, dict[str, str]] = defaultdict(dict)  # of the graph under way on a thread
 
-    def take(self, artifact: str | None, payload: Any, compile_id: str, thread: int) -> None:
-        """Look at one artifact of the compiler's log."""
+    def take(self, metadata: dict[str, Any], payload: Any, compile_id: str, thread: int) -> None:
+        """Look at one record of the compiler's log."""
+        if not isinstance(payload, str):
+            return
+        artifact = str((metadata.get("artifact") or {}).get("name"))
+        if _TRACED in metadata:
+            self._traced[compile_id] = payload
+        for kind in (_LOWERED, _CODE):
+            if kind in metadata:
+                self._said[thread][kind] = payload
         if artifact == _STACKS:
-            self._stacks[thread] = json.loads(payload) if isinstance(payload, str) else {}
-        elif artifact is not None and artifact.startswith(_CACHE) and isinstance(payload, str):
-            key = json.loads(payload).get("key")
-            stacks = self._stacks.pop(thread, None)
-            if isinstance(key, str) and stacks:
-                self.graphs.append(Graph(key, compile_id, [*stacks.items()]))
+            self._said[thread][_STACKS] = payload
+        elif artifact.startswith(_CACHE):
+            key, said = json.loads(payload).get("key"), self._said.pop(thread, {})
+            if isinstance(key, str) and (graph := self._graph(key, compile_id, said)).kernels:
+                self.graphs.append(graph)
+
+    def _graph(self, key: str, compile_id: str, said: dict[str, str]) -> Graph:
+        code = said.get(_CODE, "")
+        backward = output_code.is_backward(code)
+        if stacks := json.loads(said.get(_STACKS, "{}")):
+            return Graph(key, compile_id, [*stacks.items()], backward)
+        sources = output_code.nodes_of(self._traced.get(compile_id, ""))
+        nodes = output_code.nodes_of(said.get(_LOWERED, ""))
+        return Graph(key, compile_id, output_code.calls(code, sources, nodes), backward, by_code=True)

@@ -36,8 +36,29 @@ class StandardOutputError(TracekitError):
 class NeedsFolderError(TracekitError):
     """A format of several files without a folder to put them in."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"--format {name} writes several files. Name a folder for them: -o tables/")
+    def __init__(self, name: str, files: str = "several files") -> None:
+        super().__init__(f"--format {name} writes {files}. Name a folder for them: -o {name}/")
+
+
+class BytesToTerminalError(TracekitError):
+    """A file that is no text, with a terminal to go to."""
+
+    def __init__(self) -> None:
+        super().__init__("This format is no text, and a terminal cannot show it. Name a file: -o FILE")
+
+
+class NeedsPackageError(TracekitError):
+    """A format or a verb without the package that it rests on."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs {package}, which is not installed: pip install 'tracekit[{extra}]'")
+
+
+class QueryError(TracekitError):
+    """A query that DuckDB cannot answer."""
+
+    def __init__(self, why: str, tables: Sequence[str]) -> None:
+        super().__init__(f"The query has no answer ({why.rstrip('.')}). The tables are: {', '.join(tables)}.")
 
 
 class NoTerminalError(TracekitError):

@@ -1,8 +1,9 @@
 """The report, drawn: a file per format. A face lays out and escapes; it works nothing out, and names no section.
 
-A face is a module here, named after its format, with a function under `@face(...)`, or `@folder_face(...)` where it
-writes several files; `--format` offers it. One that lives elsewhere registers itself the same way when it is imported.
-What faces share stands in `shared`.
+A face is a module here, named after its format, with a function under `@face(...)`; `@folder_face(...)` where it writes
+several files, `@variant_face(...)` where it writes one for each variant. `--format` offers it. One that lives elsewhere
+registers itself the same way when it is imported. What faces share stands in `shared`; what they make, `shared.files`
+puts where it belongs.
 """
 
 import pkgutil
@@ -10,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 if TYPE_CHECKING:
+    from tracekit.profile import Profile
     from tracekit.report import Report
 
 FIRST = "text"  # the one that nobody has to ask for
@@ -27,38 +29,53 @@ class Options:
     stream: TextIO | None = None  # where it will go, for a face that asks how wide that is, and whether it has colours
 
 
-Draw = Callable[["Report", Options], str]
-Write = Callable[["Report", Path, Options], list[Path]]
+Draw = Callable[["Report", Options], str | bytes]
+Fill = Callable[["Report", Path, Options], None]
+WriteVariant = Callable[["Report", "Profile", Path], None]
+_Draw = TypeVar("_Draw", bound=Draw)
+_Fill = TypeVar("_Fill", bound=Fill)
 
 
 @dataclass(frozen=True)
 class Face:
-    """A format: `draw` makes one text of a report, or `write` files in a folder."""
+    """A format, made by one of three: `draw` makes text or bytes, `fill` the files of a folder, the other one file."""
 
     name: str
     draw: Draw | None = None
-    write: Write | None = None
+    fill: Fill | None = None
+    write_variant: WriteVariant | None = None
+    suffix: str = ""  # of the files of variants
 
 
 _registered: dict[str, Face] = {}
 
 
-def face(name: str) -> Callable[[Draw], Draw]:
-    """Register the function that makes a report into one text of that format."""
+def face(name: str) -> Callable[[_Draw], _Draw]:
+    """Register the function that makes a report into one text, or the bytes of one file, of that format."""
 
-    def register(draw: Draw) -> Draw:
+    def register(draw: _Draw) -> _Draw:
         _registered[name] = Face(name, draw=draw)
         return draw
 
     return register
 
 
-def folder_face(name: str) -> Callable[[Write], Write]:
-    """Register the function that writes a report as files into a folder, and returns their paths."""
+def folder_face(name: str) -> Callable[[_Fill], _Fill]:
+    """Register the function that writes a report as files into a folder, which it finds empty."""
 
-    def register(write: Write) -> Write:
-        _registered[name] = Face(name, write=write)
-        return write
+    def register(fill: _Fill) -> _Fill:
+        _registered[name] = Face(name, fill=fill)
+        return fill
+
+    return register
+
+
+def variant_face(name: str, suffix: str) -> Callable[[WriteVariant], WriteVariant]:
+    """Register the function that writes one variant of a report as a file."""
+
+    def register(write_variant: WriteVariant) -> WriteVariant:
+        _registered[name] = Face(name, write_variant=write_variant, suffix=suffix)
+        return write_variant
 
     return register
 

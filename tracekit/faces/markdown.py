@@ -1,4 +1,4 @@
-"""The report as Markdown, for an issue or a pull request."""
+"""The report as Markdown, fit for a comment of a pull request: the verdict and the parts of a step, details folded."""
 
 import html
 import re
@@ -22,6 +22,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 # in between, of which nothing is seen, prevents that.
 _LIVE = re.compile(r"(?<=@)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 _STEPS = 80  # cells of a line of steps
+_COMMENT = 60_000  # characters: GitHub's comments take 65,536
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,17 @@ def escape(text: str) -> str:
 
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
+    """What a reviewer wants stands open; all else is folded, and left out where a comment would not take it."""
+    folded = [*_written(report, options, fold=True)]
+    if options.full or options.rows is not None or sum(map(len, folded)) < _COMMENT:
+        yield from folded
+    else:
+        yield from _written(report, options, fold=False)
+
+
+def _written(report: Report, options: Options, fold: bool) -> Iterator[str]:
     yield f"# {escape(report.title)}"
-    outlined = outline(report, options.rows, options.full)
+    outlined = outline(report, options.rows, options.full, fold)
     for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)
     for sentence in outlined.closing:
@@ -61,7 +71,11 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
 
 
 def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
-    if not chapter.leads:
+    is_open = chapter.leads or _is_short(chapter)
+    if not is_open:
+        title = _LIVE.sub("<span></span>", html.escape(sanitize(chapter.title)))
+        yield from ("", "<details>", f"<summary>{title}</summary>")
+    elif not chapter.leads:
         yield from ("", f"## {escape(chapter.title)}")
     for entry in chapter.entries:
         if entry.of and not isinstance(entry.blocks[0], Sentences):
@@ -69,6 +83,19 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
         for index, block in enumerate(entry.blocks):
             yield ""
             yield from written(block, Page(full, entry.rows, entry.of if index == 0 else ""))
+    if not is_open:
+        yield from ("", "</details>")
+
+
+def _is_short(chapter: Chapter) -> bool:
+    """Whether it is among the first, and says what it says in sentences or as parts of a step."""
+    blocks = [block for entry in chapter.entries for block in entry.blocks]
+    first = chapter.entries[0].section.stage == "lead"
+    return first and all(isinstance(block, Sentences | Breakdown) or _is_detail(block) for block in blocks)
+
+
+def _is_detail(block: Block) -> bool:
+    return isinstance(block, Table) and block.detail
 
 
 @singledispatch

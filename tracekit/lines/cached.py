@@ -8,31 +8,41 @@ from tracekit.intervals import Bools
 from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import lines_path
-from tracekit.trace.storing.cache import file_state
+from tracekit.trace.storing import cache
+from tracekit.trace.storing.cache import Entry, file_state
 from tracekit.trace.storing.code_version import code_version
 
 
 def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     """What each owner costs in a counted step of each view."""
-    entry = ownership.cost.trace.entry
-    if entry is None:
-        return owner_means(ownership, counted)
     name = f"lines-{code_version(__name__)}-{_digest(ownership, counted)}.json"
-    content = entry.recall(name)
+    entry = _entry(ownership)
+    content = entry.recall(name) if entry is not None else None
     if content is not None:
         try:
             return msgspec.json.decode(content, type=OwnerMeans)
         except msgspec.DecodeError:
             pass
     means = owner_means(ownership, counted)
-    entry.remember(name, msgspec.json.encode(means))
+    entry = entry or _entry(ownership)  # to read the recording for the first time has made one
+    if entry is not None:
+        entry.remember(name, msgspec.json.encode(means))
     return means
 
 
+def _entry(ownership: Ownership) -> Entry | None:
+    """That of the trace or, where it is too small to have one, that of its recording with stacks."""
+    if ownership.cost.trace.entry is not None:
+        return ownership.cost.trace.entry
+    content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
+    return cache.find(content) if content is not None else None
+
+
 def _digest(ownership: Ownership, counted: dict[str, Bools]) -> str:
-    """A name for all that the means depend on besides the trace."""
-    path = ownership.detail or ownership.cost.trace.path
-    states = [file_state(file) for file in (path, lines_path(path))]
-    steps = [(view, chosen.tobytes()) for view, chosen in counted.items()]
-    causes = (states, sorted(ownership.mine), ownership.graphs, steps)
+    """A name for all that the means depend on, wherever they are kept."""
+    trace = ownership.cost.trace
+    path = ownership.detail or trace.path
+    states = [file_state(file) for file in (trace.path, path, lines_path(path))]
+    steps = [each.tobytes() for each in (trace.steps.issued, trace.steps.returned, *counted.values())]
+    causes = (states, sorted(ownership.mine), ownership.graphs, [*counted], steps)
     return hashlib.sha256(repr(causes).encode("utf-8", "surrogatepass")).hexdigest()[:16]

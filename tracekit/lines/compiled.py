@@ -1,57 +1,57 @@
 """Which lines is a compiled kernel for? Those whose work was fused into it, as the compiler's provenance says."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracekit.intervals import Bools, Ints
-from tracekit.lines.graph_calls import GraphCall, lines_of_operators, lines_of_replayed, of_generated
+from tracekit.lines.graph_calls import (
+    GraphCalls,
+    generates_any,
+    lines_of,
+    lines_of_operators,
+    lines_of_replayed,
+    of_generated,
+)
 from tracekit.lines.owners import Group, Owners
+from tracekit.lines.regions import regions
 from tracekit.lines.thread import Spans, on_thread
 from tracekit.lines.threads import Thread
 from tracekit.trace import Trace
-from tracekit.trace.roles import GRAPH_LAUNCH, KERNEL, OPERATOR, USER
+from tracekit.trace.roles import GRAPH_LAUNCH, KERNEL, OPERATOR
 
-_REGION = re.compile(r"## Call CompiledFxGraph (\S+) ##")
+_NOTHING = GraphCalls()
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """Whose the compiled kernels of a trace are."""
+    """Whose the compiled kernels of a trace are, and how many calls of graphs tell which lines those are for."""
 
     threads: dict[int, Thread]  # with the kernels that run on the host
     gpu: Ints  # the owner of a GPU activity by its row; −1 where its launch says it
-    regions: int  # calls of compiled graphs
-    unknown: int  # of these, such whose graph has no provenance
+    calls: int  # of compiled graphs
+    untold: int  # of these, such whose graph tells nothing
+    by_code: int  # of these, such whose code alone tells it
 
 
 def compiled(
-    trace: Trace, launch: Ints, threads: dict[int, Thread], graphs: Mapping[str, Sequence[GraphCall]], owners: Owners
+    trace: Trace, launch: Ints, threads: dict[int, Thread], graphs: Mapping[str, GraphCalls], owners: Owners
 ) -> Compiled:
     """Give every generated kernel and every operator inside a compiled graph to the lines it is for."""
     gpu = np.full(len(trace.ts_ns), -1, np.int64)
     with_kernels: dict[int, Thread] = {}
-    calls = unknown = 0
-    kind = trace.roles.kind
-    mask = trace.roles.named(_REGION) & ((kind == OPERATOR) | (kind == USER))
-    for track, thread in threads.items():
-        spans = Spans.of(trace, on_thread(trace, track, mask))
-        keys = [_key(trace, row) for row in spans.rows.tolist()]
-        calls += len(keys)
-        unknown += sum(key not in graphs for key in keys)
-        regions = _Regions(trace, track, thread, spans, [graphs.get(key, ()) for key in keys])
-        with_kernels[track] = thread
-        if any(regions.graphs):
-            with_kernels[track] = regions.on_host(owners)
-            regions.on_gpu(launch, gpu, owners)
-    return Compiled(with_kernels, gpu, calls, unknown)
-
-
-def _key(trace: Trace, row: int) -> str:
-    shape = _REGION.fullmatch(trace.names[int(trace.name_codes[row])])
-    return shape[1] if shape else ""
+    called: list[GraphCalls] = []
+    for track, where in regions(trace).items():
+        here = [graphs.get(name, _NOTHING) for name in where.names]
+        inside = _Regions(trace, track, threads[track], where.spans, here)
+        with_kernels[track] = threads[track]
+        if any(graph.calls for graph in here):
+            with_kernels[track] = inside.on_host(owners)
+            inside.on_gpu(launch, gpu, owners)
+        called += here
+    untold, by_code = sum(not graph.calls for graph in called), sum(graph.by_code for graph in called)
+    return Compiled(with_kernels, gpu, len(called), untold, by_code)
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,31 @@ class _Regions:
     track: int
     thread: Thread
     spans: Spans
-    graphs: list[Sequence[GraphCall]]
+    graphs: list[GraphCalls]
 
     def on_host(self, owners: Owners) -> Thread:
         """The thread with the operators that each region calls itself given to their lines."""
         operators, region = self._operators()
         owner = np.full(len(region), -1, np.int64)
+        seen = np.zeros(len(self.spans), bool)  # the regions whose generated kernels have events, or should have
         for number, at in _by_region(region):
-            names = _names(self.trace, operators.rows[at])
-            owner[at] = self._owners(number, lines_of_operators(names, self.graphs[number]), owners)
+            names, calls = _names(self.trace, operators.rows[at]), self.graphs[number].calls
+            seen[number] = generates_any(names, calls)
+            owner[at] = self._owners(number, lines_of_operators(names, calls), owners)
         known = owner >= 0
-        return self.thread.overlaid(operators.chosen(known), owner[known])
+        return self._without_kernels(seen, owners).overlaid(operators.chosen(known), owner[known])
+
+    def _without_kernels(self, seen: Bools, owners: Owners) -> Thread:
+        """The thread with regions in which kernels run on the host that left no events: an estimate.
+
+        What such a region does besides its operators is for the lines of those kernels, all of them.
+        """
+        if self.trace.roles.gpu.any():
+            return self.thread
+        lines = [lines_of(call for call in graph.calls if not call.operator) for graph in self.graphs]
+        owner = np.array([self._owners(number, [each], owners)[0] for number, each in enumerate(lines)], np.int64)
+        chosen = ~seen & (owner >= 0)
+        return self.thread.overlaid(self.spans.chosen(chosen), owner[chosen], estimated=True)
 
     def on_gpu(self, launch: Ints, gpu: Ints, owners: Owners) -> None:
         """The GPU activities that were submitted inside a region, in order of their launches.
@@ -90,7 +104,7 @@ class _Regions:
             gpu[rows[at]] = self._owners(number, self._submitted(rows[at], replayed[at], number), owners)
 
     def _submitted(self, rows: Ints, replayed: Bools, number: int) -> list[Group]:
-        names, calls = _names(self.trace, rows), self.graphs[number]
+        names, calls = _names(self.trace, rows), self.graphs[number].calls
         generated = of_generated(names, calls)
         if not replayed.any():
             return generated

@@ -6,16 +6,17 @@ name where that was generated, else by the order of both.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from tracekit.compile_spans import plain_function
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.owners import Group, Line
 from tracekit.lines.shortest_edit import matched
-from tracekit.lines.user_code import plain_function
 from tracekit.lines_file import USER, Graph, LinesFile
 from tracekit.trace.enclosing import is_users
 
@@ -33,27 +34,46 @@ class GraphCall:
     operator: str = ""
 
 
-def graph_calls(lines: LinesFile | None, more: Collection[Graph] = ()) -> dict[str, list[GraphCall]]:
-    """The calls of each compiled graph, in order, by its key.
+class GraphCalls(NamedTuple):
+    """What a graph calls, in order."""
 
-    Those that a lines file knows, and of more graphs what their stacks say: of these, paths tell the user's files.
+    calls: tuple[GraphCall, ...] = ()
+    by_code: bool = False  # the comments of its code tell the lines, less sharply than stacks
+
+
+def graph_calls(lines: LinesFile | None, more: Collection[Graph] = ()) -> dict[str, GraphCalls]:
+    """What each compiled graph calls, by its key and by its compilation (`name_of`).
+
+    Of the graphs that a lines file knows, and of more what their stacks say: of these, paths tell the user's files.
     """
-    graphs = {graph.key: _calls(graph, is_users) for graph in more}
+    graphs = _by_name(more, is_users)
     if lines is None:
         return graphs
     files = {*lines.sources, *(file for file, _ in lines.callers)}
     files |= {each.file for each in lines.functions if each.owner == USER}
-    recorded = {graph.key: _calls(graph, lambda frame: frame.rpartition("(")[0] in files) for graph in lines.graphs}
-    return graphs | recorded
+    return graphs | _by_name(lines.graphs, lambda frame: frame.rpartition("(")[0] in files)
 
 
-def _calls(graph: Graph, is_mine: Callable[[str], bool]) -> list[GraphCall]:
+def name_of(compilation: str, *, backward: bool) -> str:
+    """How the graph of a compilation is called where traces name no key: before torch 2.9."""
+    return f"{compilation} {'backward' if backward else 'forward'}"
+
+
+def _by_name(graphs: Collection[Graph], is_mine: Callable[[str], bool]) -> dict[str, GraphCalls]:
+    named: dict[str, GraphCalls] = {}
+    for graph in graphs:
+        made = GraphCalls(_calls(graph, is_mine), graph.by_code)
+        named[graph.key] = named[name_of(graph.compile, backward=graph.backward)] = made
+    return named
+
+
+def _calls(graph: Graph, is_mine: Callable[[str], bool]) -> tuple[GraphCall, ...]:
     calls = []
     for label, stacks in sorted(graph.kernels, key=lambda each: _handle(each[0])):
         name = label.rpartition(":")[0] or label
         lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
         calls.append(GraphCall(name, tuple(sorted(lines)), _operator(name)))
-    return calls
+    return tuple(calls)
 
 
 def _handle(label: str) -> int:
@@ -112,7 +132,7 @@ def lines_of_replayed(names: Sequence[str], is_kernel: Bools, calls: Sequence[Gr
     for (low, before), (high, after) in pairwise(bounds):
         shared = calls[before + 1 : after]
         kernels = [at for at in range(low + 1, high) if is_kernel[at]]
-        union = tuple(sorted({line for call in shared for line in call.lines}))
+        union = lines_of(shared)
         for at in range(low + 1, high):
             if shared:
                 lines[at] = union
@@ -122,9 +142,19 @@ def lines_of_replayed(names: Sequence[str], is_kernel: Bools, calls: Sequence[Gr
     return lines
 
 
+def lines_of(calls: Iterable[GraphCall]) -> Group:
+    """The lines of several calls together."""
+    return tuple(sorted({line for call in calls for line in call.lines}))
+
+
 def of_generated(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:
     """The lines of the kernels among these that the graph generated; none for others."""
     return [calls[call].lines if call >= 0 else () for call in _generated(names, calls).tolist()]
+
+
+def generates_any(names: Sequence[str], calls: Sequence[GraphCall]) -> bool:
+    """Whether any of these events is a kernel that the graph generated."""
+    return bool((_generated(names, calls) >= 0).any())
 
 
 def _generated(names: Sequence[str], calls: Sequence[GraphCall]) -> Ints:

@@ -19,13 +19,13 @@ class Thread:
     owners: StepFunction
     divided: StepFunction
 
-    def overlaid(self, spans: Spans, owner: Ints) -> "Thread":
-        """The same with spans whose owners are known, innermost first."""
+    def overlaid(self, spans: Spans, owner: Ints, *, estimated: bool = False) -> "Thread":
+        """The same with spans whose owners are known or estimated, innermost first."""
         if not len(spans):
             return self
         edges, (which, below, shared) = merged([spans.innermost, self.owners, self.divided])
         value = np.where(which >= 0, owner[which], below)
-        return Thread(compressed(edges, value), compressed(edges, np.where(which >= 0, 0, shared)))
+        return Thread(compressed(edges, value), compressed(edges, np.where(which >= 0, int(estimated), shared)))
 
 
 @dataclass(frozen=True)

@@ -4,24 +4,26 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from tracekit.analyses import summaries
+from tracekit.analyses import Answer, summaries
 from tracekit.analyses.kernel_time import kernel_times, summed
 from tracekit.profile import Profile
 from tracekit.run import Ledger, Variant
 from tracekit.run_facts import contrast_of
 
 _PRODUCTS = ("matmul", "convolution", "attention")
+_ROWS = ("scatter/gather", "embedding", "sparse")  # what moves rows about: message passing, most of all
 # What fusing merges: each of these reads and writes memory once for every operator of eager code.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
 # What bounds a step, by the buckets that tell of it.
 _BOUNDS = {
     "host": ("kernel_launch", "dispatch", "python", "guards", "alloc"),
-    "syncs": ("sync_stall", "sync"),
+    "syncs": ("sync_stall",),
     "data": ("dataload",),
     "communication": ("gpu_comm",),
-    "cpu": ("cpu_compute",),
+    "copies": ("gpu_copy",),
     "compiling": ("compile",),
 }
+LEFT_AS_IT_IS = ("products", "syncs", "data", "communication", "copies")  # of these, what compiling does not touch
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Side:
 
     @property
     def parts(self) -> dict[str, float]:
-        """The wall time by bucket, or the host's where that is unknown."""
-        mean = self.profile.means["wall"] or self.profile.means["host"]
+        """The wall time by bucket; nothing where that cannot be answered."""
+        mean = self.profile.means["wall"]
         return mean.parts if mean is not None else {}
 
     @property
@@ -41,37 +43,59 @@ class Side:
         """The step that the parts are of."""
         return sum(self.parts.values())
 
+    @property
+    def has_gpu(self) -> bool:
+        """Whether the work is a GPU's; else it is the CPU's."""
+        return self.profile.trace.device == "gpu"
+
     @cached_property
-    def gpu_ns(self) -> dict[str, float]:
-        """GPU time by kind of work; empty without a GPU."""
-        return summed(kernel_times(self.profile), "label") if self.profile.trace.device == "gpu" else {}
+    def work_ns(self) -> dict[str, float]:
+        """Time by kind of work: of the GPU's kernels, or of operators on the CPU."""
+        if self.has_gpu:
+            return summed(kernel_times(self.profile), "label")
+        work: Counter[str] = Counter()
+        for row in self._summary("operators").table.select(["class", "step_ns"]).to_pylist():
+            work[row["class"]] += row["step_ns"]
+        return dict(work)
 
     @property
     def products_ns(self) -> float:
         """What compiling leaves to the libraries' kernels."""
-        return sum(self.gpu_ns.get(kind, 0.0) for kind in _PRODUCTS)
+        return self._of(_PRODUCTS)
 
     @property
     def fusible_ns(self) -> float:
         """What fusing makes less of."""
-        return sum(self.gpu_ns.get(kind, 0.0) for kind in _FUSED)
+        return self._of(_FUSED)
+
+    @property
+    def rows_ns(self) -> float:
+        """Gathering and scattering."""
+        return self._of(_ROWS)
+
+    def _of(self, kinds: tuple[str, ...]) -> float:
+        return sum(self.work_ns.get(kind, 0.0) for kind in kinds)
 
     @cached_property
     def launches(self) -> float | None:
         """Launch calls; None where none is known."""
-        answer = next(each for each in summaries(self.profile) if each.analysis == "launches")
+        answer = self._summary("launches")
         return sum(answer.table["per_step"].to_pylist()) if answer.status == "answered" else None
 
+    def _summary(self, analysis: str) -> Answer:
+        return next(each for each in summaries(self.profile) if each.analysis == analysis)
+
+    @cached_property
     def bounds(self) -> dict[str, float]:
-        """What the step is bound by, as shares of it; the GPU's work apart by whether compiling can touch it."""
+        """What the step is bound by, as shares of it; computing apart by whether compiling can touch it."""
         total, parts = self.step_ns, self.parts
         if not total:
             return {}
         shares = {name: sum(parts.get(key, 0.0) for key in keys) / total for name, keys in _BOUNDS.items()}
-        working = parts.get("gpu_compute", 0.0) / total
-        busy = sum(self.gpu_ns.values())
-        of_products = self.products_ns / busy if busy else 0.0
-        return {**shares, "products": working * of_products, "gpu": working * (1 - of_products)}
+        computing = parts.get("gpu_compute" if self.has_gpu else "cpu_compute", 0.0) / total
+        work = sum(self.work_ns.values())
+        of_products = self.products_ns / work if work else 0.0
+        return {**shares, "products": computing * of_products, "work": computing * (1 - of_products)}
 
 
 @dataclass(frozen=True)
@@ -125,6 +149,18 @@ class Effects:
         """How many of the recorded steps compile, after the warm-up, and of how many."""
         steady = self.compiled.profile.cost.steady
         return int((~steady).sum()), len(steady)
+
+    @property
+    def traces_disagree(self) -> bool:
+        """Whether the traced steps differ the other way round than the step times to quote."""
+        ours, theirs = self.compiled.step_ns, self.eager.step_ns
+        return bool(ours and theirs) and (ours < theirs) != (self.pace[0] < 1)
+
+    @property
+    def most_to_gain(self) -> float | None:
+        """The eager step in such without all that compiling can touch; None where nothing is left of it, or unknown."""
+        left = sum(self.eager.bounds.get(name, 0.0) for name in LEFT_AS_IT_IS)
+        return 1 / left if left > 0 else None
 
     @property
     def guards_ns(self) -> float:

@@ -1,13 +1,13 @@
 """What does each line of yours cost, in every variant, side by side?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
 from tracekit.lines.export import lines_table
-from tracekit.lines.means import Owner
+from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.side_by_side import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
@@ -123,14 +123,16 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
         yield f"{sentence}."
-    untold = {
-        each.name: each.means.untold_calls / each.means.graph_calls for each in answered if each.means.untold_calls
-    }
-    if untold:
-        shares = {name: percent(share) for name, share in untold.items()}
+    if untold := _of_graph_calls(answered, lambda means: means.untold_calls):
         yield (
-            f"Of the calls of compiled graphs, {_each(shares)} do not tell the lines of their kernels: these count for "
+            f"Of the calls of compiled graphs, {untold} do not tell the lines of their kernels: these count for "
             "the line that calls the graph. Captures with torch 2.9 and later tell them."
+        )
+    if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
+        yield (
+            f"Of the calls of compiled graphs, {by_code} tell the lines of their kernels by comments in the generated "
+            "code alone: a group may hold lines that its kernel is not for, and kernels that run on the CPU count for "
+            "all lines of their graph. Captures with torch 2.9 and later tell them kernel by kernel."
         )
     for each in variants:
         if not each.total_ns:
@@ -138,6 +140,13 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
         elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
             named = ", ".join(each.means.unproven[:_UNPROVEN])
             yield f"{each.name}: what lies in {named} counts as a library's; --mine says that it is yours."
+
+
+def _of_graph_calls(variants: Sequence[OfVariant], count: Callable[[OwnerMeans], int]) -> str:
+    """Their share of the calls of compiled graphs, variant by variant; empty where there are none."""
+    return _each(
+        {each.name: percent(count(each.means) / each.means.graph_calls) for each in variants if count(each.means)}
+    )
 
 
 def _each(shares: Mapping[str, str], steps: Mapping[str, float] | None = None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tracekit.report.blocks import Block, Excerpt, Sentences, Table
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import WORTH, Section
@@ -11,6 +11,7 @@ from tracekit.report.section import WORTH, Section
 ROWS = 3  # rows of a table, unless more are asked for
 _LEAST = 14  # lines for the sections that are ordered by worth, even where the others are long
 FOLDED = 10  # where the remaining rows are one click away
+_LONGEST = 2000  # letters of a sentence: a name in it may have millions
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,24 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
 def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
     """The blocks of a section, with or without its tables; details only where everything is asked for."""
     return tuple(
-        block
+        _readable(block)
         for block in section.blocks
         if (tables or not isinstance(block, Table)) and (full or not _is_detail(block))
     )
+
+
+def _readable(block: Block) -> Block:
+    """The block with sentences that are cut in the middle where nobody could read them."""
+    if isinstance(block, Sentences) and any(len(line) > _LONGEST for line in block.lines):
+        return replace(block, lines=tuple(map(_cut_short, block.lines)))
+    if isinstance(block, Notes) and any(len(note.text) > _LONGEST for note in block.notes):
+        return replace(block, notes=tuple(replace(note, text=_cut_short(note.text)) for note in block.notes))
+    return block
+
+
+def _cut_short(text: str) -> str:
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
 def _is_detail(block: Block) -> bool:

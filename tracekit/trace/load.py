@@ -15,7 +15,6 @@ from tracekit.trace.schema import EVENTS
 from tracekit.trace.storing import cache
 from tracekit.trace.storing.workspace import workspace
 
-OFF = "TRACEKIT_NO_CACHE"
 _MOST = 4  # workers: each decompresses all of the file
 _FACTS = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
@@ -26,7 +25,7 @@ def load(path: Path, use_cache: bool | None = None, workers: int | None = None, 
     Without `use_cache`, the environment decides: TRACEKIT_NO_CACHE turns it off.
     """
     if use_cache is None:
-        use_cache = not os.environ.get(OFF)
+        use_cache = cache.is_on()
     if workers is None:
         workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST)
     home = cache.home() / "work"

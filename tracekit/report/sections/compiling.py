@@ -3,26 +3,27 @@
 from collections.abc import Iterator
 
 from tracekit.compare import Comparison
+from tracekit.engine.buckets import BUCKETS
+from tracekit.gnn.changing_sizes import changed_sizes
 from tracekit.profile import Profile
 from tracekit.report.blocks import Sentences
-from tracekit.report.compile_effects import Effects, effects
+from tracekit.report.compile_effects import LEFT_AS_IT_IS, Effects, Side, effects
 from tracekit.report.model import Report
 from tracekit.report.registry import of_comparison
 from tracekit.report.section import Contents
+from tracekit.run_facts import break_even_steps, cold_cost_ns
 from tracekit.sanitize import sanitize
-from tracekit.units import count, duration, percent
+from tracekit.units import count, duration, percent, ratio
 
 _GAIN = 0.9  # of the eager step: less than a tenth gained asks for a reason
 _MANY = 0.05  # of the steps that compile: more is no start-up any more
-_NOUNS = {
-    "kernel_launch": "launches",
-    "dispatch": "dispatch",
-    "python": "Python",
-    "sync_stall": "sync stalls",
-    "gpu_compute": "GPU compute",
-    "gpu_gap": "gaps on the GPU",
-    "gpu_copy": "copies",
-    "cpu_compute": "CPU compute",
+_WORTH_SAYING = 0.02  # of a step
+_LEFT = {
+    "products": "matrix products and convolutions",
+    "syncs": "sync stalls",
+    "data": "waiting for data",
+    "communication": "communication",
+    "copies": "copies",
 }
 
 
@@ -39,53 +40,69 @@ def compiling(report: Report, entry: Comparison) -> Contents | None:
 
 
 def _gain(seen: Effects) -> str:
-    ratio, noise = seen.pace
-    if noise or 0.995 < ratio < 1.005:
+    pace, noise = seen.pace
+    if noise or 0.995 < pace < 1.005:
         return f"A step does not become shorter{' beyond noise' if noise else ''}"
-    return f"A step becomes {percent(abs(1 - ratio))} {'shorter' if ratio < 1 else 'longer'}"
+    if pace >= 2:
+        return f"A step takes {ratio(pace)} as long"
+    return f"A step becomes {percent(abs(1 - pace))} {'shorter' if pace < 1 else 'longer'}"
 
 
 def _reason(seen: Effects) -> str:
     """The first of the reasons that holds."""
     compiling, recorded = seen.compiling_steps
-    guard = f" (guard {sanitize(seen.guard, 120)})" if seen.guard else ""
     limits = [*dict.fromkeys(sanitize(each.name or "a frame") for each in seen.ledger.limits)]
     if seen.variant.effective.ran_eagerly:
         return f"because nothing was compiled: {sanitize(seen.variant.effective.ran_eagerly)}"
     if recorded and compiling > _MANY * recorded:
         which = "each step compiles" if compiling == recorded else f"{compiling} of {recorded} steps compile"
-        return f"because {which} again{guard}"
-    if limits and not _gained(seen):
-        return f"because {', '.join(limits[:3])} reached the recompile limit and runs eagerly since{guard}"
-    return _bound(seen) if not _gained(seen) else _saved(seen)
+        return f"because {which} again{_guard(seen)}"
+    if _gained(seen):
+        return _saved(seen)
+    if limits:
+        return f"because {', '.join(limits[:3])} reached the recompile limit and runs eagerly since{_guard(seen)}"
+    return _bound(seen)
 
 
 def _gained(seen: Effects) -> bool:
-    ratio, noise = seen.pace
-    return ratio < _GAIN and not noise
+    pace, noise = seen.pace
+    return pace < _GAIN and not noise
+
+
+def _guard(seen: Effects) -> str:
+    """The guard that failed most often, and what of the graph it is about."""
+    if seen.guard is None:
+        return ""
+    sizes = [each.what for each in changed_sizes(seen.variant) if each.what]
+    of_graph = f": the number of {sanitize(sizes[0])}" if sizes else ""
+    return f" (guard {sanitize(seen.guard, 120)}{of_graph})"
 
 
 def _bound(seen: Effects) -> str:
     """What most of the compiled step is, and why compiling leaves it."""
-    bounds = seen.compiled.bounds()
+    bounds = seen.compiled.bounds
     if not bounds:
-        return "and its steps cannot be answered, so that nobody can say why"
+        return "and its traced steps cannot say why: their wall time cannot be answered"
     name = max(bounds, key=lambda each: bounds[each])
     share = percent(bounds[name])
     if name == "host":
-        return f"because the GPU still waits for the host {share} of a step: {_host(seen)}"
+        return f"because {_waiting(seen.compiled)} {share} of a step: {_host(seen)}"
     return (
         "because "
         + {
             "products": f"{share} of a step is matrix products and convolutions, which it leaves as they are",
-            "gpu": f"{share} of a step is other work of the GPU, {_fusing(seen)}",
+            "work": f"{share} of a step is {_other_work(seen)}",
             "syncs": f"{share} of a step is lost to syncs, which it does not remove",
             "data": f"{share} of a step is waiting for data, which it does not touch",
             "communication": f"{share} of a step is communication that nothing hides, which it does not touch",
-            "cpu": f"{share} of a step is computing on the CPU, {_computing(seen)}",
+            "copies": f"{share} of a step is copies that nothing hides, which it does not touch",
             "compiling": f"{share} of a step is compiling",
         }[name]
     )
+
+
+def _waiting(side: Side) -> str:
+    return "the GPU still waits for the host" if side.has_gpu else "Python and what it calls still take"
 
 
 def _host(seen: Effects) -> str:
@@ -93,52 +110,51 @@ def _host(seen: Effects) -> str:
     if skips:
         why = sanitize(skips[0].reason or "", 120)
         return f"CUDA graphs were not recorded ({why})" if why else "CUDA graphs were not recorded"
-    calls = f"{count(launches)} launch calls a step" if launches is not None else "its launch calls"
+    calls = f"{count(launches)} launch calls a step" if launches is not None else "its calls"
     if seen.ledger.breaks:
         return f"{_plural(len(seen.ledger.breaks), 'graph break')} leave {calls} and Python in between"
+    if not seen.compiled.has_gpu:
+        return "what surrounds the compiled code is not compiled"
     return f"{calls} are left, which CUDA graphs (mode='reduce-overhead') would replay as one"
 
 
-def _fusing(seen: Effects) -> str:
-    before, after = seen.eager.fusible_ns, seen.compiled.fusible_ns
+def _other_work(seen: Effects) -> str:
+    """Computing that is no matrix product: what fusing can shorten, and what came of it."""
+    sides = (seen.eager, seen.compiled)
+    key = "gpu_compute" if seen.compiled.has_gpu else "cpu_compute"
+    before, after = (side.parts.get(key, 0.0) - side.bounds.get("products", 0.0) * side.step_ns for side in sides)
+    kind = "other work of the GPU" if seen.compiled.has_gpu else "other computing on the CPU"
     if after < 0.95 * before:
-        return f"of which fusing saved {duration(before - after)}"
-    return "of which fusing saved nothing"
-
-
-def _computing(seen: Effects) -> str:
-    before, after = (side.parts.get("cpu_compute", 0.0) for side in (seen.eager, seen.compiled))
-    if after < 0.95 * before:
-        return f"of which it saved {duration(before - after)}"
-    return "of which it saved nothing"
+        return f"{kind}, of which fusing saved {duration(before - after)}"
+    if after > 1.05 * before:
+        return f"{kind}, which takes {duration(after - before)} more than in eager"
+    return f"{kind}, of which fusing saved nothing"
 
 
 def _saved(seen: Effects) -> str:
     """The buckets that became smaller, the largest first."""
     ours, theirs = seen.compiled.parts, seen.eager.parts
-    saved = {key: theirs.get(key, 0.0) - ours.get(key, 0.0) for key in _NOUNS}
+    if seen.traces_disagree:
+        change = abs(seen.compiled.step_ns / seen.eager.step_ns - 1)
+        return f"but its traced steps, which became {percent(change)} longer, do not show where"
+    saved = {key: theirs.get(key, 0.0) - ours.get(key, 0.0) for key in theirs}
     total = sum(ns for ns in saved.values() if ns > 0)
     largest = sorted((key for key, ns in saved.items() if ns > 0.1 * total), key=lambda key: -saved[key])
     if not largest:
         return "and its traced steps do not show where"
-    named = [f"{_NOUNS[key]} ({duration(-saved[key], signed=True)})" for key in largest[:3]]
+    named = [f"{BUCKETS[key].noun} ({duration(-saved[key], signed=True)})" for key in largest[:3]]
     return f"because it spends less on {_and(named)}"
 
 
 def _facts(seen: Effects) -> Iterator[str]:
     yield _compiled(seen)
-    before, after = seen.eager.launches, seen.compiled.launches
-    if before is not None and after is not None:
-        yield f"Launch calls a step: {count(before)} eager, {count(after)} compiled."
+    yield from _most_to_gain(seen)
+    yield from _launches(seen)
+    yield from _work(seen)
     if seen.guards_ns:
-        share = seen.guards_ns / seen.compiled.step_ns if seen.compiled.step_ns else 0.0
-        yield f"Checking guards takes {duration(seen.guards_ns)} a step ({percent(share)})."
-    if seen.eager.gpu_ns:
-        yield (
-            f"Of the GPU's work, matrix products and convolutions go from {duration(seen.eager.products_ns)} to "
-            f"{duration(seen.compiled.products_ns)}, what can be fused from {duration(seen.eager.fusible_ns)} to "
-            f"{duration(seen.compiled.fusible_ns)}."
-        )
+        share = seen.guards_ns / seen.compiled.step_ns if seen.compiled.step_ns else None
+        yield f"Checking guards takes {duration(seen.guards_ns)} a step{f' ({percent(share)})' if share else ''}."
+    yield from _cost(seen)
 
 
 def _compiled(seen: Effects) -> str:
@@ -152,6 +168,57 @@ def _compiled(seen: Effects) -> str:
     if seen.ledger.skips:
         clauses.append(f"{_plural(len(seen.ledger.skips), 'CUDA graph')} not recorded")
     return f"{', '.join(clauses)}."
+
+
+def _most_to_gain(seen: Effects) -> Iterator[str]:
+    """What of the eager step could never gain."""
+    shares = {name: seen.eager.bounds.get(name, 0.0) for name in LEFT_AS_IT_IS}
+    most = seen.most_to_gain
+    if most is None or sum(shares.values()) < _WORTH_SAYING:
+        return
+    named = [f"{percent(share)} {_LEFT[name]}" for name, share in shares.items() if share >= _WORTH_SAYING]
+    untouched = f" ({_and(named)})" if named else ""
+    yield (
+        f"Of the eager step it can do nothing about {percent(sum(shares.values()))}{untouched}: {ratio(most)} faster "
+        "is the most that it could become."
+    )
+
+
+def _launches(seen: Effects) -> Iterator[str]:
+    before, after = seen.eager.launches, seen.compiled.launches
+    if before is not None and after is not None:
+        waits = seen.compiled.bounds.get("host", 0.0)
+        still = f"; the GPU still waits for the host {percent(waits)} of a step" if waits >= _WORTH_SAYING else ""
+        yield f"Launch calls a step: {count(before)} eager, {count(after)} compiled{still}."
+
+
+def _work(seen: Effects) -> Iterator[str]:
+    """What became of the kinds of work; on a CPU the compiled code is one of them, and hides what is in it."""
+    if not seen.eager.has_gpu or not seen.eager.work_ns:
+        return
+    kinds = {
+        "matrix products and convolutions": (seen.eager.products_ns, seen.compiled.products_ns),
+        "gathering and scattering": (seen.eager.rows_ns, seen.compiled.rows_ns),
+        "what can be fused": (seen.eager.fusible_ns, seen.compiled.fusible_ns),
+    }
+    named = [
+        f"{kind} {duration(before)} → {duration(after)}" for kind, (before, after) in kinds.items() if before or after
+    ]
+    if named:
+        yield f"GPU time a step: {', '.join(named)}."
+
+
+def _cost(seen: Effects) -> Iterator[str]:
+    cost = cold_cost_ns(seen.variant)
+    steps = break_even_steps(seen.compiled.profile, seen.eager.profile)
+    if not cost:
+        return
+    if steps is None:
+        yield f"Compiling cost {duration(cost)}; whether that pays off cannot be said."
+    elif steps == float("inf"):
+        yield f"Compiling cost {duration(cost)}, which never pays off."
+    else:
+        yield f"Compiling cost {duration(cost)}, which {count(round(steps))} steps make up for."
 
 
 def _and(items: list[str]) -> str:

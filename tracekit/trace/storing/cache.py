@@ -24,7 +24,7 @@ from tracekit.atomic import put
 from tracekit.trace.storing.code_version import code_version
 
 FORMAT = 1  # of the entries; the code that makes what is in them counts by itself
-DIRECTORY, LIMIT = "TRACEKIT_CACHE_DIR", "TRACEKIT_CACHE_BYTES"
+DIRECTORY, LIMIT, OFF = "TRACEKIT_CACHE_DIR", "TRACEKIT_CACHE_BYTES", "TRACEKIT_NO_CACHE"
 LIMIT_BYTES = 10_000_000_000
 WORTH_BYTES = 16 << 20  # of trace; less is read again in less time than it takes to look
 _SMALLEST = WORTH_BYTES // 250  # a file that small holds no such trace, however packed
@@ -40,6 +40,11 @@ def home() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("tracekit", appauthor=False)
+
+
+def is_on() -> bool:
+    """Whether the environment leaves the cache on."""
+    return not os.environ.get(OFF)
 
 
 def content_of(path: Path) -> str | None:

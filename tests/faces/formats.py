@@ -1,0 +1,19 @@
+"""Every format, written as the command line writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tracekit import faces
+from tracekit.faces import Options
+from tracekit.faces.shared.files import Overwriting, write
+from tracekit.report import Report
+
+FOLDERS = ("csv", "parquet")
+
+
+def written(report: Report, folder: Path, name: str) -> Path:
+    """The report in that format, with every row: a file, or a folder of them."""
+    path = folder / name if name in FOLDERS else folder / f"report.{name}"
+    write(faces.find(name), report, path, Options(rows=10_000, full=True), Overwriting())
+    return path

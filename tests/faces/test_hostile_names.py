@@ -1,0 +1,100 @@
+"""Names from a trace may hold anything; no format obeys them, and none grows beyond bounds."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+
+import openpyxl
+import pyarrow.parquet as pq
+import pytest
+from formats import written
+from small import event, kernel, launch, op, step, write
+from test_html import Page
+
+from tracekit.profile import open_subject
+from tracekit.report import report
+
+HOSTILE = "evil\x1b[31m<script>alert(1)</script>|`[x](y)\"' onload=x \u202e\x07"
+FORMULA = '=HYPERLINK("http://evil","x")'
+TEX = "\\input{secret}%$#_&^~{}\\end{document} 日本 --"
+LONG = "long" * 2_500_000  # 10 MB
+CONTROLS = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    events = [step(1, 0, 100), event("cuda_runtime", "cudaStreamSynchronize", 85, 95)]
+    for k, name in enumerate((HOSTILE, FORMULA, TEX, LONG)):
+        events += [op(name, 20 * k, 20 * k + 15), launch(20 * k + 1, 20 * k + 5, k + 1)]
+        events.append(kernel(name, 20 * k + 6, 20 * k + 18, k + 1))
+    path = write(tmp_path_factory.mktemp("hostile") / f"{FORMULA.replace('/', '')}<b>.json", *events)
+    return report(open_subject([path]))
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "latex", "json"])
+def test_text_obeys_nothing(hostile, tmp_path, name):
+    content = written(hostile, tmp_path, name).read_text()
+    assert not re.search(CONTROLS, content)
+    assert len(content) < 1_000_000 or name == "json"  # data keeps what was read
+    if name == "markdown":
+        assert "<script>" not in content
+        assert "[x](y)" not in content
+    if name == "html":
+        page = Page(content)
+        assert "script" not in {tag for tag, _ in page.tags}
+        assert all("onload" not in attributes for _, attributes in page.tags)
+        assert "<script>alert(1)</script>" in page.text
+    if name == "json":
+        names = [row[0] for row in json.loads(content)["answers"][1]["rows"]]
+        assert {HOSTILE, FORMULA, TEX, LONG} <= set(names)
+
+
+def test_no_cell_is_a_formula(hostile, tmp_path):
+    book = openpyxl.load_workbook(written(hostile, tmp_path, "xlsx"))
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row if cell.value is not None]
+    assert {cell.data_type for cell in cells} <= {"s", "n", "b"}
+    assert any(cell.value == FORMULA for cell in cells)
+    assert not any(cell.hyperlink for cell in cells)
+    for path in written(hostile, tmp_path, "csv").glob("*.csv"):
+        csv.field_size_limit(1 << 25)
+        with path.open(newline="", encoding="utf-8") as file:
+            texts = [text for row in csv.reader(file) for text in row]
+        assert not [
+            text for text in texts if (text[:1] in "=+@|%" and text) or (text.startswith("-") and not _number(text))
+        ]
+        assert not any(re.search(CONTROLS, text) for text in texts)
+
+
+def _number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def test_parquet_keeps_names_as_they_are(hostile, tmp_path):
+    names = pq.read_table(written(hostile, tmp_path, "parquet") / "kernels.parquet")["name"].to_pylist()
+    assert {HOSTILE, FORMULA, TEX, LONG} == set(names)
+
+
+def test_tex_sets_them_as_they_stand(hostile, tmp_path):
+    content = written(hostile, tmp_path, "latex").read_text()
+    assert "\\input" not in content
+    assert "\\end{document}" not in content
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")
+def test_tex_compiles(hostile, tmp_path):
+    written(hostile, tmp_path, "latex")
+    packages = "\\documentclass{article}\\usepackage{array,booktabs,xcolor}"
+    (tmp_path / "paper.tex").write_text(f"{packages}\\begin{{document}}\\input{{report.latex}}\\end{{document}}")
+    subprocess.run(
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    assert (tmp_path / "paper.pdf").stat().st_size > 10_000

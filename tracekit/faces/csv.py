@@ -1,0 +1,60 @@
+"""The report as CSV, a file for each table: exact numbers, for programs and spreadsheets."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import pyarrow as pa
+
+from tracekit.faces import Options, folder_face
+from tracekit.faces.shared.flat_tables import flat_tables
+from tracekit.report import Report
+from tracekit.sanitize import sanitize
+
+# A spreadsheet would take a text that begins so for a formula, and run it.
+_FORMULA = ("=", "+", "-", "@", "|", "%")
+_ROWS = 1 << 14  # written at a time
+
+
+@folder_face("csv")
+def export(report: Report, folder: Path, options: Options) -> None:
+    """`NAME.csv` for each table of the report; times are in ns."""
+    for name, table in flat_tables(report).items():
+        write(table.rows, folder / f"{name}.csv")
+
+
+def write(rows: pa.Table, path: Path) -> None:
+    """One table as CSV in UTF-8, with a line of column names."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        write_rows(rows, file)
+
+
+def write_rows(rows: pa.Table, file: TextIO) -> None:
+    """The same into an open file, which must not change line ends."""
+    writer = csv.writer(file)
+    writer.writerow([inert(name) for name in rows.column_names])
+    writer.writerows(_lines(rows))
+
+
+def _lines(rows: pa.Table) -> Iterator[tuple[object, ...]]:
+    for batch in rows.to_batches(_ROWS):
+        yield from zip(*([_plain(value) for value in column.to_pylist()] for column in batch.columns), strict=True)
+
+
+def _plain(value: object) -> object:
+    """Numbers exactly, text inert, nothing for what is not known."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return inert(value)
+    if isinstance(value, list | dict):
+        return inert(json.dumps(value, default=str))
+    return value
+
+
+def inert(text: str) -> str:
+    """Text that a spreadsheet shows as it stands: what would be a formula begins with an apostrophe."""
+    shown = sanitize(text)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown

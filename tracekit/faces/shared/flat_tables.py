@@ -1,0 +1,172 @@
+"""A report as tables alone: every block that holds figures or text, those of one name one below the other."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.report import Report
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.report.section import Section
+from tracekit.tables import VARIANT
+from tracekit.trace.schema import column
+
+SENTENCES = pa.schema(
+    [
+        column("section", pa.string(), "of the report"),
+        column("of", pa.string(), "the variant that it is said of; nothing where it is said of the run"),
+        column("sentence", pa.string(), "what the report says"),
+    ]
+)
+_BREAKDOWN = pa.schema(
+    [
+        column("variant", pa.string(), "name of the variant", role="name"),
+        column("bucket", pa.string(), "where the time counts; total for all of it"),
+        column("mean_ns", pa.float64(), "of a counted step", "ns"),
+        column("baseline", pa.string(), "what it is set against", role="name"),
+        column("delta_ns", pa.float64(), "difference from the baseline", "ns"),
+        column("delta_low_ns", pa.float64(), "95 % interval of the difference: from", "ns"),
+        column("delta_high_ns", pa.float64(), "to", "ns"),
+        column("noise", pa.bool_(), "whether the difference could as well be none"),
+    ]
+)
+_SERIES = pa.schema(
+    [
+        column("line", pa.string(), "variant, and whether these are its first steps", role="name"),
+        column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
+        column("step_ns", pa.int64(), "how long it took; nothing where that is not known", "ns"),
+        column("mark", pa.string(), "compiles, unknown or nothing"),
+    ]
+)
+_NOTES = pa.schema(
+    [
+        column("kind", pa.string(), "what is to be said: inferred, cannot answer, warning, …"),
+        column("variants", pa.string(), "which variants it is about; nothing for all"),
+        column("text", pa.string(), "the note"),
+    ]
+)
+_SOURCE = pa.schema(
+    [
+        column("file", pa.string(), "source file", role="place"),
+        column("line", pa.int64(), "line of it", role="identity"),
+        column("variant", pa.string(), "name of the variant", role="name"),
+        column("step_ns", pa.float64(), "what the line costs in a step", "ns"),
+        column("source", pa.string(), "the line as it stands"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class FlatTable:
+    """A table with the title of the section that it comes from, and what it was made of."""
+
+    title: str
+    rows: pa.Table
+    block: Block
+
+
+def flat_tables(report: Report) -> dict[str, FlatTable]:
+    """Name → table, in the order of the report, its sentences first."""
+    tables = {"report": FlatTable("Report", _sentences(report.sections), Sentences(()))}
+    for section in report.sections:
+        for name, rows, block in _of(section):
+            pieces = [tables[name].rows] if name in tables else []
+            pieces.append(rows if section.variant is None else _named(rows, section.variant))
+            together = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries()
+            tables[name] = FlatTable(section.title, together, block)
+    return tables
+
+
+def _named(rows: pa.Table, variant: str) -> pa.Table:
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), [variant])
+    return rows.add_column(0, VARIANT, names)
+
+
+def _of(section: Section) -> Iterator[tuple[str, pa.Table, Block]]:
+    for name, rows in section.contents.tables.items():
+        yield name, rows(), Sentences(())
+    for block in section.blocks:
+        if (named := flat(block, section.id)) is not None:
+            yield *named, block
+
+
+def _sentences(sections: Iterable[Section]) -> pa.Table:
+    rows = [
+        {"section": section.title, "of": section.variant, "sentence": line}
+        for section in sections
+        for block in section.blocks
+        if isinstance(block, Sentences)
+        for line in block.lines
+    ]
+    return pa.Table.from_pylist(rows, schema=SENTENCES)
+
+
+@singledispatch
+def flat(block: Block, section: str) -> tuple[str, pa.Table] | None:
+    """What a block of that section holds as a table, and its name; None for what stands in a table already."""
+    raise TypeError(f"{type(block).__name__}: is not a kind of block")
+
+
+@flat.register
+def _(block: Sentences, section: str) -> None:
+    return None  # those of all sections are one table
+
+
+@flat.register
+def _(block: Table, section: str) -> tuple[str, pa.Table] | None:
+    return (block.name, block.rows) if block.exported else None
+
+
+@flat.register
+def _(block: Breakdown, section: str) -> tuple[str, pa.Table]:
+    rows = [bucket_row(block, name, key) for key in block.keys for name in block.variants]
+    return section, pa.Table.from_pylist(rows, schema=_BREAKDOWN)
+
+
+def bucket_row(block: Breakdown, name: str, key: str) -> dict[str, Any]:
+    """What a breakdown says of one bucket of one variant, by column; no `delta_ns` where nothing is compared."""
+    means, difference = block.means[name], block.differences.get(name)
+    row = {"variant": name, "bucket": key or "total", "mean_ns": sum(means.values()) if key == TOTAL else means[key]}
+    if difference is None:
+        return row
+    whole = key == TOTAL
+    interval = difference.delta_interval if whole else difference.intervals and difference.intervals[key]
+    return row | {
+        "baseline": block.baselines[name],
+        "delta_ns": difference.delta_ns if whole else difference.parts[key],
+        "delta_low_ns": interval[0] if interval else None,
+        "delta_high_ns": interval[1] if interval else None,
+        "noise": difference.noise(None if whole else key) if interval else None,
+    }
+
+
+@flat.register
+def _(block: Series, section: str) -> tuple[str, pa.Table]:
+    rows = [
+        {"line": line.name, "step": step, "step_ns": value, "mark": mark or None}
+        for line in block.lines
+        for step, value, mark in zip(line.steps, line.values, line.marks, strict=True)
+    ]
+    return section, pa.Table.from_pylist(rows, schema=_SERIES)
+
+
+@flat.register
+def _(block: Notes, section: str) -> tuple[str, pa.Table]:
+    rows = [
+        {"kind": note.kind, "variants": ", ".join(note.variants) or None, "text": note.text} for note in block.notes
+    ]
+    return section, pa.Table.from_pylist(rows, schema=_NOTES)
+
+
+@flat.register
+def _(block: Excerpt, section: str) -> tuple[str, pa.Table] | None:
+    rows = [
+        {"file": block.file, "line": number, "variant": name, "step_ns": of[number], "source": line}
+        for name, of in block.costs.items()
+        for number, line in enumerate(block.lines, block.first)
+        if number in of
+    ]
+    return "source", pa.Table.from_pylist(rows, schema=_SOURCE)

@@ -1,0 +1,160 @@
+"""The report as a workbook: a sheet for each table, with exact numbers, and a chart of where the time goes."""
+
+import json
+import re
+from collections.abc import Iterable
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.errors import NeedsPackageError
+from tracekit.faces import Options, face
+from tracekit.faces.shared.cells import heading, is_number, meaning, role, unit
+from tracekit.faces.shared.flat_tables import FlatTable, bucket_row, flat_tables
+from tracekit.faces.shared.wording import label
+from tracekit.report import Report
+from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.sanitize import sanitize
+
+_ROWS = 1 << 20  # of a sheet, less one for the head
+_TEXT = 32_000  # letters of a cell: Excel takes 32,767
+_NAME = 31  # letters of a sheet's name
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\']")
+_WIDTHS = (8, 60)  # letters of a column, at least and at most
+_WRAPPED = 90  # letters of a sentence in a line
+# Two commas divide what is shown by a million: the cell holds ns, and people read ms.
+_FORMATS = {"ns": '#,##0.000,,"\u2009ms"', "B": '#,##0.0,,"\u2009MB"', "share": "0.0%"}
+
+
+@face("xlsx")
+def render(report: Report, options: Options) -> bytes:
+    """The report as an Excel workbook."""
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise NeedsPackageError("--format xlsx", "xlsxwriter", "excel") from None
+    content = BytesIO()
+    book = xlsxwriter.Workbook(content, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
+    formats = _Formats(book)
+    names: set[str] = set()
+    for name, table in flat_tables(report).items():
+        sheet = book.add_worksheet(_sheet_name(name, names))
+        if isinstance(table.block, Breakdown):
+            _write_breakdown(book, sheet, table.block, formats)
+        else:
+            _write_table(sheet, table, formats)
+    book.close()
+    return content.getvalue()
+
+
+class _Formats:
+    """The formats of cells, each made once."""
+
+    def __init__(self, book: Any) -> None:
+        self._book = book
+        self._made: dict[tuple[Any, ...], Any] = {}
+
+    def of(self, **properties: Any) -> Any:
+        key = tuple(sorted(properties.items()))
+        if key not in self._made:
+            self._made[key] = self._book.add_format(properties)
+        return self._made[key]
+
+    @property
+    def head(self) -> Any:
+        return self.of(bold=True, bottom=1, text_wrap=True, valign="top")
+
+    def column(self, field: pa.Field) -> Any:
+        """The format of a column's cells."""
+        if not is_number(field):
+            return self.of(valign="top")
+        whole = "0" if role(field) == "identity" else "#,##0"
+        plain = whole if pa.types.is_integer(field.type) else "#,##0.###"
+        return self.of(num_format=_FORMATS.get(unit(field), plain), valign="top")
+
+
+def _write_table(sheet: Any, table: FlatTable, formats: _Formats) -> None:
+    rows = table.rows.slice(0, _ROWS - 1)
+    for at, field in enumerate(rows.schema):
+        sheet.write_string(0, at, heading(field) or "fact", formats.head)
+        if meaning(field):
+            sheet.write_comment(0, at, meaning(field))
+        values = rows[field.name].to_pylist()
+        shape = formats.column(field)
+        longest = len(heading(field))
+        for row, value in enumerate(values, 1):
+            longest = max(longest, _write(sheet, row, at, value, shape))
+        sheet.set_column(at, at, min(max(longest + 1, _WIDTHS[0]), _WRAPPED if at == 2 else _WIDTHS[1]))
+    sheet.freeze_panes(1, 0)
+    if len(rows) and len(rows.schema):
+        sheet.autofilter(0, 0, len(rows), len(rows.schema) - 1)
+
+
+def _write(sheet: Any, row: int, at: int, value: object, shape: Any) -> int:
+    """One cell; says about how wide it is. Text is written as text, whatever it looks like."""
+    if value is None:
+        return 0
+    if isinstance(value, bool):
+        sheet.write_boolean(row, at, value, shape)
+        return 5
+    if isinstance(value, int | float):
+        sheet.write_number(row, at, value, shape)
+        return 12
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    shown = sanitize(text, _TEXT)
+    sheet.write_string(row, at, shown, shape)
+    return len(shown)
+
+
+def _write_breakdown(book: Any, sheet: Any, block: Breakdown, formats: _Formats) -> None:
+    """A row for each bucket, a column for each variant and each difference, and the variants as stacked bars."""
+    heads = ["bucket", *block.variants]
+    for name in block.compared:
+        heads += [f"Δ {name} against {block.baselines[name]}", f"Δ {name}, 95 % from", "to"]
+    sheet.write_row(0, 0, [sanitize(head, _TEXT) for head in heads], formats.head)
+    for row, key in enumerate(block.keys, 1):
+        total = {"bold": True, "top": 1} if key == TOTAL else {}
+        sheet.write_string(row, 0, label(block, key), formats.of(**total))
+        shape = formats.of(num_format=_FORMATS["ns"], **total)
+        for at, value in enumerate(_values(block, key), 1):
+            _write(sheet, row, at, value, shape)
+    sheet.set_column(0, 0, 18)
+    sheet.set_column(1, len(heads) - 1, 16)
+    sheet.freeze_panes(1, 1)
+    chart = book.add_chart({"type": "bar", "subtype": "stacked"})
+    last = len(block.variants)
+    for row, part in enumerate(block.parts, 1):
+        chart.add_series(
+            {
+                "name": [sheet.name, row, 0],
+                "categories": [sheet.name, 0, 1, 0, last],
+                "values": [sheet.name, row, 1, row, last],
+                "fill": {"color": part.colour},
+                "gap": 40,
+            }
+        )
+    chart.set_title({"name": block.title, "name_font": {"size": 12}})
+    chart.set_x_axis({"num_format": '#,##0.0,,"\u2009ms"'})
+    chart.set_y_axis({"reverse": True})
+    chart.set_size({"width": 900, "height": 120 + 40 * last})
+    sheet.insert_chart(len(block.keys) + 3, 0, chart)
+
+
+def _values(block: Breakdown, key: str) -> Iterable[float | None]:
+    for name in block.variants:
+        yield bucket_row(block, name, key)["mean_ns"]
+    for name in block.compared:
+        row = bucket_row(block, name, key)
+        yield from (row.get(column) for column in ("delta_ns", "delta_low_ns", "delta_high_ns"))
+
+
+def _sheet_name(name: str, taken: set[str]) -> str:
+    """As Excel takes it: short, without some signs, and no two alike."""
+    plain = _FORBIDDEN.sub("_", sanitize(name))[:_NAME] or "_"
+    unique, tries = plain, 1
+    while unique.lower() in taken:
+        tries += 1
+        unique = f"{plain[: _NAME - 4]}-{tries}"
+    taken.add(unique.lower())
+    return unique

@@ -1,0 +1,83 @@
+"""Where do compiled graphs run, and which graph is it?
+
+Traces of torch 2.9 and later name the graph; earlier ones name the compilation that it came of.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints
+from tracekit.lines.graph_calls import name_of
+from tracekit.lines.thread import Spans, on_thread
+from tracekit.trace import Trace
+from tracekit.trace.columns import values
+from tracekit.trace.roles import OPERATOR, USER
+
+_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")
+_REGION = re.compile(r"Torch-Compiled Region: (\d+/\d+)")
+_FORWARD, _BACKWARD = re.compile("CompiledFunction"), re.compile("CompiledFunctionBackward")
+
+
+@dataclass(frozen=True)
+class Regions:
+    """The calls of compiled graphs on one thread, and the names of the graphs."""
+
+    spans: Spans
+    names: list[str]
+
+
+def regions(trace: Trace) -> dict[int, Regions]:
+    """Of each driving thread."""
+    calls = {track: _named(trace, track, _CALL) for track in trace.threads.driving}
+    if any(each.names for each in calls.values()):
+        return calls
+    compiled = {track: _named(trace, track, _REGION) for track in trace.threads.driving}
+    if not any(each.names for each in compiled.values()):
+        return calls
+    return _of_compilations(trace, compiled)
+
+
+def _of_compilations(trace: Trace, compiled: dict[int, Regions]) -> dict[int, Regions]:
+    """Without the names of graphs: each region calls the forward graph of its compilation, inside a function of
+    autograd's if anything wants a gradient; whose backward calls the other graph.
+    """
+    number = values(trace.events["sequence"], -1)
+    of_number: dict[int, str] = {}
+    forward: dict[int, Regions] = {}
+    for track, around in compiled.items():
+        functions = Spans.of(trace, on_thread(trace, track, _operators(trace, _FORWARD)))
+        within = around.spans.innermost.at(functions.starts)
+        functions, within = functions.chosen(within >= 0), within[within >= 0].tolist()
+        of_number |= {int(number[row]): around.names[at] for row, at in zip(functions.rows, within, strict=True)}
+        alone = np.ones(len(around.spans), bool)
+        alone[within] = False
+        names = [around.names[at] for at in (*np.flatnonzero(alone).tolist(), *within)]
+        rows = np.concatenate((around.spans.rows[alone], functions.rows))
+        forward[track] = _in_order(trace, rows, [name_of(name, backward=False) for name in names])
+    backward = _operators(trace, _BACKWARD) & np.isin(number, [*of_number])
+    both = {}
+    for track, own in forward.items():
+        rows = on_thread(trace, track, backward)
+        names = [name_of(of_number[each], backward=True) for each in number[rows].tolist()]
+        both[track] = _in_order(trace, np.concatenate((own.spans.rows, rows)), [*own.names, *names])
+    return both
+
+
+def _in_order(trace: Trace, rows: Ints, names: list[str]) -> Regions:
+    of_row = dict(zip(rows.tolist(), names, strict=True))
+    spans = Spans.of(trace, rows)
+    return Regions(spans, [of_row[row] for row in spans.rows.tolist()])
+
+
+def _named(trace: Trace, track: int, pattern: re.Pattern[str]) -> Regions:
+    spans = Spans.of(trace, on_thread(trace, track, _operators(trace, pattern)))
+    shapes = (pattern.fullmatch(trace.names[code]) for code in trace.name_codes[spans.rows].tolist())
+    return Regions(spans, [shape[1] for shape in shapes if shape])
+
+
+def _operators(trace: Trace, pattern: re.Pattern[str]) -> Bools:
+    kind = trace.roles.kind
+    operators: Bools = trace.roles.named(pattern) & ((kind == OPERATOR) | (kind == USER))
+    return operators

@@ -23,12 +23,19 @@ _WINDOWS: tuple[Window, ...] = ("steady", "cold", "detail")
 
 
 def open_subject(
-    paths: list[Path], watch: Watch | None = None, mine: Collection[str] = (), infer_steps: bool = False
+    paths: list[Path],
+    watch: Watch | None = None,
+    mine: Collection[str] = (),
+    infer_steps: bool = False,
+    *,
+    opening: Callable[[Path], None] = lambda path: None,
+    lenient: bool = False,
 ) -> Subject:
     """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
 
     `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, traces without
-    steps are taken apart by what repeats in them. The folder of a study is opened alone.
+    steps are taken apart by what repeats in them. `opening` is called before each trace is read. A trace that was named
+    and cannot be read is an error, unless `lenient` asks for the others. The folder of a study is opened alone.
     """
     if studies := [path for path in paths if not is_address(path) and is_study(path)]:
         if len(paths) > 1:
@@ -36,6 +43,7 @@ def open_subject(
         return study_subject(read_study(studies[0]))
 
     def attribute(path: Path) -> Attribution:
+        opening(path)
         trace = Trace.load(path, watch=watch)
         return attributed(trace.inferring_steps() if infer_steps else trace)
 
@@ -51,7 +59,7 @@ def open_subject(
         try:
             members.append(Profile(stem(path), (Capture(path, attribute(path)),)))
         except TracekitError as error:
-            if path in paths:  # named by the user; one that a folder brought along is told, and the others are read
+            if path in paths and not lenient:  # one that a folder brought along is told, and the others are read
                 raise
             failure = error
             members.append(Missing(stem(path), "error", str(error)))

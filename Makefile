@@ -11,6 +11,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
 HTA ?= $(BIN)/python
 
+# Pages of the documentation that are made from the code.
+.PHONY: schema
+schema: $(VENV)/.dev
+	$(BIN)/python -m docs.schema
+
 .PHONY: test demo sample bench verify verify-recipes gpu check format clean
 
 test: check
@@ -39,7 +44,7 @@ bench: $(VENV)/.dev
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
 verify: $(VENV)/.verify verify-recipes
-	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify -n $(WORKERS)
+	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu -n $(WORKERS)
 
 verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)

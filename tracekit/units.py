@@ -23,6 +23,13 @@ def thousandths(number: int, signed: bool = False) -> str:
     return f"{_sign(number, signed)}{abs(number) // 1000:,}.{abs(number) % 1000:03d}"
 
 
+def tick(ns: int, step: int) -> str:
+    """A mark of a scale that has one every `step`: `1.25 ms` where one stands every 50 µs, `+` and `−` around 0."""
+    scale, unit = next((each for each in _STEPS if each[0] <= max(abs(ns), step)), (1, "ns"))
+    decimals = next((digits for digits in range(9) if step * 10**digits % scale == 0), 9)
+    return f"{_sign(ns, True)}{abs(ns) / scale:,.{decimals}f} {unit}"
+
+
 def exact(ns: int) -> str:
     """All digits, to the nanosecond: `7,574.738 µs`."""
     return f"{_sign(ns, False)}{abs(ns) // 1000:,}.{abs(ns) % 1000:03d} µs"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tracekit.analyses.kernel_time import KernelTime, kernel_times, summed
-from tracekit.findings import phases
+from tracekit.findings import bandwidth, modules, phases
 from tracekit.findings.finding import Where
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -46,9 +46,14 @@ def gpu_bound(profile: Profile) -> GpuBound:
     made_by = summed([each for each in own if each.name == dearest], "operator")
     where = Where(kernel=dearest, operator=next(iter(made_by)))
     told = f"{percent(share)} of its work is {_NOUNS[name]}, {short_kernel(dearest)} alone {percent(time / total)}"
-    if by_phase := phases.told(profile):
-        told += f"; {by_phase}"
+    if name == "gpu_bound_memory_bound":
+        told += _clause(bandwidth.told(profile))
+    told += _clause(phases.told(profile)) + _clause(modules.told(profile))
     return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, told, where)
+
+
+def _clause(said: str) -> str:
+    return f"; {said}" if said else ""
 
 
 def _kind(each: KernelTime) -> str:

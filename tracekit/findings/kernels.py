@@ -1,12 +1,17 @@
-"""The kernels of the steps that figures are of: which they are, what launched them, and the time they take."""
+"""The kernels of the steps that figures are of: which they are, what launched them, and what blames their time."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tracekit.analyses.kernel_class import kernel_class
 from tracekit.findings.counted import Steps
-from tracekit.findings.finding import Where
+from tracekit.findings.evidence import evidence
+from tracekit.findings.finding import Finding, Where
 from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.rows import Events
 
@@ -39,27 +44,70 @@ def named(profile: Profile, fits: Callable[[str], bool]) -> Ask:
     return lambda events: known[events.name_codes]
 
 
+def alike(profile: Profile, rows: Ints) -> Ints:
+    """The kernels of all counted steps that have the name and the operator of one of these."""
+    names = np.zeros(len(profile.trace.names), bool)
+    names[profile.trace.name_codes[rows]] = True
+    same = kernels(profile, lambda events: names[events.name_codes])
+    return same[np.isin(_kinds(profile, same), _kinds(profile, rows))]
+
+
 def time_of(profile: Profile, rows: Ints) -> Union:
     """When any of them runs."""
     asked = profile.trace.rows(rows)
     return Union.of(asked.ts_ns, asked.end_ns)
 
 
-def dearest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
+def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
+    """A finding that blames these kernels, whose title is to end with the name that takes most of their time.
+
+    It claims the time that they run, unless it claims another.
+    """
+    where, its_kernels = costliest(profile, rows)
+    return replace(
+        finding,
+        title=f"{finding.title}, most of all {short_kernel(where.kernel or '')}",
+        where=where,
+        evidence=evidence(profile, its_kernels),
+        claim=finding.claim if finding.claim is not None else time_of(profile, rows),
+    )
+
+
+def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
     """The kernel name that takes most of their time, the operator that launches most of that, and its rows."""
     trace = profile.trace
     own = rows[_heaviest(trace.name_codes[rows], trace.dur_ns[rows])]
-    makers = trace.operators.of(trace.links.launch(own))
-    operators = np.where(makers >= 0, trace.name_codes[np.maximum(makers, 0)], -1)
+    operators = operator_names(profile, own)
     of_most = operators[_heaviest(operators, trace.dur_ns[own])][0]
     name = trace.names[trace.name_codes[own[0]]]
     return Where(kernel=name, operator=trace.names[of_most] if of_most >= 0 else None), own
+
+
+def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:
+    """Of each kernel which kind of work it does."""
+    names = profile.trace.names
+    pairs = np.stack((profile.trace.name_codes[rows].astype(np.int64), operator_names(profile, rows)), axis=1)
+    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
+    labels = [kernel_class(names[name], names[maker] if maker >= 0 else None) for name, maker in kinds.tolist()]
+    return np.array(labels, np.str_)[which.ravel()] if len(rows) else np.zeros(0, np.str_)
 
 
 def share_of_work(profile: Profile, rows: Ints) -> float:
     """Their part of the time that the GPU's work takes in the counted steps."""
     every = kernels(profile, lambda events: ~events.roles.communication)
     return float(profile.trace.dur_ns[rows].sum() / max(profile.trace.dur_ns[every].sum(), 1))
+
+
+def operator_names(profile: Profile, rows: Ints) -> Ints:
+    """Of each kernel the number of the name of the operator that launched it; −1 for none."""
+    makers = profile.trace.operators.of(profile.trace.links.launch(rows))
+    return np.where(makers >= 0, profile.trace.name_codes[np.maximum(makers, 0)], -1).astype(np.int64)
+
+
+def _kinds(profile: Profile, rows: Ints) -> Ints:
+    """One number for the name of each kernel and of its operator."""
+    codes = profile.trace.name_codes[rows].astype(np.int64)
+    return codes * (len(profile.trace.names) + 1) + operator_names(profile, rows)
 
 
 def _heaviest(keys: Ints | Rows, weights: Ints) -> Bools:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from tracekit.compile_spans import plain_function
 from tracekit.lines.owners import Line
 from tracekit.lines_file import MODULE_CALL, USER, Function, LinesFile
 
 _FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*)_at_\d+")
 _INSTALLED = re.compile(r"(?:^|.*[/\\])(?:site|dist)-packages[/\\]([^/\\]+)", re.DOTALL)
 _STANDARD = re.compile(r".*[/\\]lib[/\\]python\d[\d.]*[/\\]", re.DOTALL)
 _GENERATED = re.compile(r".*codegen\(|(?:.*[/\\])?(?P<two>[a-z2-7]{2})[/\\]c(?P=two)[a-z2-7]{20,}\.py$", re.DOTALL)
@@ -78,12 +78,6 @@ def _of_record(function: Function) -> Frame:
     if function.owner == USER:
         return Frame(Line(function.file, function.line, plain_function(function.function)))
     return Frame(library="" if function.owner in ("torch", "python", "generated", "tracekit") else function.owner)
-
-
-def plain_function(name: str) -> str:
-    """`torch_dynamo_resume_in_f_at_12` is f."""
-    resumed = _RESUMED.fullmatch(name)
-    return resumed[1] if resumed else name
 
 
 def module_of(name: str) -> str | None:

@@ -17,6 +17,7 @@ from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import Graph
 from tracekit.profile.capture import Capture, Window, Workload
+from tracekit.profile.sample import Sample, sample
 from tracekit.trace import Trace
 
 
@@ -84,6 +85,11 @@ class Profile:
     def owner_means(self) -> OwnerMeans:
         """What each owner costs in a counted step of each view."""
         return known_means(self.ownership, self.answered)
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Of the kernels of one counted step what was recorded beside their times; read when it is asked for."""
+        return sample(self.cost, self.counted, self.ownership)
 
     @property
     def trace(self) -> Trace:

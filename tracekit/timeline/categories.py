@@ -29,10 +29,10 @@ _PATTERNS = {
     "python": "~", "guards": "?", "sync": "!", "sync_stall": "¡", "compile": "#", "dataload": "%", "alloc": "+",
     "module_load": "&", "profiler": "^", "cpu_compute": "■",
 }  # fmt: skip
-CATEGORIES = (
+CATEGORIES: tuple[Category, ...] = (
     *(Category(each.key, each.label, each.colour, _PATTERNS[each.key]) for each in BUCKETS.values()),
     Category("region", "annotation", "#7d8ca3", ":"),
-    Category("idle", "GPU idle", "#8a8f98", "_"),
+    Category("idle", "GPU idle", "#6b7280", "_"),
 )
 CATEGORY = {each.key: number for number, each in enumerate(CATEGORIES)}
 assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's code is its category
@@ -40,7 +40,7 @@ assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's c
 GPU, HOST, FRAMES = range(3)  # on which lanes an event lies: Python frames have lanes of their own
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
 class Kinds:
     """Of each event of a trace its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE where on no lane."""
 

@@ -1,5 +1,6 @@
 """Which lanes does a variant have? Its wall time, its GPU streams and host threads, where it compiles and idles."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +25,10 @@ class Group:
     family: Family
     title: str  # text of the trace: whoever draws it sanitizes it
     lanes: tuple[Lane, ...]
+    track: int = -1  # row in the tracks table; −1 where the lanes are not of one track
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
 class Index:
     """All that a picture of a variant needs. `low` and `high` bound its events, ns on the trace's clock."""
 
@@ -48,9 +50,21 @@ class Index:
 
     @cached_property
     def step_bounds(self) -> tuple[Ints, Ints]:
-        """When each step begins and ends, as the view has it that the wall lane is of."""
+        """When each step begins and ends, as the view has it that the wall lane is of; without steps, all that is."""
         view = self.profile.views[self.profile.cost.pieces.view]
+        if not len(view.starts_ns):
+            return np.array([self.low]), np.array([self.high])
         return view.starts_ns, view.starts_ns + view.step_ns
+
+    def name(self, row: int) -> str:
+        """The name of an event as the trace has it: not sanitized."""
+        trace = self.profile.trace
+        return str(trace.names[trace.name_codes[row]])
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The N of each step; 0 for all that is, where there are none."""
+        return self.profile.trace.steps.number or [0]
 
     @cached_property
     def typical_step(self) -> int:
@@ -72,7 +86,7 @@ def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
     devices = {tracks["pid"][track].as_py() for track in streams}
     for track, rows in streams.items():
         device = f"GPU {tracks['pid'][track].as_py()} " if len(devices) > 1 else ""
-        yield Group("gpu", f"{device}stream {tracks['tid'][track].as_py()}", _lanes(trace, kinds, rows))
+        yield Group("gpu", f"{device}stream {tracks['tid'][track].as_py()}", _lanes(trace, kinds, rows), track)
     if streams:
         yield Group("idle", "GPU idle", _idle(trace, [*streams.values()]))
     yield Group("compile", "compile", _compiling(trace, kinds))
@@ -80,9 +94,9 @@ def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
     frames = _by_track(trace, kinds.lanes == FRAMES)
     for track in _in_order(trace, {**threads, **frames}):
         if track in threads:
-            yield Group("host", _thread(trace, track), _lanes(trace, kinds, threads[track]))
+            yield Group("host", _thread(trace, track), _lanes(trace, kinds, threads[track]), track)
     for track in _in_order(trace, frames):
-        yield Group("frames", f"{_thread(trace, track)} Python", _lanes(trace, kinds, frames[track]))
+        yield Group("frames", f"{_thread(trace, track)} Python", _lanes(trace, kinds, frames[track]), track)
 
 
 def _one(start: Ints, end: Ints, row: Rows, category: Codes) -> tuple[Lane, ...]:
@@ -134,7 +148,11 @@ def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
 
 
 def _thread(trace: Trace, track: int) -> str:
-    name = trace.tracks["thread"][track].as_py()
+    """`main thread`; another by its own name, where it has one that is not its process's, else by its number."""
     if track == trace.threads.main:
         return "main thread"
-    return str(name).strip() if name else f"thread {trace.tracks['tid'][track].as_py()}"
+    name, process = (trace.tracks[column][track].as_py() for column in ("thread", "process"))
+    own_name = re.fullmatch(r"thread -?\d+ \((.+)\)", str(name))
+    if own_name and own_name[1] != process:
+        return own_name[1]
+    return f"thread {trace.tracks['tid'][track].as_py()}"

@@ -39,7 +39,7 @@ class Columns:
         return self.covered_ns / np.maximum(np.diff(self.edges), 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
 class Lane:
     """Events that do not overlap, in order of their starts. Times are ns on the trace's clock.
 
@@ -73,6 +73,11 @@ class Lane:
             np.cumsum(dur[places], out=sums[1:])
             busy[category] = (places, sums)
         return busy
+
+    @property
+    def categories(self) -> list[int]:
+        """Those that occur."""
+        return [*self._busy]
 
     @cached_property
     def _pyramid(self) -> list[Rows]:
@@ -118,9 +123,8 @@ class Lane:
             nothing = np.full(width, NONE)
             return Columns(edges, nothing.astype(np.int8), np.zeros(width, np.int64), nothing)
         last = self._last(edges)
-        categories = [*self._busy]
-        covered = np.stack([np.diff(self._before(edges, last, each)) for each in categories])
-        most = np.array(categories, np.int8)[covered.argmax(axis=0)]
+        covered = np.stack([np.diff(self._before(edges, last, each)) for each in self.categories])
+        most = np.array(self.categories, np.int8)[covered.argmax(axis=0)]
         total: Ints = covered.sum(axis=0)
         fills = np.searchsorted(self.start, (edges[:-1] + edges[1:]) // 2, side="right") - 1
         overlap = np.minimum(self.end[fills], edges[1:]) - np.maximum(self.start[fills], edges[:-1])

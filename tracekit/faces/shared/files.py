@@ -53,8 +53,17 @@ def holds_a_trace(path: Path) -> bool:
 
 def refuse_early(face: Face, path: Path, overwriting: Overwriting) -> None:
     """Raise OutputError before anything is read, where it is clear already that the report cannot go there."""
-    if face.draw is not None or (face.write_variant is not None and not os.path.isdir(path)):
+    if face.draw is not None or _is_file_of_a_variant(face, path):
         overwriting.refuse(path)
+
+
+def _is_file_of_a_variant(face: Face, path: Path) -> bool:
+    """Whether the path names a file, and no folder of one for each variant. Raises OutputError for a wrong suffix."""
+    if face.write_variant is None or os.path.isdir(path):
+        return False
+    if path.suffix and not path.name.endswith(face.suffix):
+        raise OutputError(path, f"the name of its file must end in {face.suffix}")
+    return bool(path.suffix)
 
 
 def write(face: Face, report: Report, path: Path, options: Options, overwriting: Overwriting) -> list[Path]:
@@ -66,12 +75,12 @@ def write(face: Face, report: Report, path: Path, options: Options, overwriting:
         put(face.draw(report, options), path, overwriting)
         return [path]
     profiles, write_variant = report.profiles, face.write_variant
-    if write_variant is not None and len(profiles) == 1 and not path.is_dir():
+    if len(profiles) != 1 and _is_file_of_a_variant(face, path):
+        raise NeedsFolderError(face.name, "a file for each variant")
+    if write_variant is not None and _is_file_of_a_variant(face, path):
         _place(path, lambda part: write_variant(report, profiles[0], part), overwriting)
         return [path]
     if write_variant is not None:
-        if path.suffix and not path.is_dir():
-            raise NeedsFolderError(face.name, "a file for each variant")
         names = file_names([profile.name for profile in profiles])
 
         def each_variant(folder: Path) -> None:

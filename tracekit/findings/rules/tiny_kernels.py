@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.findings import Finding, evidence, rule
+from tracekit.findings import Finding, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.kernels import dearest, kernels
-from tracekit.kernel_names import short_kernel
+from tracekit.findings.kernels import blaming, kernels
 from tracekit.profile import Profile
 from tracekit.units import count, duration
 
@@ -29,14 +28,15 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     usual = float(np.median(trace.dur_ns[rows]))
     if usual >= _TINY_NS or len(rows) < _MANY * steps:
         return
-    where, own = dearest(profile, rows[trace.dur_ns[rows] < _TINY_NS])
-    yield Finding(
-        "tiny_kernels",
-        f"{count(round(len(rows) / steps))} kernels a step take {duration(usual)} each (median), and the GPU idles "
-        f"between them although the next is queued; most of the tiny ones' time is {short_kernel(where.kernel or '')}",
-        claim=pieces.union(between),
-        where=where,
-        evidence=evidence(profile, own),
-        advice="Do more in each: larger batches, torch.compile, an optimizer with foreach=True or fused=True.",
-        link=_LINK,
+    yield blaming(
+        profile,
+        rows[trace.dur_ns[rows] < _TINY_NS],
+        Finding(
+            "tiny_kernels",
+            f"{count(round(len(rows) / steps))} kernels a step take {duration(usual)} each (median), and the GPU idles "
+            "between them although the next is queued",
+            claim=pieces.union(between),
+            advice="Do more in each: larger batches, torch.compile, an optimizer with foreach=True or fused=True.",
+            link=_LINK,
+        ),
     )

@@ -1,20 +1,29 @@
 """Do elementwise kernels follow each other, each reading from memory what the one before it wrote there?"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.analyses.kernel_class import kernel_class
-from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.counted import Steps
-from tracekit.findings.kernels import dearest, kernels, time_of
+from tracekit.findings import Finding, rule
+from tracekit.findings.counted import counted_steps
+from tracekit.findings.kernels import blaming, classes, kernels
+from tracekit.findings.traffic import ELEMENTWISE, moved
 from tracekit.intervals import Bools, Ints, runs
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.units import count
+from tracekit.units import count, size
 
 _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
-_FUSIBLE = ("elementwise", "random")
+_WORTH_SAYING = 1 << 20  # bytes a step
+
+
+@dataclass(frozen=True)
+class _Chains:
+    """Elementwise kernels that follow each other on one stream in one step."""
+
+    number: int
+    handing_on: Ints  # the rows of all but the last of each
+    shorter: Ints  # of all but the longest: those that one kernel could save
 
 
 @rule("unfused_elementwise")
@@ -23,51 +32,57 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     trace = profile.trace
     rows = kernels(profile, lambda events: ~events.roles.communication)
     rows = rows[np.lexsort((rows, trace.track[rows]))]  # stream by stream
-    saved, chains = _all_but_the_longest(profile, rows, _is_fusible(profile, rows))
-    if not len(saved):
+    chains = _chains(profile, rows, _is_fusible(profile, rows))
+    if not chains.number:
         return
-    where, own = dearest(profile, saved)
-    steps = len(Steps.of(profile).low)
-    yield Finding(
-        "unfused_elementwise",
-        f"{count(round((len(saved) + chains) / steps))} elementwise kernels a step follow one another, in "
-        f"{count(round(chains / steps))} chains, most of all {short_kernel(where.kernel or '')}",
-        claim=time_of(profile, saved),
-        where=where,
-        evidence=evidence(profile, own),
-        advice="Fuse them: torch.compile makes one kernel of a chain, which reads and writes memory once; those of an "
-        "optimizer are fused by fused=True or foreach=True.",
-        link=_LINK,
-        confidence="inferred",
+    steps = counted_steps(profile)
+    yield blaming(
+        profile,
+        chains.shorter,
+        Finding(
+            "unfused_elementwise",
+            f"{count(round((len(chains.shorter) + chains.number) / steps))} elementwise kernels a step follow one "
+            f"another, in {count(round(chains.number / steps))} chains{_bytes_saved(profile, chains)}",
+            advice="Fuse them: torch.compile makes one kernel of a chain, which reads and writes memory once; those of "
+            "an optimizer are fused by fused=True or foreach=True.",
+            link=_LINK,
+            confidence="inferred",
+        ),
     )
+
+
+def _bytes_saved(profile: Profile, chains: _Chains) -> str:
+    """What is written only to be read again by the next in the chain, where shapes tell it."""
+    work = moved(profile)
+    between = np.isin(work.rows, chains.handing_on)
+    if not between.any():
+        return ""
+    asked = np.isin(profile.sample.kernels, chains.handing_on).sum()
+    saved = 2 * int(work.written[between].sum())
+    if saved < _WORTH_SAYING:
+        return ""
+    least = "at least " if between.sum() < asked else ""
+    return f", and hand on through memory what one kernel would keep: {least}{size(saved)} a step, written and read"
 
 
 def _is_fusible(profile: Profile, rows: Ints) -> Bools:
     """Which of them are elementwise kernels that nobody fused yet."""
-    trace = profile.trace
-    makers = trace.operators.of(trace.links.launch(rows))
-    operators = np.where(makers >= 0, trace.name_codes[np.maximum(makers, 0)].astype(np.int64), -1)
-    keys, which = np.unique(
-        trace.name_codes[rows] * np.int64(len(trace.names) + 1) + operators + 1, return_inverse=True
-    )
-    fusible = []
-    for key in keys.tolist():
-        name, operator = divmod(key, len(trace.names) + 1)
-        label = kernel_class(trace.names[name], trace.names[operator - 1] if operator else None)
-        fusible.append(label in _FUSIBLE and "triton" not in trace.names[name])
-    return np.array(fusible, bool)[which]
+    fused = np.fromiter(("triton" in name for name in profile.trace.names), bool, len(profile.trace.names))
+    fusible: Bools = np.isin(classes(profile, rows), ELEMENTWISE) & ~fused[profile.trace.name_codes[rows]]
+    return fusible
 
 
-def _all_but_the_longest(profile: Profile, rows: Ints, fusible: Bools) -> tuple[Ints, int]:
-    """Of each chain of fusible kernels on one stream in one step all but the longest, and how many chains there are."""
+def _chains(profile: Profile, rows: Ints, fusible: Bools) -> _Chains:
+    """The chains among kernels in order of their streams and starts."""
     trace = profile.trace
     dur, step = trace.dur_ns[rows], trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
     stretch = (step + 1) * len(trace.tracks) + trace.track[rows]
     bounds = runs(np.where(fusible, stretch, -1))
     sizes = np.diff(bounds)
-    chain = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((-dur, chain))
-    saved = fusible & (sizes[chain] > 1)
-    chains = int((fusible[bounds[:-1]] & (sizes > 1)).sum())
-    saved[order[bounds[:-1]]] = False
-    return rows[saved], chains
+    stretches = np.repeat(np.arange(len(sizes)), sizes)
+    longest_first = np.lexsort((-dur, stretches))
+    chained = fusible & (sizes[stretches] > 1)
+    shorter, handing_on = chained.copy(), chained.copy()
+    shorter[longest_first[bounds[:-1]]] = False
+    handing_on[bounds[1:] - 1] = False
+    return _Chains(int((fusible[bounds[:-1]] & (sizes > 1)).sum()), rows[handing_on], rows[shorter])

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from tracekit.analyses.kernel_class import without_parameters
-from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.kernels import dearest, kernels, named, share_of_work, time_of
-from tracekit.kernel_names import short_kernel
+from tracekit.findings import Finding, rule
+from tracekit.findings.kernels import blaming, costliest, kernels, named, share_of_work
+from tracekit.findings.product_sizes import sizes_of
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.units import percent
@@ -29,19 +29,19 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
     rows = kernels(profile, named(profile, _on_ordinary_cores))
     if not len(rows):
         return
-    where, own = dearest(profile, rows)
-    major = _major(profile.trace, where.kernel or "")
+    major = _major(profile.trace, costliest(profile, rows)[0].kernel or "")
     if major is not None and major < _FIRST:
         return
-    yield Finding(
-        "without_tensor_cores",
-        f"{percent(share_of_work(profile, rows))} of the GPU's work is products and convolutions in fp32, without "
-        f"tensor cores, most of all {short_kernel(where.kernel or '')}",
-        claim=time_of(profile, rows),
-        where=where,
-        evidence=evidence(profile, own),
-        advice=_advice(major),
-        link=_LINK,
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "without_tensor_cores",
+            f"{percent(share_of_work(profile, rows))} of the GPU's work is products and convolutions in fp32, without "
+            f"tensor cores{sizes_of(profile, rows)}",
+            advice=_advice(major),
+            link=_LINK,
+        ),
     )
 
 

@@ -26,6 +26,15 @@ _LOOKED_AT = 1 << 20  # bytes of one event that are parsed to see whether it is 
 _TRIES = 400  # braces looked at, from the last one back, for a boundary with a whole event before it
 
 
+def after_bracket(text: bytes | bytearray) -> int | None:
+    """Where the first event stands, right after the bracket that opens their list; None where no list has begun."""
+    bare = text[:64].lstrip(_SPACE + _BOM)
+    if bare[:1] == b"[":
+        return text.index(b"[") + 1
+    opened = _EVENTS.search(text)
+    return opened.end() if opened else None
+
+
 class NoEventsError(Exception):
     """The stream holds no list of events."""
 

@@ -1,0 +1,187 @@
+"""What shapes and occupancy tell of a busy GPU: bandwidth, bytes that fusing saves, sizes of products, empty GPUs."""
+
+import json
+
+import numpy as np
+import pytest
+from small import kernel, launch, op, step, write
+
+from tracekit.findings import diagnose
+from tracekit.findings.modules import modules
+from tracekit.findings.rules.low_occupancy import low_occupancy
+from tracekit.findings.rules.memory_bandwidth import memory_bandwidth
+from tracekit.findings.rules.unaligned_products import unaligned_products
+from tracekit.findings.rules.unfused_elementwise import unfused_elementwise
+from tracekit.findings.rules.without_tensor_cores import without_tensor_cores
+from tracekit.findings.traffic import Traffic, traffic
+from tracekit.profile import memory_bandwidth as peaks
+from tracekit.profile import open_subject
+from tracekit.trace import Trace
+from tracekit.trace.reading.arguments import arguments
+
+A100 = "NVIDIA A100-SXM4-40GB"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
+SGEMM = "ampere_sgemm_128x64_tn"
+UNALIGNED = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>(int)"
+REDUCE = "void at::native::reduce_kernel<512, 1>(int)"
+MB = 1 << 20
+
+
+def working(path, *work, device=A100):
+    """Two steps of kernels, one after the other: of each its operator with its inputs, name, µs and occupancy."""
+    events = []
+    for k in range(2):
+        at = 10_000.0 * k
+        until = at + 10
+        for number, (operator, inputs, name, length, occupancy) in enumerate(work):
+            made = op(operator, at + number, at + number + 0.9)
+            shapes = {"Input Dims": inputs, "Input type": ["float"] * len(inputs or [])} if inputs is not None else {}
+            ran = kernel(name, until, until + length, 100 * k + number + 1)
+            ran["args"] |= occupancy
+            events += [made | {"args": shapes}, launch(at + number + 0.1, at + number + 0.8, 100 * k + number + 1), ran]
+            until += length
+        events.append(step(k, at, until))
+    write(path, *events)
+    document = json.loads(path.read_text()) | {"deviceProperties": [{"id": 0, "name": device, "computeMajor": 8}]}
+    path.write_text(json.dumps(document))
+    return open_subject([path]).profiles[0]
+
+
+def adding(megabytes, length, **more):
+    """Two tensors of that size added: three times as much moves."""
+    numbers = megabytes * MB // 4
+    return ("aten::add", [[numbers], [numbers]], ADD, length, more)
+
+
+def full(share, blocks):
+    return {"est. achieved occupancy %": share, "blocks per SM": blocks}
+
+
+def test_elementwise_kernels_that_move_little_for_their_time(tmp_path):
+    profile = working(tmp_path / "a.json", adding(100, 1000))  # 300 MiB in 1 ms, of 1,555 GB in a second
+    (found,) = memory_bandwidth(profile)
+    share = 300 * MB / 1e-3 / 1.555e12
+    assert f"293 GiB/s, {share:.1%}".replace("%", " %") in found.title
+    assert found.where.operator == "aten::add"
+    (cost,) = (each.cost_ns for each in diagnose(profile).found if each.id == "memory_bandwidth")
+    assert cost == pytest.approx(1e6 * (1 - share), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("work", "device"),
+    [
+        (adding(100, 250), A100),  # 1.26 TB/s
+        (adding(1, 1000), A100),  # may lie in a cache
+        (("aten::add", None, ADD, 1000, {}), A100),  # no shapes
+        (adding(100, 1000), "NVIDIA GeForce RTX 3060 Laptop GPU"),  # slower than the card of that name
+        (("triton_poi_fused_add_0", [[25 * MB]] * 2, "triton_poi_fused_add_0", 1000, {}), A100),  # may do anything
+    ],
+)
+def test_what_moves_enough_or_cannot_be_told(tmp_path, work, device):
+    assert not [*memory_bandwidth(working(tmp_path / "a.json", work, device=device))]
+
+
+def test_the_verdict_says_what_is_moved_and_what_is_not_known(tmp_path):
+    told = diagnose(working(tmp_path / "a.json", adding(100, 250))).verdict.sentence
+    assert f"large elementwise kernels move 1.14 TiB/s, 80.9 % of what {A100} can" in told
+    unknown = diagnose(working(tmp_path / "b.json", adding(100, 250), device="Some GPU")).verdict.sentence
+    assert "1.14 TiB/s; what this GPU's memory can is not known" in unknown
+
+
+@pytest.mark.parametrize(
+    ("name", "gigabytes"),
+    [
+        (A100, 1555), ("NVIDIA A100-SXM4-80GB", 2039), ("NVIDIA A100 80GB PCIe", 1935), ("Tesla V100-DGXS-32GB", 900),
+        ("NVIDIA H100 80GB HBM3", 3350), ("NVIDIA H100 PCIe", 2039), ("NVIDIA H200", 4800), ("Tesla T4", 320),
+        ("NVIDIA GeForce RTX 3060", 360), ("NVIDIA GeForce RTX 3060 Ti", 448), ("NVIDIA L40S", 864), ("NVIDIA L4", 300),
+        ("AMD Instinct MI300X", 5300), ("AMD Instinct MI250X / MI250", 1638),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", None),
+        ("A GPU of tomorrow", None),
+    ],
+)  # fmt: skip
+def test_what_data_sheets_say(tmp_path, name, gigabytes):
+    peak = peaks.memory_bandwidth(working(tmp_path / "a.json", adding(1, 10), device=name).trace)
+    assert peak == ((name, gigabytes * 1e9) if gigabytes else None)
+
+
+def test_gpus_that_differ_have_no_bandwidth_in_common(tmp_path):
+    path = write(tmp_path / "a.json", step(0, 0, 1))
+    document = json.loads(path.read_text()) | {"deviceProperties": [{"name": A100}, {"name": "Tesla T4"}]}
+    path.write_text(json.dumps(document))
+    assert peaks.memory_bandwidth(Trace.load(path)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "types", "strides", "expected"),
+    [
+        ("aten::add", [[8, 4], [8, 4]], ["float", "float"], None, Traffic(256, 128)),
+        ("aten::mul", [[8, 4], [4]], ["c10::BFloat16"] * 2, None, Traffic(72, 64)),  # one is broadcast
+        ("aten::mul", [[8, 4], [8, 4]], ["float"] * 2, [[4, 1], [0, 1]], Traffic(144, 128)),  # or was expanded before
+        ("aten::gt", [[8, 4], [8, 4]], ["float", "float"], None, Traffic(256, 32)),
+        ("aten::add_", [[8, 4], [8, 4]], ["float", "float"], None, Traffic(256, 128)),
+        ("aten::fill_", [[8, 4], []], ["float", "Scalar"], None, Traffic(0, 128)),
+        ("aten::relu", [[8, 4]], ["c10::Half"], None, Traffic(64, 64)),
+        ("aten::relu", [[8, 4]], ["a type of tomorrow"], None, None),
+        ("aten::_foreach_add_", [[8], [8]], ["TensorList"], None, None),
+        ("aten::add", [[8, 4], [3]], ["float", "float"], None, None),  # shapes that do not fit
+    ],
+)
+def test_bytes_of_an_operator(tmp_path, name, dims, types, strides, expected):
+    given = {"Input Dims": dims, "Input type": types} | ({"Input Strides": strides} if strides else {})
+    trace = Trace.load(write(tmp_path / "a.json", op(name, 0, 1) | {"args": given}))
+    (recorded,) = arguments(trace, np.zeros(1, np.int64)).values()
+    assert traffic(name, recorded) == expected
+
+
+def test_what_fusing_a_chain_keeps_from_memory(tmp_path):
+    profile = working(tmp_path / "a.json", adding(100, 300), adding(40, 120), adding(100, 300), adding(4, 500))
+    (found,) = unfused_elementwise(profile)
+    assert "would keep: 480 MiB a step, written and read" in found.title  # of the first three what they write
+    no_shapes = ("aten::add", None, ADD, 90, {})
+    (found,) = unfused_elementwise(working(tmp_path / "b.json", adding(100, 300), no_shapes, adding(100, 300)))
+    assert "would keep: at least 200 MiB a step" in found.title
+    (found,) = unfused_elementwise(working(tmp_path / "c.json", no_shapes, no_shapes))
+    assert "keep" not in found.title
+
+
+def test_the_sizes_of_products(tmp_path):
+    large = ("aten::addmm", [[512], [1024, 256], [256, 512]], SGEMM, 500, {})
+    small = ("aten::mm", [[10, 20], [20, 30]], SGEMM, 50, {})
+    (found,) = without_tensor_cores(working(tmp_path / "a.json", small, large, small))
+    assert "without tensor cores (1024×256 · 256×512), most of all sgemm" in found.title
+    odd = ("aten::bmm", [[16, 5185, 64], [16, 64, 5185]], UNALIGNED, 500, {})
+    (found,) = unaligned_products(working(tmp_path / "b.json", odd))
+    assert "not aligned (16×5185×64 · 16×64×5185)" in found.title
+    compiled = ("CompiledFunction", [[3, 4], [5, 6]], SGEMM, 500, {})  # its inputs are not the product's
+    (found,) = without_tensor_cores(working(tmp_path / "c.json", compiled))
+    assert "×" not in found.title
+
+
+def test_kernels_that_leave_the_gpu_empty(tmp_path):
+    work = [("aten::sum", None, REDUCE, 300, full(3, 0.1)), ("aten::add", None, ADD, 600, full(95, 16))]
+    (found,) = low_occupancy(working(tmp_path / "a.json", *work))
+    assert found.title.startswith("33.3 % of the GPU's work")
+    assert "they occupy 3.0 % of it, and 1 of 1 a step have fewer blocks" in found.title
+    assert "larger batches" in found.advice
+    assert found.where.operator == "aten::sum"
+    (found,) = low_occupancy(working(tmp_path / "b.json", ("my::own", None, "mine", 300, full(5, 40))))
+    assert "Registers" in found.advice
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        ("aten::add", None, ADD, 300, full(95, 16)),
+        ("aten::mm", None, "ampere_bf16_s16816gemm_bf16_128x64_tn", 300, full(8, 0.9)),  # tensor cores need few warps
+        ("aten::sum", None, REDUCE, 5, full(3, 0.1)),  # a tiny kernel
+        ("nccl:all_reduce", None, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(int)", 300, full(1, 0.1)),
+        ("aten::sum", None, REDUCE, 300, {}),  # not recorded
+        ("aten::sum", None, REDUCE, 300, full(-9352, 0.1)),  # no share
+    ],
+)
+def test_kernels_that_fill_it_or_of_which_nothing_is_known(tmp_path, work):
+    assert not [*low_occupancy(working(tmp_path / "a.json", work))]
+
+
+def test_without_stacks_no_module_is_named(tmp_path):
+    assert modules(working(tmp_path / "a.json", adding(1, 10))) == {}

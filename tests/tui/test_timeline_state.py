@@ -1,0 +1,159 @@
+"""Where every key leads: from stretch to stretch, lane to lane, instance to instance."""
+
+from pathlib import Path
+
+import pytest
+import small
+import timelines
+
+from tracekit.tui.timeline import Event, Step, Stretch
+from tracekit.tui.timeline.detail import facts, surrounding, title
+from tracekit.tui.timeline.pointing import clicked
+from tracekit.tui.timeline.state import State
+from tracekit.tui.timeline.targets import shown
+from tracekit.tui.timeline.view import View
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    """Beside a plain variant, on the first step of the one that compiles."""
+    paths = timelines.compiling(tmp_path / "compiling.json"), small.training(tmp_path / "plain.json", steps=3)
+    return State(View.of(timelines.indexes(*paths)).at_step(0).fitted())
+
+
+def name(state: State) -> str:
+    assert state.is_selected
+    return title(state.index, state.instance)
+
+
+def group(state: State) -> str:
+    return state.index.groups[state.instance.group].family
+
+
+def test_lanes_follow_each_other_through_all_variants(state: State) -> None:
+    walk = [(0, "wall")]
+    while (state := state.lane(1)) and (state.variant, group(state), state.instance.lane) != walk[-1][:3]:
+        walk.append((state.variant, group(state), state.instance.lane))
+        if len(walk) > 30:
+            break
+    families = [(variant, family) for variant, family, *_ in walk]
+    assert families[:4] == [(0, "wall"), (0, "gpu"), (0, "idle"), (0, "compile")]
+    assert families[-1] == (1, "host")
+    for _ in walk:
+        state = state.lane(-1)
+    assert (state.variant, group(state), state.instance.lane) == (0, "wall", 0)
+
+
+def test_instances_of_one_name(state: State) -> None:
+    state = state.lane(1)
+    assert (name(state), state.stretch) == ("gemm", (20_000, 60_000))
+    second = state.alike(1)
+    assert (name(second), second.stretch, second.view.step) == ("gemm", (170_000, 210_000), 1)
+    assert second.alike(1).note == "no further instance"
+    assert second.alike(-1).stretch == (20_000, 60_000)
+
+
+def test_along_a_lane(state: State) -> None:
+    state = state.lane(1).beside(1).beside(1)
+    assert (name(state), state.stretch) == ("relu", (240_000, 260_000))
+    assert state.beside(1).note == "the lane ends here"
+
+
+def test_jumps(state: State) -> None:
+    sync = state.jump(1, "sync")
+    assert (name(sync), sync.stretch) == ("cudaStreamSynchronize", (30_000, 60_000))
+    assert [sync.jump(1, "sync").stretch, sync.jump(1, "sync").jump(1, "sync").stretch] == [
+        (180_000, 210_000),
+        (240_000, 260_000),
+    ]
+    assert sync.jump(-1, "sync").note == "no earlier sync"
+    compilation = state.jump(1, "compile")
+    assert name(compilation) == "entire_frame_compile (dynamo_timed)"
+    assert compilation.stretch == (110_000, 150_000)  # of nested ones the outermost
+    gap = compilation.jump(1, "gap")
+    assert (group(gap), gap.stretch) == ("idle", (210_000, 240_000))
+    assert "no further gap" in gap.jump(1, "gap").jump(1, "gap").jump(1, "gap").note
+
+
+def test_a_range_reaches_from_one_stretch_to_another(state: State) -> None:
+    assert state.ranged().note.startswith("select an event first")
+    begun = state.lane(1).ranged()
+    assert begun.range == (20_000, 60_000)
+    over = begun.lane(1)
+    assert over.range is not None
+    ended = over.ranged()
+    assert (ended.range, ended.extended) == (over.range, None)
+    assert ended.lane(1).range == over.range
+    near = ended.near()
+    assert (near.view.low, near.view.high) == over.range
+    assert ended.cleared().range is None
+    assert not ended.cleared().cleared().is_selected
+
+
+def test_it_goes_to_what_it_is_asked_for(state: State) -> None:
+    index = state.view.variants[0]
+    row = next(row for row in range(30) if index.name(row) == "relu")
+    there = shown(state, Event("compiling", row))
+    assert (name(there), there.view.step) == ("relu", 1)
+    low, high = there.view.window(0)
+    assert low <= 240_000 < 260_000 <= high
+    assert high - low <= 40 * 20_000
+    stretch = shown(state, Stretch("plain", 1_010_000, 1_060_000))
+    assert (stretch.variant, stretch.view.step, stretch.range) == (1, 1, (10_000, 60_000))
+    assert stretch.view.window(1) == (1_010_000, 1_060_000)
+    assert shown(state, Step(1)).view.step == 1
+    assert shown(state, Event("nobody", 0)).note == "nobody is not on this timeline"
+
+
+def test_what_is_said_of_a_kernel(state: State) -> None:
+    state = state.lane(1)
+    assert facts(state.view, 0, state.instance) == [
+        "40.0 µs on stream 7",
+        "+20.0 µs into step 0",
+        "instance 1 of 2",
+        "launched 5.00 µs before by cudaLaunchKernel ← mm",
+    ]
+
+
+def test_what_is_around_is_told_from_the_inside(tmp_path: Path) -> None:
+    path = small.write(
+        tmp_path / "trace.json",
+        small.step(0, 0, 100),
+        small.event("python_function", "train.py(3): main", 0, 99, **{"Python id": 1}),
+        small.op("aten::linear", 10, 50),
+        small.event("python_function", "train.py(9): helper", 12, 45, **{"Python id": 2, "Python parent id": 1}),
+        small.op("aten::mm", 20, 40),
+    )
+    state = State(View.of(timelines.indexes(path)))
+    while name_of(state) != "aten::mm":
+        state = state.lane(1)
+    assert surrounding(state.index, state.instance) == ["helper", "linear", "main"]
+
+
+def name_of(state: State) -> str:
+    return title(state.index, state.instance) if state.is_selected else ""
+
+
+def test_a_click_selects_what_is_drawn_there(state: State) -> None:
+    frame = timelines.drawn(state, 100, 40)
+    line = next(k for k, text in enumerate(timelines.texts(frame)) if text.strip().startswith("stream 7"))
+    column = frame.drawing.gutter + frame.drawing.column(state.view.window(0), 40_000)
+    kernel = clicked(state, frame, column, line)
+    assert (name(kernel), kernel.stretch) == ("gemm", (20_000, 60_000))
+    assert clicked(state, frame, column, 0) == state  # the scale
+    beside = clicked(kernel, frame, 0, line + 1)
+    assert (group(beside), beside.is_selected) == ("idle", False)
+
+
+def test_a_step_that_one_variant_lacks(state: State) -> None:
+    last = State(state.view.at_step(2))
+    assert [last.view.has_step(variant) for variant in (0, 1)] == [False, True]
+    moved = state.seen(last.view)
+    assert moved.variant == 1
+    assert "has no such step" in "\n".join(timelines.texts(timelines.drawn(moved, 100, 40)))
+    assert moved.lane(-1).variant == 1

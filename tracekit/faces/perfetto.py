@@ -1,0 +1,69 @@
+"""A trace for ui.perfetto.dev: the original, byte for byte, and before its events tracks of ours that explain them.
+
+Ours begin and end by `B` and `E`, which the profiler never writes: whoever reads the file again, tracekit too, finds
+the original's events and no more. The times are the trace's own.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from isal import igzip
+
+from tracekit.errors import OutputError
+from tracekit.faces import variant_face
+from tracekit.faces.shared.perfetto_tracks import tracks
+from tracekit.profile import Profile
+from tracekit.report import Report
+from tracekit.trace.reading.chunks import after_bracket
+from tracekit.trace.reading.source import Source
+
+_PIECE = 1 << 20  # bytes copied at a time
+_HEADER = 64 << 20  # bytes in which the list of events must begin
+
+
+@variant_face("perfetto", ".json.gz")
+def export(report: Report, profile: Profile, path: Path) -> None:
+    """One variant's trace with our tracks. Raises OutputError where the original cannot be read again."""
+    original = profile.trace.path
+    if not original.is_file():
+        raise OutputError(path, f"{original} is no file that can be read again")
+    with Source(original) as source, igzip.open(path, "wb", compresslevel=1) as out:
+        head = _head(source)
+        if head is None:
+            raise OutputError(path, f"{original} begins its list of events too late")
+        opened, rest = head
+        out.write(opened)
+        _write_tracks(out, tracks(report, profile), rest.lstrip()[:1] == b"]")
+        out.write(rest)
+        for piece in _pieces(source):
+            out.write(piece)
+
+
+def _write_tracks(out: IO[bytes], events: Iterator[bytes], alone: bool) -> None:
+    """Our events, each piece of them ending with a comma; without the last one where no other event follows."""
+    waiting = b""
+    for piece in events:
+        out.write(waiting)
+        waiting = piece
+    out.write(waiting.rstrip(b",\n") + b"\n" if alone else waiting)
+
+
+def _head(source: Source) -> tuple[bytes, bytes] | None:
+    """What stands before the first event, the bracket with it, and what follows in what was read."""
+    begun = bytearray()
+    for piece in _pieces(source):
+        begun += piece
+        at = after_bracket(begun)
+        if at is not None and begun[at:].strip():
+            return bytes(begun[:at]), bytes(begun[at:])
+        if len(begun) > _HEADER:
+            return None
+    at = after_bracket(begun)
+    return (bytes(begun[:at]), bytes(begun[at:])) if at is not None else None
+
+
+def _pieces(source: Source) -> Iterator[bytes]:
+    buffer = bytearray(_PIECE)
+    while count := source.readinto(memoryview(buffer)):
+        yield bytes(memoryview(buffer)[:count])

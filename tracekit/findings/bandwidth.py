@@ -1,0 +1,48 @@
+"""How much of the memory's bandwidth do large elementwise kernels achieve?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.findings.traffic import moved
+from tracekit.intervals import Ints
+from tracekit.profile import Profile
+from tracekit.profile.memory_bandwidth import memory_bandwidth
+from tracekit.units import percent, size
+
+_LARGE = 64 << 20  # bytes: more than the caches of most GPUs hold
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """The large elementwise kernels of one step whose shapes are known, and what the GPU's memory can."""
+
+    rows: Ints
+    bytes: Ints
+    per_second: NDArray[np.float64]
+    device: str | None  # None where its bandwidth is not known
+    peak: float | None  # bytes a second
+
+
+def achieved(profile: Profile) -> Achieved | None:
+    """None where there is none that is large enough, or no shapes were recorded."""
+    work = moved(profile)
+    large = work.bytes >= _LARGE
+    rows, sizes = work.rows[large], work.bytes[large]
+    if not len(rows):
+        return None
+    device, peak = memory_bandwidth(profile.trace) or (None, None)
+    return Achieved(rows, sizes, sizes / profile.trace.dur_ns[rows] * 1e9, device, peak)
+
+
+def told(profile: Profile) -> str:
+    """In words: what large elementwise kernels move, against what the GPU can; why not, where that is not known."""
+    reached = achieved(profile)
+    if reached is None:
+        return ""
+    rate = float(reached.bytes.sum() / profile.trace.dur_ns[reached.rows].sum()) * 1e9
+    said = f"large elementwise kernels move {size(rate)}/s"
+    if reached.peak is None:
+        return f"{said}; what this GPU's memory can is not known"
+    return f"{said}, {percent(min(rate / reached.peak, 1.0))} of what {reached.device} can"

@@ -1,0 +1,31 @@
+"""Of which sizes are the operands of matrix products and convolutions? Where the trace has shapes."""
+
+import numpy as np
+
+from tracekit.analyses.kernel_class import kernel_class
+from tracekit.intervals import Ints
+from tracekit.profile import Profile
+from tracekit.trace.reading.arguments import Arguments
+
+_PRODUCTS = ("matmul", "convolution")
+_OPERANDS = 3  # before or behind the operands stands what is added, or a gradient; strides and the like come later
+
+
+def sizes_of(profile: Profile, rows: Ints) -> str:
+    """As the end of a clause: ` (5185×1024 · 1024×1024)`, of those that take most of their time; nothing where no
+    shape is known."""
+    trace, sample = profile.trace, profile.sample
+    times: dict[str, int] = {}
+    asked = np.isin(sample.kernels, rows)
+    for row, operator in zip(sample.kernels[asked].tolist(), sample.operators[asked].tolist(), strict=True):
+        recorded = sample.known.get(operator)
+        if recorded is None or kernel_class("", trace.names[trace.name_codes[operator]]) not in _PRODUCTS:
+            continue
+        if sizes := _operands(recorded):
+            times[sizes] = times.get(sizes, 0) + int(trace.dur_ns[row])
+    return f" ({max(times, key=lambda each: times[each])})" if times else ""
+
+
+def _operands(recorded: Arguments) -> str:
+    matrices = [dims for dims in (recorded.inputs or [])[:_OPERANDS] if len(dims) > 1][-2:]
+    return " · ".join("×".join(map(str, dims)) for dims in matrices) if len(matrices) == 2 else ""

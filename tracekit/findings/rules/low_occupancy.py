@@ -1,0 +1,54 @@
+"""Do kernels that take their time leave most of the GPU empty?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, rule
+from tracekit.findings.kernels import alike, blaming, classes, share_of_work
+from tracekit.profile import Profile
+from tracekit.units import count, percent
+
+_LEAST_NS = 10_000  # what is over sooner is a tiny kernel, however full the GPU is
+_LOW = 0.15  # of the warps that the GPU can hold
+_FEW = 0.5  # blocks for each multiprocessor: half of the GPU has nothing to do
+# These keep the tensor cores busy with few warps, on purpose.
+_NEEDS_FEW = ("matmul", "convolution", "attention", "recurrent")
+_LINK = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#occupancy"
+_FEW_BLOCKS = (
+    "Give each launch more to do: larger batches, many small problems as one (bmm, foreach, segmented operators), or "
+    "sums over a long dimension split in two."
+)
+_FEW_WARPS = (
+    'Registers or shared memory keep blocks out: let torch.compile choose the kernel (mode="max-autotune"), or give '
+    "each block less to hold."
+)
+
+
+@rule("low_occupancy")
+def low_occupancy(profile: Profile) -> Iterator[Finding]:
+    """Beyond the verdicts' list: kernels with too few blocks, or too few warps, as the profiler estimates them."""
+    trace, sample = profile.trace, profile.sample
+    dur, occupancy, blocks = trace.dur_ns[sample.kernels], sample.occupancy, sample.blocks_per_sm
+    labels = classes(profile, sample.kernels)
+    empty = (blocks < _FEW) | ((occupancy < _LOW) & ~np.isin(labels, _NEEDS_FEW))
+    empty &= (dur >= _LEAST_NS) & (labels != "communication") & ~np.isnan(occupancy)
+    if not empty.any():
+        return
+    rows = alike(profile, sample.kernels[empty])
+    rows = rows[trace.dur_ns[rows] >= _LEAST_NS]
+    few = int((blocks[empty] < 1).sum())
+    occupied = percent(float(np.average(occupancy[empty], weights=dur[empty])))
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "low_occupancy",
+            f"{percent(share_of_work(profile, rows))} of the GPU's work is kernels that leave most of it empty: they "
+            f"occupy {occupied} of it, and {count(few)} of {count(int(empty.sum()))} a step have fewer blocks than it "
+            "has multiprocessors",
+            advice=_FEW_BLOCKS if few > empty.sum() / 2 else _FEW_WARPS,
+            link=_LINK,
+            confidence="inferred",
+        ),
+    )

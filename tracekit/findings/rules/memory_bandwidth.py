@@ -1,0 +1,45 @@
+"""Do large elementwise kernels move memory more slowly than the GPU can?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, rule
+from tracekit.findings.bandwidth import achieved
+from tracekit.findings.kernels import alike, blaming
+from tracekit.intervals import Union
+from tracekit.profile import Profile
+from tracekit.units import percent, size
+
+_LOW = 0.5  # of the peak: plain kernels on contiguous tensors reach more than three quarters
+_LINK = "https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html"
+
+
+@rule("memory_bandwidth")
+def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
+    """Beyond the verdicts' list: what they would gain at the peak, where that is known."""
+    reached = achieved(profile)
+    if reached is None or reached.peak is None:
+        return
+    low = reached.per_second < _LOW * reached.peak
+    if not low.any():
+        return
+    trace, slow = profile.trace, reached.rows[low]
+    rows = alike(profile, slow)
+    rate = float(reached.bytes[low].sum() / trace.dur_ns[slow].sum()) * 1e9
+    asked = trace.rows(rows)
+    gained = np.round(trace.dur_ns[rows] * (1 - rate / reached.peak)).astype(np.int64)
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "memory_bandwidth",
+            f"Large elementwise kernels move {size(rate)}/s, {percent(rate / reached.peak)} of what the memory of "
+            f"{reached.device} can",
+            claim=Union.of(asked.end_ns - gained, asked.end_ns),
+            advice="Give them contiguous tensors of one memory format, whose rows are read in order; fused by "
+            "torch.compile, they move less to begin with.",
+            link=_LINK,
+            confidence="inferred",
+        ),
+    )

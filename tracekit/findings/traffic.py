@@ -1,0 +1,94 @@
+"""How many bytes elementwise kernels move, from the shapes that were recorded: each input once, and the output once.
+
+What a cache holds is moved faster than memory allows; only work that fits no cache tells anything of memory.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.findings.kernels import classes
+from tracekit.intervals import Bools, Ints
+from tracekit.profile import Profile
+from tracekit.trace.reading.arguments import Arguments
+
+ELEMENTWISE = ("elementwise", "random")
+_SIZES = {
+    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>"), 8),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("c10::BFloat16", "c10::Half", "short", "short int"), 2),
+    **dict.fromkeys(("bool", "unsigned char", "signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2"), 1),
+}
+_COMPARES = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_")  # the result is boolean
+_ONLY_WRITES = ("aten::fill_", "aten::zero_", "aten::copy_", "aten::bernoulli_", "aten::uniform_", "aten::normal_")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one operator reads and writes, bytes."""
+
+    read: int
+    written: int
+
+    @property
+    def bytes(self) -> int:
+        """Both together."""
+        return self.read + self.written
+
+
+def traffic(operator: str, recorded: Arguments) -> Traffic | None:
+    """Of an elementwise operator; None where the shapes or types of its inputs are not known."""
+    inputs, types, strides = recorded.inputs, recorded.types, recorded.strides
+    if inputs is None or len(inputs) != len(types):
+        return None
+    if strides is None or len(strides) != len(inputs):
+        strides = inputs  # as good as any: only a stride of 0 says something
+    sizes = [_SIZES.get(kind) for kind in types]
+    tensors = [k for k, size in enumerate(sizes) if size is not None and inputs[k]]
+    if not tensors or any(kind.startswith("TensorList") for kind in types):
+        return None
+    read = [math.prod(_stored(inputs[k], strides[k])) * (sizes[k] or 0) for k in tensors]
+    if operator in _ONLY_WRITES:
+        return Traffic(sum(read[1:]), read[0])
+    if operator.endswith("_"):
+        return Traffic(sum(read), read[0])
+    try:
+        shape = np.broadcast_shapes(*(inputs[k] for k in tensors))
+    except ValueError:
+        return None
+    compares = operator.removeprefix("aten::").startswith(_COMPARES)
+    size = 1 if compares else max(sizes[k] or 0 for k in tensors)
+    return Traffic(sum(read), math.prod(shape) * size)
+
+
+def _stored(dims: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """The dimensions without those that an expanded tensor repeats."""
+    if len(dims) != len(strides):
+        return [*dims]
+    return [length for length, step in zip(dims, strides, strict=True) if step]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The elementwise kernels of one step whose shapes are known."""
+
+    rows: Ints
+    bytes: Ints  # read and written by each
+    written: Ints
+
+
+def moved(profile: Profile) -> Moved:
+    """Of the step that shapes are looked up for; kernels that share an operator are left out."""
+    trace, sample = profile.trace, profile.sample
+    _, which, shared = np.unique(sample.operators, return_inverse=True, return_counts=True)
+    alone: Bools = (sample.operators >= 0) & (shared[which] == 1)
+    alone[alone] = np.isin(classes(profile, sample.kernels[alone]), ELEMENTWISE)
+    of_each: list[tuple[int, int, int]] = []
+    for row, operator in zip(sample.kernels[alone].tolist(), sample.operators[alone].tolist(), strict=True):
+        name, recorded = trace.names[trace.name_codes[operator]], sample.known.get(operator)
+        if recorded is None or not name.startswith("aten::"):
+            continue
+        if (known := traffic(name, recorded)) is not None:
+            of_each.append((row, known.bytes, known.written))
+    return Moved(*np.array(of_each, np.int64).reshape(-1, 3).T)

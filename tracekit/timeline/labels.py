@@ -1,0 +1,38 @@
+"""What is written on an event of a timeline, where there is little room: the part of its name that people look for."""
+
+import re
+from functools import lru_cache
+
+from tracekit.kernel_names import short_kernel
+from tracekit.timeline.categories import CATEGORIES
+from tracekit.timeline.index import Group, Index
+from tracekit.units import duration
+
+_NAMESPACES = re.compile(r"(?:autograd::engine::evaluate_function: |aten::|c10d?::|nn\.Module: |torch::autograd::)")
+_FRAME = re.compile(r".*\.py\(\d+\): (.*)", re.DOTALL)
+_BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
+
+
+def label(index: Index, group: Group, lane: int, place: int) -> str:
+    """Of an event its short name, of a stretch of wall time its bucket and whom to blame, of a gap how long it is.
+
+    Text of the trace: whoever draws it sanitizes it.
+    """
+    on = group.lanes[lane]
+    if group.family == "idle":
+        return duration(int(on.end[place] - on.start[place]))
+    if group.family == "wall":
+        bucket = CATEGORIES[int(on.category[place])].label
+        return f"{bucket}: {short_name(index.name(int(on.row[place])), on_gpu=False)}" if on.row[place] >= 0 else bucket
+    return short_name(index.name(int(on.row[place])), group.family == "gpu")
+
+
+def short_name(name: str, on_gpu: bool) -> str:
+    """`addmm` of `aten::addmm`, `forward` of `model.py(12): forward`, of a kernel what it computes."""
+    return short_kernel(name) if on_gpu else _short_on_host(name)
+
+
+@lru_cache(1 << 14)
+def _short_on_host(name: str) -> str:
+    frame = _FRAME.fullmatch(name) or _BUILT_IN.fullmatch(name)
+    return frame[1] if frame else _NAMESPACES.sub("", name)

@@ -1,0 +1,147 @@
+"""One line of the screen, cell by cell: characters, and for each the number of the ink that it is drawn with."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.cells import cell_len, set_cell_size
+
+from tracekit.intervals import Bools, runs
+from tracekit.sanitize import sanitize
+from tracekit.tui.timeline.palette import Ink, Palette, Run, blend, readable_on
+
+Inks = NDArray[np.int32]
+
+
+class Inkwell:
+    """The inks of a palette, by numbers, so that a whole line is inked at once."""
+
+    def __init__(self, palette: Palette) -> None:
+        self.palette = palette
+        self._inks: list[Ink] = []
+        self._numbers: dict[Ink, int] = {}
+
+    def __getitem__(self, number: int) -> Ink:
+        return self._inks[number]
+
+    def number(self, ink: Ink) -> int:
+        """The number of an ink."""
+        if ink not in self._numbers:
+            self._numbers[ink] = len(self._inks)
+            self._inks.append(ink)
+        return self._numbers[ink]
+
+    def plain(self, colour: str, bold: bool = False) -> int:
+        """Text beside the picture."""
+        return self.number(Ink(colour, self.palette.background, bold))
+
+    def _numbered(self, inks: Iterable[Ink]) -> Inks:
+        return np.array([self.number(ink) for ink in inks], np.int32)
+
+    @cached_property
+    def blank(self) -> int:
+        """A lane on which nothing happens, and what marks a step on it."""
+        return self.number(Ink(self.palette.line, self.palette.track))
+
+    @cached_property
+    def solid(self) -> Inks:
+        """Of each category, twice: what happens, in shades that take turns."""
+        return self._numbered(Ink(shade, self.palette.track) for pair in self.palette.solid for shade in pair)
+
+    @cached_property
+    def on_solid(self) -> Inks:
+        """Of each category, twice: what is written on it; where there are patterns, on none."""
+        if self.palette.patterns:
+            return self.solid
+        return self._numbered(Ink(readable_on(shade), shade) for pair in self.palette.solid for shade in pair)
+
+    @cached_property
+    def beside(self) -> int:
+        """What is written beside a short event."""
+        return self.number(Ink(self.palette.muted, self.palette.track))
+
+    def selected(self, category: int, written: bool) -> int:
+        """The stretch of a category that is selected, and what is written on it."""
+        palette = self.palette
+        if palette.patterns:
+            return self.number(Ink(palette.background, palette.accent, bold=True))
+        light = palette.lit[category]
+        if written:
+            return self.number(Ink(readable_on(light), light, bold=True))
+        return self.number(Ink(light, blend(palette.track, palette.accent, 0.3)))
+
+    def half_selected(self, ink: int, category: int, upper: bool) -> int:
+        """An ink of two halves, one of which is of the stretch of a category that is selected."""
+        light = self.palette.lit[category]
+        return self.number(self[ink]._replace(colour=light) if upper else self[ink]._replace(background=light))
+
+    def halves(self, upper: Inks, lower: Inks) -> Inks:
+        """The inks of cells whose upper half has one shade and whose lower half another; −1 for nothing."""
+        shades = [self.palette.track, *(shade for each in self.palette.shades for shade in each)]
+        pairs, which = np.unique((upper + 1) * len(shades) + lower + 1, return_inverse=True)
+        inks = self._numbered(Ink(shades[pair // len(shades)], shades[pair % len(shades)]) for pair in pairs.tolist())
+        of_cells: Inks = inks[which.reshape(-1)]
+        return of_cells
+
+
+class Line:
+    """A line that is being drawn."""
+
+    def __init__(self, chars: Sequence[str], inks: Inks, inkwell: Inkwell) -> None:
+        self._chars, self._inks, self._inkwell = list(chars), inks, inkwell
+
+    @staticmethod
+    def filled(char: str, ink: int, width: int, inkwell: Inkwell) -> "Line":
+        """The same everywhere."""
+        return Line(char * width, np.full(width, ink, np.int32), inkwell)
+
+    def __len__(self) -> int:
+        return len(self._chars)
+
+    def write(self, text: str, first: int, room: int, ink: int) -> None:
+        """Text that may come from a trace, cut to the room; nothing where there is none."""
+        room = min(room, len(self) - first)
+        if room <= 0 or first < 0:
+            return
+        shown = fitted(text, room)
+        cells = [part for char in shown for part in (char, *[""] * (cell_len(char) - 1))]
+        self._chars[first : first + len(cells)] = cells
+        self._inks[first : first + len(cells)] = ink
+
+    def select(self, first: int, beyond: int, category: int, upper: bool | None = None) -> None:
+        """Draw some cells as the stretch of that category that is selected; of two lanes the upper or the lower."""
+        for at in range(max(first, 0), min(beyond, len(self))):
+            if upper is None:
+                self._inks[at] = self._inkwell.selected(category, written=self._is_filled(at))
+            else:
+                self._chars[at] = "▀"
+                self._inks[at] = self._inkwell.half_selected(int(self._inks[at]), category, upper)
+
+    def _is_filled(self, at: int) -> bool:
+        return self._inkwell[int(self._inks[at])].background != self._inkwell.palette.track
+
+    def runs(self) -> list[Run]:
+        """Neighbouring cells of one ink together."""
+        bounds = runs(self._inks).tolist()
+        return [
+            ("".join(self._chars[first:beyond]), self._inkwell[int(self._inks[first])])
+            for first, beyond in pairwise(bounds)
+            if beyond > first
+        ]
+
+
+def fitted(text: str, room: int) -> str:
+    """The text without what a terminal obeys, in at most so many cells; what is cut ends in `…`."""
+    shown = sanitize(text)
+    if cell_len(shown) <= room:
+        return shown
+    return set_cell_size(shown, room - 1).rstrip() + "…" if room > 1 else "…"[:room]
+
+
+def stretches(mask: Bools) -> list[tuple[int, int]]:
+    """From where to where a mask is true."""
+    bounds = runs(mask.astype(np.int8)).tolist()
+    pairs = pairwise(bounds)
+    return [(first, beyond) for first, beyond in pairs if beyond > first and mask[first]]

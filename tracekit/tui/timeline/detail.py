@@ -1,0 +1,68 @@
+"""What is there to say about the stretch that is selected? Its full name, and what it took, followed and belongs to."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.timeline import CATEGORIES, NONE, Index
+from tracekit.timeline.labels import short_name
+from tracekit.tui.timeline.instances import Instance, alike, bounds, event, find, lane_of
+from tracekit.tui.timeline.view import View
+from tracekit.units import count, duration
+
+_AROUND = 4  # of what surrounds an event, the innermost
+
+
+def title(index: Index, instance: Instance) -> str:
+    """The full name; of what no event stands for, its kind. Text of the trace, not sanitized."""
+    row = event(index, instance)
+    category = CATEGORIES[lane_of(index, instance).category[instance.place]]
+    if index.groups[instance.group].family == "wall":
+        return f"{category.label}: {index.name(row)}" if row >= 0 else category.label
+    return index.name(row) if row >= 0 else category.label
+
+
+def facts(view: View, variant: int, instance: Instance) -> list[str]:
+    """How long and when, the how manieth of its name, what launched it, what is around it. Not sanitized."""
+    index = view.variants[variant]
+    start, end = bounds(index, instance)
+    group = index.groups[instance.group]
+    said = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]
+    if view.has_step(variant):
+        said.append(f"{duration(start - view.begin(variant), signed=True)} into step {index.numbers[view.step]}")
+    rows = alike(index, instance)
+    if len(rows) > 1:
+        said.append(f"instance {count(int(np.searchsorted(rows, event(index, instance))) + 1)} of {count(len(rows))}")
+    said.extend(_launched(index, instance, start) if group.family == "gpu" else ())
+    around = surrounding(index, instance)
+    if around and group.family != "gpu":
+        said.append("in " + " ← ".join(around[:_AROUND]))
+    return said
+
+
+def surrounding(index: Index, instance: Instance) -> list[str]:
+    """Short names of what is around an event on its thread, operators and Python frames, the innermost first."""
+    group = index.groups[instance.group]
+    start, end = bounds(index, instance)
+    lanes = list(group.lanes[: instance.lane])
+    if group.family == "host":
+        lanes += [
+            lane for each in index.groups if (each.family, each.track) == ("frames", group.track) for lane in each.lanes
+        ]
+    around = [
+        (int(lane.start[place]), -int(lane.end[place]), int(lane.row[place]))
+        for lane in lanes
+        if (place := lane.at(start)) != NONE and lane.end[place] >= end
+    ]
+    return [short_name(index.name(row), on_gpu=False) for _, _, row in sorted(around, reverse=True)]
+
+
+def _launched(index: Index, instance: Instance, start: int) -> Iterator[str]:
+    trace = index.profile.trace
+    call = int(trace.links.launch(np.array([event(index, instance)]))[0])
+    if call < 0:
+        return
+    waited = start - int(trace.ts_ns[call])
+    launch = find(index, call)
+    around = surrounding(index, launch) if launch is not None else []
+    yield f"launched {duration(waited)} before by " + " ← ".join([index.name(call), *around[: _AROUND - 1]])

@@ -1,0 +1,185 @@
+"""The whole picture, line by line: a scale on top, then each variant with its steps and its lanes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints
+from tracekit.tui.timeline.canvas import Inkwell, Line
+from tracekit.tui.timeline.instances import Instance, lane_of
+from tracekit.tui.timeline.layout import Row, heights, rows
+from tracekit.tui.timeline.palette import Run
+from tracekit.tui.timeline.sheet import Sheet
+from tracekit.tui.timeline.state import State
+from tracekit.tui.timeline.view import View
+from tracekit.units import duration, tick
+
+_TICK = 14  # columns between the marks of the scale, at least
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Which lanes of which variant stand on a line of the frame; without a row its heading."""
+
+    variant: int
+    row: Row | None = None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How large the picture is, and with what it is drawn."""
+
+    width: int
+    height: int
+    inkwell: Inkwell
+
+    @property
+    def gutter(self) -> int:
+        """Cells for the titles of the lanes."""
+        return min(max(self.width // 6, 9), 20)
+
+    @property
+    def columns(self) -> int:
+        """Cells for the lanes."""
+        return max(self.width - self.gutter, 1)
+
+    def edges(self, window: tuple[int, int]) -> Ints:
+        """The moments between which the columns lie."""
+        low, high = window
+        return low + np.arange(self.columns + 1, dtype=np.int64) * (high - low) // self.columns
+
+    def column(self, window: tuple[int, int], moment: int) -> int:
+        """The column of a moment, outside the picture too."""
+        low, high = window
+        return (moment - low) * self.columns // (high - low)
+
+
+@dataclass
+class Frame:
+    """The lines, and what stands on each of them; None for the scale."""
+
+    drawing: Drawing
+    lines: list[list[Run]] = field(default_factory=list)
+    spots: list[Spot | None] = field(default_factory=list)
+
+    def add(self, line: list[Run], spot: Spot | None = None) -> None:
+        """One more."""
+        self.lines.append(line)
+        self.spots.append(spot)
+
+
+def draw(state: State, names: Sequence[str], drawing: Drawing) -> Frame:
+    """The scale, and of each variant as many rows as there is room for: those with the lane that the keys are on."""
+    frame = Frame(drawing)
+    frame.add(_scale(state, drawing))
+    room = max(drawing.height - 1 - len(names), len(names))
+    given = heights([sum(len(group.lanes) for group in index.groups) for index in state.view.variants], room)
+    for variant, height in enumerate(given):
+        if state.view.has_step(variant):
+            frame.add(_heading(state.view, variant, names[variant], drawing), Spot(variant))
+            _draw_variant(frame, state, variant, height, drawing)
+        else:
+            frame.add(_absent(names[variant], drawing), Spot(variant))
+    return frame
+
+
+def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing: Drawing) -> None:
+    index, window = state.view.variants[variant], state.view.window(variant)
+    sheet = Sheet(index, drawing.edges(window), _begins(state.view, variant, drawing), drawing.inkwell)
+    laid = rows(index, height, share=not drawing.inkwell.palette.patterns)
+    chosen = state.instance if state.variant == variant else None
+    cursor = next((k for k, row in enumerate(laid) if chosen and _is_on(chosen, row)), 0)
+    first = max(cursor - height + 1, 0)
+    for number, row in enumerate(laid[first : first + height], first):
+        line = sheet.one_lane(row.group, *row.lanes) if len(row.lanes) == 1 else sheet.two_lanes(row.group, *row.lanes)
+        here = chosen is not None and number == cursor
+        if here and state.is_selected:
+            start, end = (drawing.column(window, moment) for moment in state.stretch)
+            category = int(lane_of(index, state.instance).category[state.instance.place])
+            upper = state.instance.lane == row.lanes[0] if len(row.lanes) == 2 else None
+            line.select(start, max(end, start + 1), category, upper)
+        below = len(laid) - first - height if number == first + height - 1 else 0
+        title = row.title or (f"↓ {below} more" if below > 0 else "")
+        frame.add([*_title(title, here, drawing), *line.runs()], Spot(variant, row))
+
+
+def _is_on(instance: Instance, row: Row) -> bool:
+    return instance.group == row.group and instance.lane in row.lanes
+
+
+def _absent(name: str, drawing: Drawing) -> list[Run]:
+    inkwell, palette = drawing.inkwell, drawing.inkwell.palette
+    line = Line.filled(" ", inkwell.plain(palette.muted), drawing.width, inkwell)
+    line.write(name, 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
+    line.write("has no such step", drawing.gutter, drawing.columns, inkwell.plain(palette.muted))
+    return line.runs()
+
+
+def _title(title: str, here: bool, drawing: Drawing) -> list[Run]:
+    inkwell = drawing.inkwell
+    palette = inkwell.palette
+    line = Line.filled(" ", inkwell.plain(palette.muted), drawing.gutter, inkwell)
+    line.write("▸" if here else "", 0, 1, inkwell.plain(palette.accent, bold=True))
+    line.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if here else palette.muted))
+    return line.runs()
+
+
+def _begins(view: View, variant: int, drawing: Drawing) -> Bools:
+    lows = view.variants[variant].step_bounds[0]
+    window = view.window(variant)
+    begins = np.zeros(drawing.columns, bool)
+    inside = lows[(lows >= window[0]) & (lows < window[1])]
+    begins[(inside - window[0]) * drawing.columns // (window[1] - window[0])] = True
+    return begins
+
+
+def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]:
+    """The variant's name, and its steps where they begin, as many as there is room for."""
+    inkwell, palette = drawing.inkwell, drawing.inkwell.palette
+    index, window = view.variants[variant], view.window(variant)
+    title = Line.filled(" ", inkwell.plain(palette.foreground), drawing.gutter, inkwell)
+    title.write(name, 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
+    line = Line.filled("─", inkwell.plain(palette.line), drawing.columns, inkwell)
+    lows, highs = index.step_bounds
+    first = int(np.searchsorted(highs, window[0], side="right"))
+    beyond = min(int(np.searchsorted(lows, window[1], side="left")), first + drawing.columns)
+    at = [max(drawing.column(window, int(low)), 0) for low in lows[first:beyond]]
+    free = 0
+    for step, column, following in zip(range(first, beyond), at, [*at[1:], drawing.columns], strict=False):
+        text = f"┬ step {index.numbers[step]} "
+        if column < free or (following - column < len(text) and lows[step] < window[0]):
+            continue  # no room, or its end alone would take that of the one that follows
+        chosen = step == view.step
+        fits = column + len(text) <= drawing.columns
+        line.write(
+            text if fits else "┬", column, len(text), inkwell.plain(palette.accent if chosen else palette.muted, chosen)
+        )
+        free = column + len(text)
+    return [*title.runs(), *line.runs()]
+
+
+def _scale(state: State, drawing: Drawing) -> list[Run]:
+    """Marks at round offsets from where the step begins, and the range that is chosen."""
+    view, inkwell, palette = state.view, drawing.inkwell, drawing.inkwell.palette
+    ink = inkwell.plain(palette.muted)
+    line = Line.filled(" ", ink, drawing.width, inkwell)
+    shares = view.lock == "share"
+    unit = view.length(view.lead) / 1000 if shares else 1.0  # by shares, marks are at tenths of a percent
+    step = round_step(view.span / unit * _TICK / drawing.columns)
+    for mark in range(-(-int(view.low / unit) // step), int(view.high / unit) // step + 1):
+        at = drawing.column((view.low, view.high), round(mark * step * unit))
+        if 0 <= at < drawing.columns:
+            text = f"{mark * step / 10:.1f} %" if shares else tick(mark * step, step)
+            line.write(f"╷{text}" if at + len(text) < drawing.columns else "╷", drawing.gutter + at, _TICK - 1, ink)
+    if state.range is not None:
+        low, high = (min(max(drawing.column((view.low, view.high), at), 0), drawing.columns) for at in state.range)
+        text = f" {duration(state.range[1] - state.range[0])} ".center(max(high - low, 2) - 2, "─")
+        line.write(f"├{text}┤", drawing.gutter + low, max(high - low, 12), inkwell.plain(palette.accent, bold=True))
+    return line.runs()
+
+
+def round_step(least: float) -> int:
+    """1, 2 or 5 times a power of ten, and not less."""
+    power: int = 10 ** int(np.log10(max(least, 1)))
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least)

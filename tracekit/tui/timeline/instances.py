@@ -1,0 +1,131 @@
+"""Which event is selected, and which comes next: of the same name, on the same lane, of the same kind."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.intervals import Ints
+from tracekit.timeline import CATEGORY, NONE, Family, Index, Lane
+from tracekit.timeline.categories import HOST
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One stretch on one lane of a variant: the numbers of group and lane, and its place on it."""
+
+    group: int
+    lane: int
+    place: int
+
+
+def lane_of(index: Index, instance: Instance) -> Lane:
+    """The lane that it lies on."""
+    return index.groups[instance.group].lanes[instance.lane]
+
+
+def bounds(index: Index, instance: Instance) -> tuple[int, int]:
+    """From when to when it lasts, ns on the trace's clock."""
+    lane = lane_of(index, instance)
+    return int(lane.start[instance.place]), int(lane.end[instance.place])
+
+
+def event(index: Index, instance: Instance) -> int:
+    """Its row in the events table; −1 where it stands for none."""
+    return int(lane_of(index, instance).row[instance.place])
+
+
+def find(index: Index, row: int) -> Instance | None:
+    """Where an event lies; None where it is on no lane."""
+    start = index.profile.trace.ts_ns[row]
+    for number, group in enumerate(index.groups):
+        if group.family in ("gpu", "host", "frames"):
+            for depth, lane in enumerate(group.lanes):
+                low, high = np.searchsorted(lane.start, (start, start + 1))
+                matches = np.flatnonzero(lane.row[low:high] == row)
+                if len(matches):
+                    return Instance(number, depth, int(low + matches[0]))
+    return None
+
+
+def alike(index: Index, instance: Instance) -> Ints:
+    """The rows of all events of its name that lie on such lanes, itself among them; nothing where it is no event."""
+    row = event(index, instance)
+    if row < 0 or index.groups[instance.group].family == "wall":
+        return np.zeros(0, np.int64)
+    names, lanes = index.profile.trace.name_codes, index.kinds.lanes
+    return np.flatnonzero((names == names[row]) & (lanes == lanes[row]))
+
+
+def next_alike(index: Index, instance: Instance, way: int) -> Instance | None:
+    """The next event of its name, or the one before; of a bucket or a gap, the next such stretch of its lane."""
+    rows = alike(index, instance)
+    if len(rows):
+        place = int(np.searchsorted(rows, event(index, instance))) + way
+        return find(index, int(rows[place])) if 0 <= place < len(rows) else None
+    lane = lane_of(index, instance)
+    places = np.flatnonzero(lane.category == lane.category[instance.place])
+    place = int(np.searchsorted(places, instance.place)) + way
+    return Instance(instance.group, instance.lane, int(places[place])) if 0 <= place < len(places) else None
+
+
+def beside(index: Index, instance: Instance, way: int) -> Instance | None:
+    """The next stretch of its lane, or the one before."""
+    place = instance.place + way
+    inside = 0 <= place < len(lane_of(index, instance))
+    return Instance(instance.group, instance.lane, place) if inside else None
+
+
+def nearest(index: Index, group: int, lane: int, moment: int) -> Instance | None:
+    """What covers a moment on a lane, else the stretch that is nearest; None on a lane without any."""
+    row = index.groups[group].lanes[lane]
+    place = int(np.searchsorted(row.start, moment, side="right")) - 1
+    near = [each for each in (place, place + 1) if 0 <= each < len(row)]
+    if not near:
+        return None
+    distance = [max(int(row.start[each]) - moment, moment - int(row.end[each]), 0) for each in near]
+    return Instance(group, lane, near[int(np.argmin(distance))])
+
+
+def next_gap(index: Index, moment: int, way: int, least: int) -> Instance | None:
+    """The first gap of the GPU that starts after a moment, or the last before it, and lasts at least so many ns."""
+    return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least)
+
+
+def next_compile(index: Index, moment: int, way: int, least: int) -> Instance | None:
+    """The first compilation that starts after a moment, or the last before it; of nested ones the outermost."""
+    return _next_on(index, "compile", moment, way, lambda lane: np.ones(len(lane), bool))
+
+
+def next_sync(index: Index, moment: int, way: int, least: int) -> Instance | None:
+    """The first sync call that starts after a moment, or the last before it."""
+    rows = np.flatnonzero((index.kinds.category == CATEGORY["sync"]) & (index.kinds.lanes == HOST))
+    chosen = _beyond(index.profile.trace.ts_ns[rows], moment, way)
+    return find(index, int(rows[chosen])) if chosen != NONE else None
+
+
+Jump = Callable[[Index, int, int, int], Instance | None]
+JUMPS: dict[str, Jump] = {"gap": next_gap, "sync": next_sync, "compile": next_compile}
+
+
+def _next_on(
+    index: Index,
+    family: Family,
+    moment: int,
+    way: int,
+    wanted: Callable[[Lane], "np.ndarray[tuple[int], np.dtype[np.bool_]]"],
+) -> Instance | None:
+    for number, group in enumerate(index.groups):
+        if group.family == family:
+            lane = group.lanes[0]
+            places = np.flatnonzero(wanted(lane))
+            chosen = _beyond(lane.start[places], moment, way)
+            return Instance(number, 0, int(places[chosen])) if chosen != NONE else None
+    return None
+
+
+def _beyond(starts: Ints, moment: int, way: int) -> int:
+    """The place of the first start after a moment, or of the last before it; NONE where there is none."""
+    place = int(np.searchsorted(starts, moment, side="right" if way > 0 else "left"))
+    place -= way < 0
+    return place if 0 <= place < len(starts) else NONE

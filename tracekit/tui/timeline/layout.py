@@ -1,0 +1,43 @@
+"""Which lanes stand on which rows of the screen: each on its own while there is room, else the last ones two on one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracekit.timeline import Family, Index
+
+_MAY_SHARE: tuple[Family, ...] = ("frames", "host")
+_FRAMES = 4  # rows of Python frames that are to be seen; more lie below what is on the screen
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a variant: one lane of a group, or two of them; `title` stands on the group's first."""
+
+    group: int
+    lanes: tuple[int] | tuple[int, int]
+    title: str = ""
+
+
+def rows(index: Index, room: int, share: bool = True) -> list[Row]:
+    """All lanes of a variant from top to bottom; where they are more than there is room for, the last share rows."""
+    excess = sum(len(group.lanes) for group in index.groups) - room if share else 0
+    laid: list[Row] = []
+    for number, group in reversed([*enumerate(index.groups)]):
+        count = len(group.lanes)
+        pairs = min(count // 2, max(excess, 0)) if group.family in _MAY_SHARE else 0
+        excess -= pairs + (max(count - pairs - _FRAMES, 0) if group.family == "frames" else 0)
+        single = count - 2 * pairs
+        lanes: list[tuple[int] | tuple[int, int]] = [(lane,) for lane in range(single)]
+        lanes += [(lane, lane + 1) for lane in range(single, count, 2)]
+        laid[:0] = [Row(number, each, group.title if not k else "") for k, each in enumerate(lanes)]
+    return laid
+
+
+def heights(wanted: Sequence[int], room: int) -> list[int]:
+    """How many rows each variant gets of those that there are: what it wants, or an equal part of what is left."""
+    given = [0] * len(wanted)
+    for number, _ in sorted(enumerate(wanted), key=lambda each: each[1]):
+        waiting = sum(1 for each in given if not each)
+        given[number] = max(min(wanted[number], room // waiting), 1)
+        room -= given[number]
+    return given

@@ -1,0 +1,74 @@
+"""Colours of a timeline on a given background, or patterns where colours cannot tell the kinds apart."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from tracekit.timeline import CATEGORIES
+
+
+class Ink(NamedTuple):
+    """How some cells are drawn: hex triplets, and whether bold."""
+
+    colour: str
+    background: str
+    bold: bool = False
+
+
+Run = tuple[str, Ink]  # neighbouring cells that are drawn alike
+SHADES = 4  # of a colour that stands for how much is covered
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of the screen behind a timeline; with `patterns`, kinds are told apart by characters as well."""
+
+    background: str = "#121212"
+    foreground: str = "#e0e0e0"
+    accent: str = "#ffffff"
+    patterns: bool = False
+
+    @cached_property
+    def track(self) -> str:
+        """Behind a lane where nothing happens."""
+        return blend(self.background, self.foreground, 0.05)
+
+    @cached_property
+    def muted(self) -> str:
+        """Of what stands beside the picture."""
+        return blend(self.background, self.foreground, 0.6)
+
+    @cached_property
+    def line(self) -> str:
+        """Where one step ends and the next begins."""
+        return blend(self.background, self.foreground, 0.3)
+
+    @cached_property
+    def solid(self) -> list[tuple[str, str]]:
+        """Of each category two shades: neighbours of one kind take turns."""
+        return [(each.colour, blend(each.colour, self.background, 0.18)) for each in CATEGORIES]
+
+    @cached_property
+    def lit(self) -> list[str]:
+        """Of each category the shade of what is selected."""
+        return [blend(each.colour, self.accent, 0.6) for each in CATEGORIES]
+
+    @cached_property
+    def shades(self) -> list[list[str]]:
+        """Of each category from little covered to all covered."""
+        shares = [0.4 + 0.6 * shade / (SHADES - 1) for shade in range(SHADES)]
+        return [[blend(self.track, each.colour, share) for share in shares] for each in CATEGORIES]
+
+
+@lru_cache(1 << 12)
+def blend(one: str, other: str, share: float) -> str:
+    """So much of the way from one colour to another."""
+    pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
+
+
+@lru_cache(1 << 12)
+def readable_on(colour: str) -> str:
+    """Black or white, whichever is easier to read on it."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 128 else "#ffffff"

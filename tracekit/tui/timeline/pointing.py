@@ -1,0 +1,50 @@
+"""What the mouse points at: a click selects, a drag moves through time, the wheel goes nearer or farther."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracekit.timeline import NONE
+from tracekit.tui.timeline.frame import Frame
+from tracekit.tui.timeline.instances import Instance
+from tracekit.tui.timeline.state import State
+
+WHEEL = 1.25  # so many times as near, for each notch
+
+
+@dataclass(frozen=True)
+class Drag:
+    """Where a button went down, and what was on the screen; `moved` as soon as the pointer left that column."""
+
+    column: int
+    state: State
+    moved: bool = False
+
+    def to(self, column: int, frame: Frame) -> "tuple[Drag, State]":
+        """What is on the screen when the pointer is there."""
+        by = (self.column - column) / frame.drawing.columns
+        return replace(self, moved=self.moved or column != self.column), self.state.pan(by)
+
+
+def share(column: int, frame: Frame) -> float:
+    """A column as a share of the picture's width, 0 … 1."""
+    return min(max((column - frame.drawing.gutter) / frame.drawing.columns, 0.0), 1.0)
+
+
+def clicked(state: State, frame: Frame, column: int, line: int) -> State:
+    """With what is drawn there selected: of what shares the column the longest, of two lanes the inner one."""
+    spot = frame.spots[line] if line < len(frame.spots) else None
+    if spot is None:
+        return state
+    if spot.row is None:
+        return state.lane_at(spot.variant, 0, 0)
+    at = column - frame.drawing.gutter
+    if not 0 <= at < frame.drawing.columns:
+        return state.lane_at(spot.variant, spot.row.group, spot.row.lanes[0])
+    edges = frame.drawing.edges(state.view.window(spot.variant))[at : at + 2]
+    lanes = state.view.variants[spot.variant].groups[spot.row.group].lanes
+    for lane in reversed(spot.row.lanes):
+        place = int(lanes[lane].columns(edges).event[0])
+        if place != NONE:
+            return state.pointed(spot.variant, Instance(spot.row.group, lane, place))
+    return state.at(spot.variant, spot.row.group, spot.row.lanes[-1], int(np.mean(edges)))

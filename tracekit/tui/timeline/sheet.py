@@ -1,0 +1,115 @@
+"""A lane as a line of the screen: eighths of a block say how much of a column is covered, names stand where they fit.
+
+Where rows are few two lanes share a line, in halves of blocks, and the strength of the colour says how much is covered.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints, runs
+from tracekit.timeline import CATEGORIES, NONE, Columns, Index
+from tracekit.timeline.labels import label
+from tracekit.tui.timeline.canvas import Inks, Inkwell, Line, stretches
+from tracekit.tui.timeline.palette import SHADES
+
+_HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
+_PATTERNS = np.array([*(each.pattern for each in CATEGORIES), " "])  # the last is that of NONE
+_LITTLE = "·"  # of a pattern: less than an eighth is covered
+_STEP = "│"
+_ON, _BESIDE = 4, 5  # cells from which on a name is written on an event, or beside it
+_READABLE = 5  # cells of a name that is cut
+_SHORT = 3  # columns of a stretch that has its name beside it
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The columns in which the lanes of a variant are drawn: between `edges`; `begins` are those in which steps do."""
+
+    index: Index
+    edges: Ints
+    begins: Bools
+    inkwell: Inkwell
+
+    def one_lane(self, group: int, lane: int) -> Line:
+        """A lane that has a line of its own."""
+        columns = self.index.groups[group].lanes[lane].columns(self.edges)
+        empty = columns.category == NONE
+        height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
+        chars = self._patterns(columns, height) if self.inkwell.palette.patterns else _HEIGHTS[height]
+        inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[_shade(columns)])
+        line = Line(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
+        named = self._write_on(line, columns, height == 8, group, lane)
+        if self.index.groups[group].family == "wall":
+            self._write_kinds(line, columns, height == 8, named)
+        self._write_beside(line, columns, named, group, lane)
+        return line
+
+    def two_lanes(self, group: int, upper: int, lower: int) -> Line:
+        """Two lanes, one above the other, on one line."""
+        lanes = self.index.groups[group].lanes
+        above, below = (_strengths(lanes[lane].columns(self.edges)) for lane in (upper, lower))
+        empty = (above == NONE) & (below == NONE)
+        inks = np.where(empty, self.inkwell.blank, self.inkwell.halves(above, below))
+        chars = np.where(empty, np.where(self.begins, _STEP, " "), "▀")
+        return Line(chars.tolist(), inks, self.inkwell)
+
+    def _patterns(self, columns: Columns, height: Ints) -> "np.ndarray[tuple[int], np.dtype[np.str_]]":
+        return np.where(height == 1, _LITTLE, _PATTERNS[columns.category])
+
+    def _write_on(self, line: Line, columns: Columns, full: Bools, group: int, lane: int) -> set[int]:
+        """Names on the events that fill enough columns; which events have theirs now."""
+        events = np.where(full, columns.event, NONE)
+        bounds = runs(events)
+        named = set()
+        for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
+            first, beyond, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
+            if event == NONE:
+                continue
+            ink = int(self.inkwell.on_solid[_shade(columns)[first]])
+            if not self.inkwell.palette.patterns:
+                line.write(" " * (beyond - first), first, beyond - first, ink)
+            text = label(self.index, self.index.groups[group], lane, event)
+            line.write(_worth(text, beyond - first - 2), first + 1, beyond - first - 2, ink)
+            named.add(event)
+        return named
+
+    def _write_kinds(self, line: Line, columns: Columns, full: Bools, named: set[int]) -> None:
+        """The kind of many short stretches of one kind."""
+        categories = np.where(full & ~np.isin(columns.event, [*named]), columns.category, NONE)
+        bounds = runs(categories)
+        for first, beyond in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            text = CATEGORIES[categories[first]].label if categories[first] != NONE else ""
+            if text and len(text) + 2 <= beyond - first:
+                ink = int(self.inkwell.on_solid[_shade(columns)[first]])
+                line.write(f" {text} ", first + (beyond - first - len(text) - 2) // 2, len(text) + 2, ink)
+
+    def _write_beside(self, line: Line, columns: Columns, named: set[int], group: int, lane: int) -> None:
+        """Names of short events, where nothing happens after them: of neighbours the longest one's."""
+        on = self.index.groups[group].lanes[lane]
+        busy = 0
+        for first, beyond in stretches(columns.category == NONE):
+            if 0 < first - busy <= _SHORT and beyond - first >= _BESIDE:
+                events = columns.event[busy:first]
+                event = int(events[np.argmax(on.end[events] - on.start[events])])
+                if event not in named:
+                    text = label(self.index, self.index.groups[group], lane, event)
+                    line.write(_worth(text, beyond - first - 1), first, beyond - first - 1, self.inkwell.beside)
+            busy = beyond
+
+
+def _worth(text: str, room: int) -> str:
+    """A name that can be read in the room, or none: `113…` of a duration would be another number."""
+    return text if len(text) <= room or (room >= _READABLE and not text[0].isdigit()) else ""
+
+
+def _shade(columns: Columns) -> Ints:
+    """Neighbours of one category take turns between its two shades."""
+    turns: Ints = columns.category.astype(np.int64) * 2 + (columns.event & 1)
+    return turns
+
+
+def _strengths(columns: Columns) -> Inks:
+    """Of each column the number of its shade; NONE where nothing happens."""
+    strength = np.minimum((columns.share * SHADES).astype(np.int32), SHADES - 1)
+    return np.where(columns.category == NONE, NONE, columns.category * np.int32(SHADES) + strength).astype(np.int32)

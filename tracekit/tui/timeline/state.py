@@ -1,0 +1,227 @@
+"""What is on the screen and what is selected on it, and where every key leads from there. No Textual here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tracekit.timeline import NONE, Index
+from tracekit.tui.timeline.instances import JUMPS, Instance, beside, bounds, find, nearest, next_alike
+from tracekit.tui.timeline.view import View
+from tracekit.units import duration
+
+FIRST_LANE = Instance(0, 0, NONE)
+_SEEN = 40  # a stretch that takes less than this part of the width is hard to see
+_LEAST_GAP = 0.005  # of what is on the screen: shorter gaps are passed over
+
+
+@dataclass(frozen=True)
+class State:
+    """A view, the lane that the keys are on, and what is selected there: `instance.place` is NONE where nothing is.
+
+    `range` is between two offsets of the view; while it is `extended`, it reaches from there to what is selected.
+    `note` is said once.
+    """
+
+    view: View
+    variant: int = 0
+    instance: Instance = FIRST_LANE
+    range: tuple[int, int] | None = None
+    extended: tuple[int, int] | None = None
+    note: str = ""
+
+    @property
+    def index(self) -> Index:
+        """Of the variant that the keys are on."""
+        return self.view.variants[self.variant]
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether a stretch is selected."""
+        return self.instance.place != NONE
+
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """What is selected, else what is on the screen, ns on the variant's clock."""
+        return bounds(self.index, self.instance) if self.is_selected else self.view.window(self.variant)
+
+    @property
+    def moment(self) -> int:
+        """The middle of what of it is on the screen."""
+        low, high = self.view.window(self.variant)
+        start, end = self.stretch
+        start, end = max(start, low), min(end, high)
+        return (start + end) // 2 if start <= end else (low + high) // 2
+
+    def seen(self, view: View) -> "State":
+        """Another part, of the same selection; a variant that has the step has the keys."""
+        variant = self.variant if view.has_step(self.variant) else view.lead
+        instance = self.instance if variant == self.variant else FIRST_LANE
+        return replace(self, view=view, variant=variant, instance=instance, note="")
+
+    def selected(self, variant: int, instance: Instance | None, otherwise: str = "") -> "State":
+        """With another stretch selected, and brought onto the screen; without one that is said."""
+        if instance is None:
+            return replace(self, note=otherwise)
+        start, end = bounds(self.view.variants[variant], instance)
+        low, high = self.view.window(variant)
+        state = self if low <= start < high else self.to_moment(variant, start)
+        return replace(state, view=state.view.showing(variant, start, end)).pointed(variant, instance)
+
+    def _reached(self) -> tuple[int, int] | None:
+        if self.extended is None:
+            return self.range
+        low, high = self.extended
+        start, end = (self.view.offset(self.variant, moment) for moment in self.stretch)
+        return min(low, start), max(high, end)
+
+    def pan(self, share: float) -> "State":
+        """Further by a share of what is on the screen."""
+        return self.seen(self.view.panned(share))
+
+    def zoom(self, factor: float, at: float | None = None) -> "State":
+        """So many times as near, around a share of the width; around what is selected where none is given."""
+        if at is None:
+            at = (self.view.offset(self.variant, self.moment) - self.view.low) / self.view.span
+        return self.seen(self.view.zoomed(factor, at))
+
+    def step(self, way: int) -> "State":
+        """The same part of the next step, or the one before."""
+        return self.seen(self.view.at_step(self.view.step + way))
+
+    def lane(self, way: int) -> "State":
+        """On the next lane or the one before, of the next variant too, at the same moment."""
+        lanes = [
+            (variant, group, lane)
+            for variant, index in enumerate(self.view.variants)
+            if self.view.has_step(variant)
+            for group, each in enumerate(index.groups)
+            for lane in range(len(each.lanes))
+        ]
+        at = lanes.index((self.variant, self.instance.group, self.instance.lane)) + way
+        if not 0 <= at < len(lanes):
+            return self
+        variant, group, lane = lanes[at]
+        offset = self.view.offset(self.variant, self.moment)
+        low, high = self.view.window(variant)
+        moment = low + (high - low) * (offset - self.view.low) // self.view.span
+        return self.at(variant, group, lane, moment)
+
+    def lane_at(self, variant: int, group: int, lane: int) -> "State":
+        """On a lane, with nothing selected."""
+        if not self.view.has_step(variant):
+            return self
+        return replace(self, variant=variant, instance=Instance(group, lane, NONE), note="")
+
+    def pointed(self, variant: int, instance: Instance) -> "State":
+        """With a stretch selected that is on the screen."""
+        state = replace(self, variant=variant, instance=instance, note="")
+        return replace(state, range=state._reached())
+
+    def at(self, variant: int, group: int, lane: int, moment: int) -> "State":
+        """On a lane, with what lies there at a moment or nearest to it, if that can be seen."""
+        instance = nearest(self.view.variants[variant], group, lane, moment)
+        low, high = self.view.window(variant)
+        if instance is not None:
+            start, end = bounds(self.view.variants[variant], instance)
+            if start < high and end >= low:
+                return self.pointed(variant, instance)
+        return self.lane_at(variant, group, lane)
+
+    def beside(self, way: int) -> "State":
+        """The next stretch of the lane; where nothing is selected, what is in the middle of the screen."""
+        if not self.is_selected:
+            return self.at(self.variant, self.instance.group, self.instance.lane, self.moment)
+        return self.selected(self.variant, beside(self.index, self.instance, way), "the lane ends here")
+
+    def alike(self, way: int) -> "State":
+        """The next instance of what is selected, or the one before."""
+        if not self.is_selected:
+            return replace(self, note="select an event first: ↑ ↓, or a click")
+        following = next_alike(self.index, self.instance, way)
+        return self.selected(self.variant, following, f"no {'further' if way > 0 else 'earlier'} instance")
+
+    def jump(self, way: int, kind: str) -> "State":
+        """The next gap, sync or compilation, or the one before."""
+        low, high = self.view.window(self.variant)
+        start = self.stretch[0] if self.is_selected else (low - 1 if way > 0 else high)
+        moment = start if low <= start < high else (low - 1 if way > 0 else high)
+        least = max(round((high - low) * _LEAST_GAP), 1)
+        following = JUMPS[kind](self.index, moment, way, least)
+        what = f"{kind} of {duration(least)} or more" if kind == "gap" else kind
+        return self.selected(self.variant, following, f"no {'further' if way > 0 else 'earlier'} {what}")
+
+    def to_event(self, variant: int, row: int) -> "State":
+        """An event, in the step that it lies in."""
+        instance = find(self.view.variants[variant], row)
+        if instance is None:
+            return replace(self, note="this event lies on no lane")
+        start = bounds(self.view.variants[variant], instance)[0]
+        return self.to_moment(variant, start).selected(variant, instance).nearer()
+
+    def to_stretch(self, variant: int, start: int, end: int) -> "State":
+        """A stretch of time of a variant, as the range."""
+        state = self.to_moment(variant, start)
+        low, high = (state.view.offset(variant, moment) for moment in (start, end))
+        return replace(state.seen(state.view.to(low, high)), variant=variant, range=(low, high), extended=None)
+
+    def to_moment(self, variant: int, moment: int) -> "State":
+        """The step of a variant that a moment lies in, or the last before it."""
+        lows = self.view.variants[variant].step_bounds[0]
+        step = max(int((lows <= moment).sum()) - 1, 0)
+        return self.seen(self.view.at_step(step))
+
+    def nearer(self) -> "State":
+        """As near as it takes to see what is selected as more than a line."""
+        start, end = self.stretch
+        wide = self.view.offset(self.variant, end) - self.view.offset(self.variant, start)
+        if wide * _SEEN >= self.view.span:
+            return self
+        return self.seen(self.view.near(self.variant, start, end).zoomed(2 / _SEEN))
+
+    def near(self) -> "State":
+        """The range, else what is selected, fills the screen, or half of it."""
+        if self.range is not None:
+            return replace(self, view=self.view.to(*self.range), extended=None)
+        return self.seen(self.view.near(self.variant, *self.stretch)) if self.is_selected else self
+
+    def fit(self) -> "State":
+        """The whole step; where that is on the screen, everything."""
+        fitted = self.view.fitted()
+        same = (fitted.low, fitted.high) == (self.view.low, self.view.high)
+        return self.seen(fitted.everything() if same else fitted)
+
+    def ranged(self) -> "State":
+        """Begin a range at what is selected; end one that has begun."""
+        if self.extended is not None:
+            return replace(self, extended=None)
+        start, end = (self.view.offset(self.variant, moment) for moment in self.stretch)
+        if not self.is_selected:
+            return replace(self, note="select an event first: ↑ ↓, or a click")
+        return replace(self, range=(start, end), extended=(start, end), note="")
+
+    def cleared(self) -> "State":
+        """Without the range; without the selection, where there is no range."""
+        if self.range is not None:
+            return replace(self, range=None, extended=None, note="")
+        return replace(self, instance=replace(self.instance, place=NONE), note="")
+
+    def toggled_lock(self) -> "State":
+        """Locked by share of the step instead of by time, or the other way round."""
+        return self.seen(self.view.locked("share" if self.view.lock == "ns" else "ns").fitted())
+
+
+MOVES: dict[str, Callable[..., State]] = {  # each takes how far, or which way
+    "pan": State.pan,
+    "zoom": State.zoom,
+    "step": State.step,
+    "lane": State.lane,
+    "beside": State.beside,
+    "alike": State.alike,
+    **{kind: partial(State.jump, kind=kind) for kind in JUMPS},
+}
+ACTS: dict[str, Callable[[State], State]] = {
+    "fit": State.fit,
+    "range": State.ranged,
+    "lock": State.toggled_lock,
+    "clear": State.cleared,
+}

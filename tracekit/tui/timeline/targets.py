@@ -1,0 +1,45 @@
+"""What a timeline can be asked to show: a step, a stretch of time, an event."""
+
+from dataclasses import dataclass, replace
+
+from tracekit.tui.timeline.state import State
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step, by its place among those of its variant, 0 … ."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of time of a variant, ns on its trace's clock."""
+
+    variant: str
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event: its row in the events table of a variant's trace."""
+
+    variant: str
+    row: int
+
+
+Target = Step | Stretch | Event
+
+
+def shown(state: State, target: Target) -> State:
+    """With the target on the screen; of a variant that is not there, as it was."""
+    if isinstance(target, Step):
+        return state.seen(state.view.at_step(target.step).fitted())
+    names = [index.profile.name for index in state.view.variants]
+    if target.variant not in names:
+        return replace(state, note=f"{target.variant} is not on this timeline")
+    variant = names.index(target.variant)
+    if isinstance(target, Event):
+        return state.to_event(variant, target.row)
+    return state.to_stretch(variant, target.start_ns, target.end_ns)

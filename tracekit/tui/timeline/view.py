@@ -1,0 +1,153 @@
+"""What part of each variant is on the screen: all are locked to one step, and to one offset from where it begins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from tracekit.timeline import Index
+
+Lock = Literal["ns", "share"]
+LEAST = 1000  # ns: no picture is wider in columns, and each column is a nanosecond at least
+_MARGIN = 0.02  # on both sides of what is fitted
+
+
+@dataclass(frozen=True)
+class View:
+    """A window `[low, high)` of the leading variant, ns from where its step begins.
+
+    The others show the same offsets of the same step or, locked by `share`, the same shares of it.
+    """
+
+    variants: tuple[Index, ...]
+    step: int  # ordinal: which of its steps each variant shows
+    low: int
+    high: int
+    lead: int = 0
+    lock: Lock = "ns"
+
+    @staticmethod
+    def of(variants: Sequence[Index]) -> "View":
+        """A typical step of the first variant."""
+        return View(tuple(variants), variants[0].typical_step, 0, LEAST).fitted()
+
+    @property
+    def span(self) -> int:
+        """How much of the leading variant is on the screen, ns."""
+        return self.high - self.low
+
+    def has_step(self, variant: int) -> bool:
+        """Whether a variant has as many steps; only then it has a window, and offsets mean something on its clock."""
+        return self.step < len(self.variants[variant].step_bounds[0])
+
+    def begin(self, variant: int) -> int:
+        """When the step begins, ns on the variant's clock."""
+        return int(self.variants[variant].step_bounds[0][self.step])
+
+    def length(self, variant: int) -> int:
+        """How long the step takes, at least 1 ns."""
+        lows, highs = self.variants[variant].step_bounds
+        return max(int(highs[self.step] - lows[self.step]), 1)
+
+    def window(self, variant: int) -> tuple[int, int]:
+        """What a variant shows, ns on its own clock."""
+        low = self.moment(variant, self.low)
+        return low, max(self.moment(variant, self.high), low + LEAST)
+
+    def moment(self, variant: int, offset: int) -> int:
+        """An offset of the leading variant as a moment on a variant's clock, ns."""
+        if self.lock == "share" and variant != self.lead:
+            offset = offset * self.length(variant) // self.length(self.lead)
+        return self.begin(variant) + offset
+
+    def offset(self, variant: int, moment: int) -> int:
+        """A moment on a variant's clock as an offset of the leading one."""
+        offset = moment - self.begin(variant)
+        if self.lock == "ns" or variant == self.lead:
+            return offset
+        return offset * self.length(self.lead) // self.length(variant)
+
+    @cached_property
+    def _shown(self) -> list[int]:
+        return [variant for variant in range(len(self.variants)) if self.has_step(variant)]
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """From the first event of any variant to the end of the last, as offsets."""
+        low = min(self.offset(variant, self.variants[variant].low) for variant in self._shown)
+        high = max(self.offset(variant, self.variants[variant].high) for variant in self._shown)
+        return low, max(high, low + LEAST)
+
+    def to(self, low: int, high: int) -> "View":
+        """Another window, moved or narrowed to where there is something to see."""
+        first, last = self.bounds
+        span = min(max(high - low, LEAST), last - first)
+        begins = min(max((low + high - span) // 2, first), last - span)
+        return replace(self, low=begins, high=begins + span)
+
+    def anchored(self) -> "View":
+        """The same part of the leading variant, locked to the step that is in the middle of it.
+
+        Where several steps are on the screen, it stays as it is: the others would jump.
+        """
+        lows = self.variants[self.lead].step_bounds[0]
+        begin = self.begin(self.lead)
+        middle = begin + (self.low + self.high) // 2
+        step = max(int(np.searchsorted(lows, middle, side="right")) - 1, 0)
+        if step == self.step or self.span > 2 * self.length(self.lead):
+            return self
+        by = int(lows[step]) - begin
+        return replace(self, step=step, low=self.low - by, high=self.high - by)
+
+    def panned(self, share: float) -> "View":
+        """Further by a share of what is on the screen; to the left where it is negative."""
+        by = round(self.span * share)
+        return self.to(self.low + by, self.high + by).anchored()
+
+    def zoomed(self, factor: float, at: float = 0.5) -> "View":
+        """So many times as near; what lies at that share of the width stays there."""
+        span = max(round(self.span / factor), LEAST)
+        low = self.low + round((self.span - span) * at)
+        return self.to(low, low + span)
+
+    def fitted(self) -> "View":
+        """The whole step, of the variant in which it takes longest."""
+        ends = (self.offset(variant, self.begin(variant) + self.length(variant)) for variant in self._shown)
+        length = max(ends)
+        margin = int(length * _MARGIN)
+        return self.to(-margin, length + margin)
+
+    def everything(self) -> "View":
+        """All that was recorded."""
+        return self.to(*self.bounds)
+
+    def at_step(self, step: int) -> "View":
+        """The same offsets of another step; the nearest that there is. A variant that has it leads."""
+        most = max(len(index.step_bounds[0]) for index in self.variants)
+        step = min(max(step, 0), most - 1)
+        having = [variant for variant, index in enumerate(self.variants) if step < len(index.step_bounds[0])]
+        view = replace(self, step=step, lead=self.lead if self.lead in having else having[0])
+        return view.to(view.low, view.high)
+
+    def locked(self, lock: Lock) -> "View":
+        """Locked by ns or by the share of the step."""
+        view = replace(self, lock=lock)
+        return view.to(view.low, view.high)
+
+    def showing(self, variant: int, start: int, end: int) -> "View":
+        """So that a stretch of a variant, ns on its clock, is on the screen: moved no more than it takes."""
+        low, high = self.offset(variant, start), self.offset(variant, end)
+        if self.low <= low and high <= self.high:
+            return self
+        if high - low > self.span:
+            return self.near(variant, start, end)
+        middle = (low + high) // 2
+        return self.to(middle - self.span // 2, middle + self.span // 2)
+
+    def near(self, variant: int, start: int, end: int) -> "View":
+        """So that a stretch of a variant takes half the width."""
+        low, high = self.offset(variant, start), self.offset(variant, end)
+        around = max((high - low) // 2, 1)
+        return self.to(low - around, high + around)

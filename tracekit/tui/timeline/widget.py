@@ -1,0 +1,197 @@
+"""The timeline as a widget: it draws what is on the screen, and answers keys and the mouse."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from threading import Thread
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.color import Color
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracekit.errors import TracekitError
+from tracekit.profile import Profile
+from tracekit.timeline import CATEGORIES, Index
+from tracekit.tui.timeline.canvas import Inkwell
+from tracekit.tui.timeline.frame import Frame
+from tracekit.tui.timeline.instances import event, lane_of
+from tracekit.tui.timeline.keys import KEYS
+from tracekit.tui.timeline.messages import Chosen, Indexed, RangeChosen
+from tracekit.tui.timeline.palette import Ink, Palette
+from tracekit.tui.timeline.pointing import WHEEL, Drag, clicked, share
+from tracekit.tui.timeline.screen import screen
+from tracekit.tui.timeline.state import ACTS, MOVES, State
+from tracekit.tui.timeline.targets import Stretch, Target, shown
+from tracekit.tui.timeline.view import View
+
+_FEW_COLOURS = {"standard", "windows"}
+
+
+class Timeline(Widget, can_focus=True):
+    """Variants one above the other, locked to one step. They are indexed in the background.
+
+    Posts `Chosen` where a stretch is selected or entered, and `RangeChosen`.
+    """
+
+    DEFAULT_CSS = "Timeline { height: 1fr; min-height: 6; }"
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
+
+    def __init__(self, profiles: Sequence[Profile], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._profiles = tuple(profiles)
+        self._answers: dict[int, Indexed] = {}
+        self._target: Target | None = None
+        self._frame: Frame | None = None
+        self._drag: Drag | None = None
+        self.state: State | None = None
+
+    def show(self, target: Target) -> None:
+        """Go to a step, a stretch of time or an event, as soon as the variants are indexed."""
+        if self.state is None:
+            self._target = target
+        else:
+            self._become(shown(self.state, target))
+
+    def on_mount(self) -> None:
+        """Begin to index. Not in a worker of Textual's: leaving would wait for that."""
+        Thread(target=self._index, daemon=True).start()
+
+    def _index(self) -> None:
+        for number, profile in enumerate(self._profiles):
+            try:
+                answer = Indexed(number, Index.of(profile))
+            except Exception as error:
+                answer = Indexed(number, None, error)
+            self.post_message(answer)
+
+    def on_indexed(self, message: Indexed) -> None:
+        """Once all are there, show those that could be read."""
+        message.stop()
+        if message.error is not None and not isinstance(message.error, TracekitError):
+            raise message.error
+        self._answers[message.variant] = message
+        ready = [answer.index for _, answer in sorted(self._answers.items()) if answer.index is not None]
+        if len(self._answers) == len(self._profiles) and ready:
+            state = State(View.of(ready))
+            self._become(state if self._target is None else shown(state, self._target))
+        self._redraw()
+
+    def _remarks(self) -> list[str]:
+        """What is still being indexed, and what could not be."""
+        remarks = []
+        for number, profile in enumerate(self._profiles):
+            if number not in self._answers:
+                remarks.append(f"Indexing {profile.name} …")
+            elif self._answers[number].error is not None:
+                remarks.append(f"{profile.name}: {self._answers[number].error}")
+        return remarks
+
+    def _become(self, state: State) -> None:
+        before, self.state = self.state, state
+        self._redraw()
+        known = before is not None and (before.variant, before.instance) == (state.variant, state.instance)
+        if state.is_selected and not known:
+            self._tell(state)
+        if before is not None and before.extended is not None and state.extended is None and state.range is not None:
+            start, end = (state.view.moment(state.variant, at) for at in state.range)
+            self.post_message(RangeChosen(Stretch(state.index.profile.name, start, end)))
+
+    def _tell(self, state: State, entered: bool = False) -> None:
+        category = CATEGORIES[lane_of(state.index, state.instance).category[state.instance.place]].key
+        row = event(state.index, state.instance)
+        self.post_message(Chosen(Stretch(state.index.profile.name, *state.stretch), row, category, entered))
+
+    def _redraw(self) -> None:
+        self._frame = None
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Draw anew."""
+        self._redraw()
+
+    def notify_style_update(self) -> None:
+        """Another theme has other colours behind the lanes."""
+        super().notify_style_update()
+        self._frame = None
+
+    @property
+    def _palette(self) -> Palette:
+        _, _, background, foreground = self.colors
+        accent = "#ffffff" if background.brightness < 0.5 else "#000000"
+        patterns = self.app.no_color or self.app.console.color_system in _FEW_COLOURS
+        return Palette(_hex(background), _hex(background + foreground), accent, patterns)
+
+    def _drawn(self) -> Frame:
+        if self._frame is None:
+            width, height = self.size
+            self._frame = screen(self.state, self._remarks(), width, height, Inkwell(self._palette))
+        return self._frame
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the frame."""
+        lines = self._drawn().lines
+        if y >= len(lines):
+            return Strip.blank(self.size.width)
+        return Strip([Segment(text, _style(ink)) for text, ink in lines[y]], self.size.width)
+
+    def action_move(self, name: str, by: float) -> None:
+        """To where one of `MOVES` leads."""
+        if self.state is not None:
+            self._become(MOVES[name](self.state, by))
+
+    def action_act(self, name: str) -> None:
+        """What one of `ACTS` does."""
+        if self.state is not None:
+            self._become(ACTS[name](self.state))
+
+    def action_enter(self) -> None:
+        """To the range or to what is selected, as near as it takes."""
+        if self.state is not None:
+            self._become(self.state.near())
+            if self.state.is_selected:
+                self._tell(self.state, entered=True)
+
+    def on_mouse_down(self, message: events.MouseDown) -> None:
+        """A drag may begin."""
+        if self.state is not None:
+            self._drag = Drag(message.x, self.state)
+            self.capture_mouse()
+
+    def on_mouse_move(self, message: events.MouseMove) -> None:
+        """Move through time with the pointer."""
+        if self._drag is not None:
+            self._drag, state = self._drag.to(message.x, self._drawn())
+            self._become(state)
+
+    def on_mouse_up(self, message: events.MouseUp) -> None:
+        """Without a drag it was a click: select."""
+        self.release_mouse()
+        drag, self._drag = self._drag, None
+        if drag is not None and not drag.moved and self.state is not None:
+            self._become(clicked(self.state, self._drawn(), message.x, message.y))
+
+    def on_mouse_scroll_up(self, message: events.MouseScrollUp) -> None:
+        """Nearer to what is under the pointer."""
+        self._wheel(message, WHEEL)
+
+    def on_mouse_scroll_down(self, message: events.MouseScrollDown) -> None:
+        """Farther from it."""
+        self._wheel(message, 1 / WHEEL)
+
+    def _wheel(self, message: events.MouseEvent, factor: float) -> None:
+        message.stop()
+        if self.state is not None:
+            self._become(self.state.zoom(factor, share(message.x, self._drawn())))
+
+
+def _hex(colour: Color) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour.rgb)
+
+
+@lru_cache(1 << 10)
+def _style(ink: Ink) -> Style:
+    return Style(color=ink.colour, bgcolor=ink.background, bold=ink.bold)

@@ -54,6 +54,13 @@ class NeedsPackageError(TracekitError):
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'tracekit[{extra}]'")
 
 
+class QueryError(TracekitError):
+    """A query that DuckDB cannot answer."""
+
+    def __init__(self, why: str, tables: Sequence[str]) -> None:
+        super().__init__(f"The query has no answer ({why.rstrip('.')}). The tables are: {', '.join(tables)}.")
+
+
 class NoTerminalError(TracekitError):
     """The terminal UI without a terminal."""
 

@@ -2,6 +2,7 @@
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
 # make bench  reading and attribution against their peers, measured pace against a plain run's
+# make sample the run in sample_traces anew, on a quiet machine with Cora under data/
 # make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +16,7 @@ HTA ?= $(BIN)/python
 schema: $(VENV)/.dev
 	$(BIN)/python -m docs.schema
 
-.PHONY: test demo bench verify verify-recipes gpu check format clean
+.PHONY: test demo sample bench verify verify-recipes gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -29,6 +30,13 @@ check: $(VENV)/.dev
 demo: $(VENV)/.demo
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
 	$(BIN)/tracekit report run.json
+
+sample: $(VENV)/.demo
+	rm -rf out/sample
+	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,eager-norm,compiled,compiled-norm --steps 6 \
+		-o out/sample/run.json
+	rm -rf sample_traces/run.json sample_traces/run-*
+	mv out/sample/* sample_traces
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md

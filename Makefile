@@ -11,9 +11,9 @@ WORKERS ?= 2
 HTA ?= $(BIN)/python
 
 # Pages of the documentation that are made from the code.
-.PHONY: schema
-schema: $(VENV)/.dev
-	$(BIN)/python -m docs.schema
+.PHONY: pages
+pages: $(VENV)/.dev
+	$(BIN)/python -m docs.made
 
 .PHONY: test demo bench verify verify-recipes gpu check format clean
 
@@ -29,6 +29,7 @@ check: $(VENV)/.dev
 demo: $(VENV)/.demo
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
 	$(BIN)/tracekit report run.json
+	$(BIN)/tracekit plot run.json --kind measures -o run.svg
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
@@ -56,7 +57,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
-	$(PIP) install --quiet -c constraints.txt -e '.[capture]'
+	$(PIP) install --quiet -c constraints.txt -e '.[capture,plot]'
 	touch $@
 
 # Libraries that drive training: their scripts are skipped where they are absent.

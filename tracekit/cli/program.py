@@ -18,6 +18,7 @@ from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
+from tracekit.cli.plot import PlotVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
@@ -29,7 +30,19 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, CheckVerb, ExportVerb, SqlVerb, CacheVerb, DoctorVerb)
+VERBS = (
+    CaptureVerb,
+    AuditVerb,
+    ReportVerb,
+    LinesVerb,
+    TuiVerb,
+    CheckVerb,
+    ExportVerb,
+    SqlVerb,
+    PlotVerb,
+    CacheVerb,
+    DoctorVerb,
+)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 

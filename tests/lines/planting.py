@@ -8,6 +8,7 @@ from typing import NamedTuple
 sys.path.append(str(Path(__file__).parents[1] / "capture"))
 import numpy as np
 import pytest
+import warm
 from capturing import perform
 
 from tracekit.engine import attribute
@@ -50,7 +51,9 @@ def planted(folder, requested=None, steps=6, **params):
     """One profiled pass of the recipe."""
     truth = folder / "truth.json"
     more = {"requested": requested} if requested is not None else {}
-    answer = perform(folder, "profile", RECIPE, 600, steps=steps, params={"truth": str(truth), **params}, **more)
+    params = {"truth": str(truth), **params}
+    with warm.passes():
+        answer = perform(folder, "profile", RECIPE, 600, steps=steps, params=params, **more)
     assert answer.outcome == "ok", answer.traceback
     return read(folder)
 

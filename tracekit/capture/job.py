@@ -36,7 +36,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str = ""  # where the answers go, and the journal of a script's files; none where no parent waits
     in_place: bool = False  # what a script does to files stays
     rounded: bool = False  # sums are rounded differently, to see how far losses move
-    parent: int = 0  # its process id: without it the child has nobody to answer
 
 
 class PassResult(msgspec.Struct, frozen=True, kw_only=True):

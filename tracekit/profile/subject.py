@@ -90,15 +90,23 @@ class Subject:
 
 
 def open_subject(
-    paths: list[Path], watch: Watch | None = None, mine: Collection[str] = (), infer_steps: bool = False
+    paths: list[Path],
+    watch: Watch | None = None,
+    mine: Collection[str] = (),
+    infer_steps: bool = False,
+    *,
+    opening: Callable[[Path], None] = lambda path: None,
+    lenient: bool = False,
 ) -> Subject:
     """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
 
     `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, traces without
-    steps are taken apart by what repeats in them.
+    steps are taken apart by what repeats in them. `opening` is called before each trace is read. A trace that was named
+    and cannot be read is an error, unless `lenient` asks for the others.
     """
 
     def attribute(path: Path) -> Attribution:
+        opening(path)
         trace = Trace.load(path, watch=watch)
         return attributed(trace.inferring_steps() if infer_steps else trace)
 
@@ -114,7 +122,7 @@ def open_subject(
         try:
             members.append(Profile(stem(path), (Capture(path, attribute(path)),)))
         except TracekitError as error:
-            if path in paths:  # named by the user; one that a folder brought along is told, and the others are read
+            if path in paths and not lenient:  # one that a folder brought along is told, and the others are read
                 raise
             failure = error
             members.append(Missing(stem(path), "error", str(error)))

@@ -1,5 +1,7 @@
 """What takes a baseline's step to a variant's? A step down or up for each bucket, from the one total to the other."""
 
+from typing import Any
+
 from tracekit.plots.shared.chart import Chart, breakdown, looks, named, outline
 from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL
@@ -30,7 +32,7 @@ def draw(report: Report, chart: Chart) -> None:
         axes.bar(len(shown) + 1, at, width=0.7, **outline())
         axes.text(len(shown) + 1, at, thousandths(block.cells[TOTAL][name]), ha="center", va="bottom", fontsize=8)
         labels = [named(base), *(part.label for part in shown), named(name)]
-        turned = {"rotation": 20, "ha": "right", "rotation_mode": "anchor"} if len(labels) > 5 else {}
+        turned: dict[str, Any] = {"rotation": 20, "ha": "right", "rotation_mode": "anchor"} if len(labels) > 5 else {}
         axes.set_xticks(range(len(labels)), labels, **turned)
         axes.set_ylim(0, max(highest, at, block.cells[TOTAL][base] / 1000) * 1.12)
         axes.set_ylabel(block.unit)

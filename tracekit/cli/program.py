@@ -23,6 +23,7 @@ from tracekit.cli.report import ReportVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.streams import open_streams, tell, write_out
+from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb
 from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 VERBS = (
     CaptureVerb,
+    SweepVerb,
     AuditVerb,
     ReportVerb,
     LinesVerb,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 sys.path.append(str(Path(__file__).parents[1] / "capture"))
 import numpy as np
 import pytest
+import warm
 from capturing import perform
 
 from tracekit.engine import attribute
@@ -50,7 +51,9 @@ def planted(folder, requested=None, steps=6, **params):
     """One profiled pass of the recipe."""
     truth = folder / "truth.json"
     more = {"requested": requested} if requested is not None else {}
-    answer = perform(folder, "profile", RECIPE, 600, steps=steps, params={"truth": str(truth), **params}, **more)
+    params = {"truth": str(truth), **params}
+    with warm.passes():
+        answer = perform(folder, "profile", RECIPE, 600, steps=steps, params=params, **more)
     assert answer.outcome == "ok", answer.traceback
     return read(folder)
 
@@ -61,9 +64,9 @@ def read(folder):
     cost = attribute(Trace.load(steady))
     profile = Profile("planted", (Capture(steady, cost), Capture(detail, None, window="detail")))
     base = cost.trace.meta["baseTimeNanoseconds"]
-    told = [json.loads(line) for line in (folder / "truth.json").read_text().splitlines()]
+    truths = [json.loads(line) for line in (folder / "truth.json").read_text().splitlines()]
     bounds = zip(cost.trace.steps.issued.tolist(), cost.trace.steps.returned.tolist(), strict=True)
-    return Planted(profile, [each for low, high in bounds for each in told if low <= each["start"] - base < high])
+    return Planted(profile, [each for low, high in bounds for each in truths if low <= each["start"] - base < high])
 
 
 def line_of(name):

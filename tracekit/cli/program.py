@@ -18,6 +18,7 @@ from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
+from tracekit.cli.plot import PlotVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
@@ -40,6 +41,7 @@ VERBS = (
     CheckVerb,
     ExportVerb,
     SqlVerb,
+    PlotVerb,
     CacheVerb,
     DoctorVerb,
 )

@@ -117,13 +117,8 @@ def passes() -> Iterator[None]:
 
 
 _LENT = "TRACEKIT_TESTS_SERVER"
-# One thread, no pool of compilers that import torch themselves, and no headers compiled for the few files to come.
-_FIXED = {
-    "PYTHONHASHSEED": "0",
-    "OMP_NUM_THREADS": "1",
-    "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
-}
+# One thread, and no pool of compilers that import torch themselves.
+_FIXED = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 def lend() -> dict[str, Any]:

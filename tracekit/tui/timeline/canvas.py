@@ -10,7 +10,8 @@ from rich.cells import cell_len, set_cell_size
 
 from tracekit.intervals import Bools, runs
 from tracekit.sanitize import sanitize
-from tracekit.tui.timeline.palette import Ink, Palette, Run, blend, readable_on
+from tracekit.timeline.colours import blend, readable_on
+from tracekit.tui.timeline.palette import Ink, Palette, Run
 
 Inks = NDArray[np.int32]
 

@@ -74,9 +74,7 @@ def _culprit(profile: Profile, where: Where, selection: Selection) -> Sheet:
         "kernel": (where.kernel, selection.narrowed("kernel", where.kernel, _crumb(where.kernel), "instances")),
         "operator": (
             where.operator,
-            selection.narrowed(
-                "operator", where.operator, _crumb(where.operator), "kernels" if on_gpu else "instances"
-            ),
+            selection.narrowed("operator", where.operator, _crumb(where.operator), behind),
         ),
         "module": (where.module, None),
     }

@@ -23,7 +23,7 @@ _SHOWN: tuple[Family, ...] = ("wall", "gpu", "compile", "host")
 
 @dataclass(frozen=True)
 class Named:
-    """An event that is wide enough for a name: its columns, its kind, and its names, the longest first, not sanitized."""
+    """An event that is wide enough for a name: its columns, its kind, its names, the longest first, not sanitized."""
 
     first: int
     beyond: int

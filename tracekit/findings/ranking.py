@@ -100,5 +100,5 @@ def _overlaps(found: list[Finding]) -> dict[int, list[str]]:
 def _meet(one: Union | None, other: Union | None) -> bool:
     if one is None or other is None:
         return False
-    common = one.total() - one.minus(other).total()
-    return common > _SHARED * min(one.total(), other.total())
+    few, many = sorted((one, other), key=lambda claim: len(claim.starts))
+    return int(many.within(few.starts, few.ends).sum()) > _SHARED * min(one.total(), other.total())

@@ -2,6 +2,7 @@
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
 # make bench  reading and attribution against their peers, measured pace against a plain run's
+# make sample the run in sample_traces anew, on a quiet machine with Cora under data/
 # make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +11,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
 HTA ?= $(BIN)/python
 
-.PHONY: test demo bench verify verify-recipes gpu check format clean
+# Pages of the documentation that are made from the code.
+.PHONY: pages
+pages: $(VENV)/.dev
+	$(BIN)/python -m docs.made
+
+.PHONY: test demo sample bench verify verify-recipes gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -24,6 +30,14 @@ check: $(VENV)/.dev
 demo: $(VENV)/.demo
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
 	$(BIN)/tracekit report run.json
+	$(BIN)/tracekit plot run.json --kind measures -o run.svg
+
+sample: $(VENV)/.demo
+	rm -rf out/sample
+	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,eager-norm,compiled,compiled-norm --steps 6 \
+		-o out/sample/run.json
+	rm -rf sample_traces/run.json sample_traces/run-*
+	mv out/sample/* sample_traces
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
@@ -31,7 +45,7 @@ bench: $(VENV)/.dev
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
 verify: $(VENV)/.verify verify-recipes
-	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify -n $(WORKERS)
+	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu -n $(WORKERS)
 
 verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)
@@ -51,7 +65,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
-	$(PIP) install --quiet -c constraints.txt -e '.[capture]'
+	$(PIP) install --quiet -c constraints.txt -e '.[capture,plot]'
 	touch $@
 
 # Libraries that drive training: their scripts are skipped where they are absent.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from on_screen import everything
 from rich.console import Console
 from small import training
 
@@ -27,8 +28,7 @@ from tracekit.report.registry import of_comparison, of_run, of_trace, of_variant
 from tracekit.report.registry import unregister as forget_producer
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
-from tracekit.tui import chapters
-from tracekit.tui.view_model import open_view_model
+from tracekit.tui.model.content import pieces_of
 
 TEXTS = ("text", "markdown", "html", "json", "latex")
 COLOURS = pa.schema(
@@ -52,8 +52,7 @@ def in_every_face(paths, tmp_path, capsys) -> Iterator[tuple[str, str]]:
     assert main(["report", *given, "--format", "parquet", "-o", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     yield "parquet", " ".join(str(pq.read_table(path).to_pylist()) for path in (tmp_path / "out").glob("*.parquet"))
-    view = open_view_model(paths)
-    yield "tui", " ".join([*view.overview.sentences, *(str(chapter) for chapter in view.chapters)])
+    yield "tui", everything(paths)
 
 
 @pytest.mark.parametrize("scope", ["trace", "variant", "comparison", "run"])
@@ -189,7 +188,7 @@ def test_every_face_has_a_renderer_for_every_kind_of_block(name):
     module = sys.modules["tracekit.faces.shared.block_data" if name == "json" else f"tracekit.faces.{name}"]
     renderer = module.as_data if name == "json" else getattr(module, "written", None) or module.drawn
     assert set(blocks.KINDS) <= set(renderer.registry)
-    assert set(blocks.KINDS) <= set(chapters.piece.registry)
+    assert set(blocks.KINDS) <= set(pieces_of.registry)
 
 
 def test_a_screen_shows_them_too(paths):

@@ -26,7 +26,8 @@ class Union:
     def of(starts: Ints, ends: Ints) -> "Union":
         """The union of any intervals; empty ones are ignored."""
         lasting = ends > starts
-        starts, ends = starts[lasting], ends[lasting]
+        if not lasting.all():
+            starts, ends = starts[lasting], ends[lasting]
         if not len(starts):
             return Union(starts, ends)
         if (starts[1:] < starts[:-1]).any():

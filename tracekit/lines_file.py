@@ -13,6 +13,7 @@ import msgspec
 
 SCHEMA = "tracekit.lines/1"
 USER = "user"  # the owner of the user's functions
+MODULE_CALL = "nn.Module: "  # what the profiler writes before the name of a module that is called
 _ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
 _MOST_BYTES = 1 << 30  # unpacked: a larger one is not a lines file
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -62,6 +63,7 @@ class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
     code: list[Code] = []
     sources: dict[str, str] = {}  # contents of the user's files at capture
     graphs: list[Graph] = []
+    modules: dict[str, str] = {}  # "SAGEConv_3", as the trace counts them, and its path: "layers.1.conv"
 
 
 def lines_path(trace: Path) -> Path:

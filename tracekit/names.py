@@ -24,6 +24,37 @@ def short(names: list[str], width: int) -> list[str]:
     return [sanitize(name, width) for name in shown]
 
 
+def cut_apart(names: list[str], width: int) -> list[str]:
+    """The names in at most `width` cells each, in the order given; where cutting makes some read alike, what tells
+    them apart stays.
+
+    Unlike `short` it looks at each set of names that collide by itself: the others are cut in the middle.
+    """
+    shown = {name: sanitize(name, width) for name in names}
+    for _ in range(2):  # what differs first, and of those that still read alike what differs last
+        alike: dict[str, list[str]] = {}
+        for name, cut in shown.items():
+            alike.setdefault(cut, []).append(name)
+        for group in alike.values():
+            if len(group) > 1:
+                shown |= _around_difference(group, width)
+    return [shown[name] for name in names]
+
+
+def _around_difference(names: list[str], width: int) -> dict[str, str]:
+    """Each with its first letters, and from there on where it differs from the others."""
+    texts = [sanitize(name) for name in names]
+    differ = (k for k, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1)
+    head = next(differ, min(map(len, texts)))
+    start = max(head - 1, 0)
+    lead = min(_LEFT, max(width - 3, 0))
+    tails = [text[max(start, lead) :] for text in texts]
+    return {
+        name: f"{text[:lead]}…{sanitize(tail, width - lead - 1) if len(tail) > width - lead - 1 else tail}"[:width]
+        for name, text, tail in zip(names, texts, tails, strict=True)
+    }
+
+
 def aligned(names: list[str], width: int) -> list[str]:
     """The names in at most `width` cells, padded to the longest, so that what follows them is aligned."""
     shown = short(names, width)

@@ -3,7 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+import warm
 from capturing import COMPILED, RECIPE, perform, read_trace
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_passes():
+    with warm.passes():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm
 from compiling import FORMS, USUAL
 
 from tests.capture.conftest import perform
@@ -19,13 +20,7 @@ NAMES = [*FORMS] if os.environ.get("TRACEKIT_VERIFY") else USUAL
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory):
     """What Dynamo traced of each form of compiling, plainly and in a pass."""
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("compiling.py")), str(tmp_path_factory.mktemp("forms")), *NAMES],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.run(["-m", "tests.capture.compiling", str(tmp_path_factory.mktemp("forms")), *NAMES], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return {name: (plain, captured) for name, plain, captured in map(json.loads, done.stdout.splitlines())}
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
@@ -106,9 +107,7 @@ for step in range(6):
 def audit(folder, text, *options, script=(), code=0):
     file = folder / "train.py"
     file.write_text(text)
-    asked = [sys.executable, "-m", "tracekit", "audit", str(file), *options]
-    asked += ["--", *script] if script else []
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    done = warm.tracekit("audit", file, *options, *(["--", *script] if script else []))
     assert done.returncode == code, done.stderr
     return done
 
@@ -125,8 +124,7 @@ def test_every_planted_line_and_the_losses_of_a_plain_run(tmp_path):
     named = {(row["line"], row["kind"], row["operator"].removeprefix("aten::")) for row in found["rows"]}
     assert named == set(planted(PLANTED))
     assert {row["function"] for row in found["rows"]} == {"<module>", "forward"}
-    plain = [sys.executable, str(tmp_path / "train.py"), "--cpu", "--losses", str(on_cpu)]
-    subprocess.run(plain, check=True, timeout=120)
+    assert warm.run([tmp_path / "train.py", "--cpu", "--losses", on_cpu]).returncode == 0
     losses = on_gpu.read_text().splitlines()
     assert len(losses) == 7  # the eighth was about to be written
     assert losses == on_cpu.read_text().splitlines()[:7]
@@ -157,11 +155,11 @@ def test_autocast_streams_events_and_a_compiled_model(tmp_path):
 
 def test_a_recipe_and_its_cure(tmp_path):
     recipe = "recipes/pathologies/syncs.py"
-    asked = [sys.executable, "-m", "tracekit", "audit", recipe, "--param", "nodes=200", "--fail-on", "sync"]
-    before = subprocess.run([*asked, "--variant", "repeat"], cwd=ROOT, capture_output=True, text=True, check=False)
+    asked = ["audit", recipe, "--param", "nodes=200", "--fail-on", "sync"]
+    before = warm.tracekit(*asked, "--variant", "repeat", folder=ROOT)
     assert before.returncode == 1
     assert f"{recipe}:38 forward" in before.stdout
-    after = subprocess.run([*asked, "--variant", "after"], cwd=ROOT, capture_output=True, text=True, check=False)
+    after = warm.tracekit(*asked, "--variant", "after", folder=ROOT)
     assert after.returncode == 0
     assert "nothing blocks there" in after.stdout
 
@@ -177,8 +175,7 @@ def test_a_recipe_and_its_cure(tmp_path):
     ],
 )
 def test_what_cannot_be_audited(arguments, said):
-    asked = [sys.executable, "-m", "tracekit", "audit", *arguments]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = warm.tracekit("audit", *arguments, folder=ROOT)
     assert done.returncode in (1, 2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -218,8 +215,6 @@ def test_ctrl_c_ends_it(tmp_path):
 def test_a_module_and_one_without_steps(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "train.py").write_text("import torch\nprint(torch.ones(3, device='cuda').sum())\n")
-    asked = [sys.executable, "-m", "tracekit", "audit", "-m", "package.train"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = warm.tracekit("audit", "-m", "package.train", folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "package.train: no optimizer stepped" in done.stderr

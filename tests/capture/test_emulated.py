@@ -1,13 +1,12 @@
 """What the capture does on a GPU, seen on one that torch only believes in."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+import warm
 from capturing import read_trace
 from emulated import gpu
 
@@ -36,8 +35,7 @@ def perform(folder, stage, device="cuda", text=RECIPE, kind=None, **more):
     job.write_bytes(
         msgspec.json.encode(Job(stage=stage, recipe=str(recipe), device=device, folder=str(folder), **more))
     )
-    asked = [sys.executable, "-m", "tests.capture.emulated", str(job), *([kind] if kind else [])]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = warm.run(["-m", "tests.capture.emulated", str(job), *([kind] if kind else [])], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     return SimpleNamespace(answer=msgspec.convert(said["answer"], PassResult), calls=said["calls"], log=done.stderr)

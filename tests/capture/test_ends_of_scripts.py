@@ -1,9 +1,7 @@
 """How a script ends: too early, by itself, by an exception, by its death."""
 
-import subprocess
-import sys
-
 import pytest
+import warm
 
 from tests.capture.conftest import perform, read_trace
 from tests.capture.small_scripts import EAGER, HEAD, PLAIN, event_names, profiled, script
@@ -70,9 +68,7 @@ def test_one_that_fails_in_a_variant_leaves_the_other(tmp_path):
     body = PLAIN + "    if torch._dynamo.utils.counters['frames'] and _ > 2: raise ValueError('compiled')\n"
     path, out = script(tmp_path, "import torch._dynamo\n" + body), tmp_path / "run.json"
     given = ["--backend", "aot_eager", "--steps", "2", "--passes", "1", "--device", "cpu", "-o", str(out), "--", "20"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tracekit", "capture", str(path), *given], capture_output=True, text=True, check=False
-    )
+    done = warm.tracekit("capture", path, *given)
     assert done.returncode == 1
     assert "compiled: failed (measure: ValueError: compiled)" in done.stderr
     assert [each.outcome for each in runs.read(out).variants] == ["ok", "error"]

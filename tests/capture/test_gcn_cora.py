@@ -1,10 +1,9 @@
 """The first recipe of all, as inductor compiles it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 from capturing import read_trace
 from msgspec.structs import replace
 
@@ -72,5 +71,5 @@ def test_the_generated_graph_has_coras_statistics():
         "data.is_undirected(), data.has_self_loops(), len(index.unique()), "
         "round(float((data.y[index[0]] == data.y[index[1]]).float().mean()), 1))"
     )
-    ran = subprocess.run([sys.executable, "-c", script], cwd=RECIPE.parent, capture_output=True, text=True, check=True)
+    ran = warm.run(["-c", script], cwd=RECIPE.parent)
     assert ran.stdout.split() == ["2708", "10556", "1433", "7", "140", "500", "1000", "True", "False", "2708", "0.8"]

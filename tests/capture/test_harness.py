@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import warm
 from capturing import COMPILED, perform, read_trace
 from msgspec.structs import replace
 from torch._dynamo.exc import BackendCompilerFailed
@@ -380,10 +381,8 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
     path = tmp_path / "a\x1b[31m\n\u202eb.py"
     path.write_text("def setup(ctx): ctx.note('one\\ntwo')")
     given = ["--variants", "eager", "--backend", "aot_eager", "-o", str(tmp_path / "run.json")]
-    done = subprocess.run(
-        [sys.executable, "-m", "tracekit", "capture", str(path), *given], cwd=ROOT, capture_output=True, check=False
-    )
-    lines = done.stderr.decode().split("\n")
+    done = warm.tracekit("capture", path, *given)
+    lines = done.stderr.split("\n")
     assert done.returncode == 1
     assert all(line.isprintable() for line in lines)
     assert all(
@@ -474,17 +473,26 @@ def test_capture_imports_neither_torch_nor_anything_heavy():
 
 
 CAPTURE = """
-import sys
-from tracekit.capture.child.failure import outcome
+import contextlib, sys, warm
+from tracekit.capture import messages
 from tracekit.capture.harness import Options, capture
-capture(Options(sys.argv[1], sys.argv[3:], steps=1, warmup=0, passes=1, out=sys.argv[2]))
+recipe, out, passes, unforked, *variants = sys.argv[1:]
+forked = contextlib.ExitStack()
+forked.enter_context(warm.passes())
+def tell(line):
+    messages.on_stderr(line)
+    if unforked and line.startswith(unforked):
+        forked.close()
+capture(Options(recipe, variants, steps=1, warmup=0, passes=int(passes), out=out, tell=tell))
 """
 
 
-def start_capture(recipe, out, *variants, line=CAPTURE):
+def start_capture(recipe, out, *variants, passes=1, unforked=""):
+    """A capture in a process of its own; once it says `unforked`, it starts its passes as it does without a test."""
+    asked = [str(recipe), str(out), str(passes), unforked, *(variants or ("eager", "sound"))]
     return subprocess.Popen(
-        [sys.executable, "-c", line, str(recipe), str(out), *(variants or ("eager", "sound"))],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", CAPTURE, *asked],
+        **warm.lend(),
         stderr=subprocess.PIPE,
         text=True,
         # A shell without job control starts background jobs deaf to Ctrl-C, and children inherit that.
@@ -527,8 +535,7 @@ def test_ctrl_c_and_its_like_keep_what_was_finished(write_recipe, tmp_path, endi
 
 
 def test_an_interruption_of_later_passes_loses_nothing(write_recipe, tmp_path):
-    line = CAPTURE.replace("passes=1", "passes=8")
-    capturing = start_capture(write_recipe(FAILING), tmp_path / "run.json", line=line)
+    capturing = start_capture(write_recipe(FAILING), tmp_path / "run.json", passes=8)
     assert read_until(capturing, "Measuring again")
     capturing.send_signal(signal.SIGINT)
     said = capturing.communicate(timeout=30)[1]
@@ -560,7 +567,7 @@ PARAMS = {"mark": "%s"}
 """
     mark = tmp_path / "started"
     recipe = write_recipe(text % mark)
-    capturing = start_capture(recipe, tmp_path / "run.json", "eager")
+    capturing = start_capture(recipe, tmp_path / "run.json", "eager", unforked="eager: measuring")
     deadline = time.monotonic() + 60
     while not mark.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -577,7 +584,7 @@ PARAMS = {"mark": "%s"}
 def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe, tmp_path, moment):
     out = tmp_path / "run.json"
     earlier = write_earlier(out)
-    capturing = start_capture(write_recipe(FAILING), out)
+    capturing = start_capture(write_recipe(FAILING), out, unforked=moment)
     assert read_until(capturing, moment)
     capturing.kill()
     capturing.wait()
@@ -587,7 +594,7 @@ def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe,
         assert [each.read_bytes() for each in tmp_path.glob("run-*.json")] == [earlier]
     else:
         assert out.read_bytes() == earlier
-    deadline = time.monotonic() + 60  # one that is still starting notices once it has
+    deadline = time.monotonic() + 60
     while passes_of(capturing.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not passes_of(capturing.pid)

@@ -28,7 +28,7 @@ def test_ledger_and_trace_share_a_clock(profiled, broken):
 def test_compilation_is_nearly_all_of_the_first_step(profiled):
     start, end = profiled.cold.steps[0]
     compiling = sum(span.end - span.start for span in profiled.cold.spans if start <= span.start < end)
-    assert compiling >= 0.95 * (end - start)
+    assert compiling >= 0.85 * (end - start)
 
 
 def test_a_change_of_shape_is_one_recompilation_with_its_guard(profiled):

@@ -1,12 +1,9 @@
 """Scripts that know nothing of tracekit, run as they are."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import warm
 
 from tests.capture.conftest import perform, read_trace
 from tests.capture.small_scripts import EAGER, PLAIN, event_names, kinds, profiled, script
@@ -21,15 +18,11 @@ from tracekit.report.warnings import warnings
 from tracekit.run import divergence
 from tracekit.trace import Trace
 
-ROOT = Path(runs.__file__).parents[2]
-
 
 def test_from_the_command_line_to_a_run(tmp_path):
     path, out = script(tmp_path, PLAIN + "\n    if steps == 23: print('given')"), tmp_path / "run.json"
     given = ["--backend", "aot_eager", "--steps", "2", "--passes", "1", "--device", "cpu", "-o", str(out), "--", "23"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tracekit", "capture", str(path), *given], capture_output=True, text=True, check=False
-    )
+    done = warm.tracekit("capture", path, *given)
     assert done.returncode == 0, done.stderr
     run = runs.read(out)
     assert (run.recipe, run.params, [each.name for each in run.variants]) == (
@@ -187,14 +180,7 @@ def test_a_script_may_leave_its_folder(tmp_path):
     folder.mkdir()
     script(folder, body)
     given = ["--steps", "2", "--passes", "1", "--device", "cpu", "--variants", "eager", "--", "4"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tracekit", "capture", "train.py", *given],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.tracekit("capture", "train.py", *given, folder=folder)
     assert done.returncode == 0, done.stderr
     assert "Wrote run.json\n" in done.stderr
     run = runs.read(folder / "run.json")

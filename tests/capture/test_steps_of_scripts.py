@@ -1,14 +1,12 @@
 """Where a step of a script ends, and what a step is: with an optimizer, and without one."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+import warm
 
 from tests.capture.conftest import COMPILED, perform
 from tests.capture.small_scripts import HEAD, PLAIN, script
@@ -175,13 +173,7 @@ def test_an_exception_keeps_what_was_measured(tmp_path, capsys):
     path = script(tmp_path, PLAIN + "    if _ == 24: raise ValueError('epoch 2')\n")
     out = tmp_path / "run.json"
     given = ["--variants", "eager", "--steps", "2", "--device", "cpu", "-o", str(out), "--script"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tracekit", "capture", str(path), *given],
-        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.tracekit("capture", path, *given)
     assert done.returncode == 1
     (eager,) = runs.read(out).variants
     assert (eager.outcome, eager.error) == ("error", "measure: ValueError: epoch 2")
@@ -204,7 +196,7 @@ def test_a_module_of_a_package_runs_as_python_would_run_it(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     answer = perform(tmp_path, "measure", "pkg.train", script=True, module=True, arguments=["5"])
     assert answer.outcome == "ok", answer.traceback or answer.error
-    plain = subprocess.run([sys.executable, "-m", "pkg.train", "5"], capture_output=True, text=True, check=True)
+    plain = warm.run(["-m", "pkg.train", "5"])
     assert (tmp_path / "measure.log").read_text() == plain.stdout
     prepared = prepare(Options("pkg.train", module=True, backend="aot_eager"))
     assert (prepared.run.recipe, prepared.run.script, prepared.script) == ("train", "pkg.train", True)

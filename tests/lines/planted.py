@@ -1,7 +1,7 @@
 """A recipe whose lines take time that it measures itself, in the very steps that are traced.
 
 Each stretch between two readings of the clock is one line's, named by its comment; what they took is appended to the
-file `truth`, a JSON object a step. `longest` is the line that takes most.
+file `truth`, a JSON object a step. `longest` is the line that takes `times` as long as it otherwise would.
 """
 
 import json
@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import torch
 
-PARAMS = {"truth": "", "longest": "sleep", "size": 384}
+PARAMS = {"truth": "", "longest": "sleep", "times": 8, "size": 384}
+NAMES = ("loop", "sleep", "operator", "item", "product", "curve", "curve, backward", "product, backward")
 now = time.time_ns
 
 
@@ -20,54 +21,56 @@ class Product(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.randn(size, size) / size)
 
-    def forward(self, x):  # product, around it
+    def forward(self, x):
         return x @ self.weight  # product
 
 
 class Curve(torch.nn.Module):
-    def forward(self, x):  # curve, around it
+    def forward(self, x):
         return torch.tanh(x).exp().sin()  # curve
 
 
-def looping(times):
+def looping(values):
     most = 0
-    for number in range(times):
-        most = max(most, number)  # loop
+    for number in range(30_000):
+        most = max(most, number, *values)  # loop
     return most
 
 
 def setup(ctx):
     torch.set_num_threads(1)
-    first, second = Product(ctx.size), Curve()
-    product, curve = ctx.compile(first), ctx.compile(second)
+    product, curve = ctx.compile(Product(ctx.size)), ctx.compile(Curve())
     x = torch.randn(6 * ctx.size, ctx.size)
-    small = torch.randn(ctx.size, ctx.size)
-    most = {name: 8 if name == ctx.longest else 1 for name in ("loop", "sleep", "operator")}
+    ones = torch.ones_like(x)
+    small = torch.randn(320, 320)
+    times = {name: ctx.times if name == ctx.longest else 1 for name in NAMES}
+    values = range(20 * times["loop"] - 19)
 
     def step():
         x.detach()  # an operator between two stretches of Python: without one their split is an estimate
         at = [now()]
-        looping(30_000 * most["loop"])
+        looping(values)
         x.detach()
         at.append(now())
-        time.sleep(0.008 * most["sleep"])  # sleep
+        time.sleep(0.008 * times["sleep"])  # sleep
         at.append(now())
-        for _ in range(most["operator"]):
+        for _ in range(times["operator"]):
             small.sort()  # operator
         at.append(now())
-        y = product(x)  # product, called
+        for _ in range(times["item"]):
+            small.sort().values.sum().item()  # item
         at.append(now())
-        z = curve(y)  # curve, called
+        y = product(x)
         at.append(now())
-        loss = z.sum()  # between
-        first.weight.grad = None
+        z = curve(y)
         at.append(now())
-        loss.backward()  # backward
+        (slope,) = torch.autograd.grad(z, y, ones)  # curve, backward
         at.append(now())
-        names = ("loop", "sleep", "operator", "product", "curve", "between", "backward")
-        told = dict(zip(names, (end - start for start, end in pairwise(at)), strict=True))
+        y.backward(slope)  # product, backward
+        at.append(now())
+        took = dict(zip(NAMES, (end - start for start, end in pairwise(at)), strict=True))
         with open(ctx.truth, "a") as file:
-            file.write(json.dumps({"start": at[0], **told}) + "\n")
-        return loss.detach()
+            file.write(json.dumps({"start": at[0], **took}) + "\n")
+        return z.detach()[0, 0]
 
     return SimpleNamespace(step=step)

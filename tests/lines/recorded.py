@@ -36,15 +36,20 @@ def recorded(path):
         call("<built-in function fast>", 80, 100),
         op("aten::relu", 85, 95),
     )
+    code = [Code(FILE, 1, "work", [2, 3, 4], ["call", "+", "call"])]
+    return with_lines(trace, {10: 2, 80: 4}, code=code, sources={FILE: SOURCE})
+
+
+def with_lines(trace, calls, **more):
+    """A trace with the lines file of `work`: the line of each call that it makes, by the µs at which that starts."""
     lines = LinesFile(
         schema=lines_file.SCHEMA,
         functions=[Function("mine.py(1): work", FILE, 1, "work", "user")],
         callers=[(FILE, "work")],
-        call_start_ns=[10_000, 80_000],
-        call_caller=[0, 0],
-        call_line=[2, 4],
-        code=[Code(FILE, 1, "work", [2, 3, 4], ["call", "+", "call"])],
-        sources={FILE: SOURCE},
+        call_start_ns=[1000 * start for start in calls],
+        call_caller=[0] * len(calls),
+        call_line=[*calls.values()],
+        **more,
     )
     lines_file.lines_path(trace).write_bytes(gzip.compress(msgspec.json.encode(lines)))
     return trace

@@ -2,8 +2,10 @@
 
 from small import kernel, launch, op, step, write
 
-from tests.lines.recorded import call
+from tests.lines.recorded import call, with_lines
 from tracekit.profile import open_subject
+from tracekit.report.line_costs import SideBySide
+from tracekit.report.owner_costs import OfVariant
 
 
 def test_a_sync_pays_for_its_wait_and_for_the_refill(tmp_path):
@@ -34,3 +36,31 @@ def test_a_sync_pays_for_its_wait_and_for_the_refill(tmp_path):
     assert of["gpu"] == {"first": 50_000, "second": 40_000}
     assert of["sync"] == {"first": 30_000}  # 5 until it returns, 25 until `second` launches: all its own doing
     assert of["launch"] == {"first": 8_000, "second": 10_000}  # two calls, and what each takes to reach the GPU
+
+
+def test_an_injected_item_is_the_first_row(tmp_path):
+    """Two lines queue a kernel each, the third waits for both, and the GPU idles until the fourth launches again."""
+    trace = write(
+        tmp_path / "trace.json",
+        step(0, 0, 152),
+        call("mine.py(1): work", 1, 151),
+        call("<built-in function one>", 10, 12),
+        launch(11, 12, 1),
+        call("<built-in function two>", 14, 16),
+        launch(15, 16, 2),
+        call("<built-in method item of Tensor object at 0x7f>", 20, 73),
+        op("aten::item", 20, 72),
+        launch(21, 22, 3, "cudaMemcpyAsync"),
+        launch(22, 72, 0, "cudaStreamSynchronize"),
+        call("<built-in function four>", 110, 124),
+        launch(120, 122, 4),
+        kernel("one", 20, 45, 1),
+        kernel("two", 45, 70, 2),
+        kernel("Memcpy DtoH", 70, 71, 3, "gpu_memcpy"),
+        kernel("four", 125, 150, 4),
+    )
+    (profile,) = open_subject([with_lines(trace, {10: 2, 14: 3, 20: 4, 110: 5})]).profiles
+    rows = SideBySide([OfVariant("trace", profile.owner_means, "wall")]).table().to_pylist()
+    assert [row["line"] for row in rows][:1] == ["mine.py:4"]
+    assert rows[0]["trace sync_stall_ns"] == 49_000  # as long as it had waited for the kernels before the GPU ran dry
+    assert rows[0]["trace gpu_copy_ns"] == 1_000

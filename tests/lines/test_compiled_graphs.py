@@ -1,20 +1,16 @@
 """Which lines the kernels and operators of a compiled graph are for: run one by one, and replayed as a CUDA graph."""
 
-import gzip
-
-import msgspec
 import numpy as np
 import pytest
 from real import trace_path
 from small import event, kernel, launch, op, step, write
 
 from tests.lines.owner_twin import adds_up
-from tests.lines.recorded import FILE, call, costs_of
-from tracekit import lines_file
+from tests.lines.recorded import FILE, call, costs_of, with_lines
 from tracekit.engine import attribute
 from tracekit.lines.graph_calls import GraphCall, graph_calls, lines_of_operators, lines_of_replayed
 from tracekit.lines.ownership import Ownership
-from tracekit.lines_file import Function, Graph, LinesFile
+from tracekit.lines_file import Graph
 from tracekit.trace import Trace
 from tracekit.trace.roles import GRAPH_LAUNCH
 
@@ -110,7 +106,7 @@ def recorded(path, name="cudaGraphLaunch"):
     trace = write(
         path,
         step(0, 0, 100),
-        call("mine.py(1): forward", 5, 95),
+        call("mine.py(1): work", 5, 95),
         call("<built-in method compiled>", 10, 28),
         op(region, 12, 26),
         *operators,
@@ -127,16 +123,7 @@ def recorded(path, name="cudaGraphLaunch"):
             ("extern_kernels.addmm:3", [stack(4)]),
         ],
     )
-    lines = LinesFile(
-        schema=lines_file.SCHEMA,
-        functions=[Function("mine.py(1): forward", FILE, 1, "forward", "user")],
-        callers=[(FILE, "forward")],
-        call_start_ns=[10_000],
-        call_caller=[0],
-        call_line=[5],
-        graphs=[graph],
-    )
-    lines_file.lines_path(trace).write_bytes(gzip.compress(msgspec.json.encode(lines)))
+    with_lines(trace, {10: 5}, graphs=[graph])
     return Ownership.of(attribute(Trace.load(trace)), None)
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.lines.owner_twin import adds_up, agrees
-from tests.lines.planting import LAYERS, LINES, check, check_backward, first_row, line_of, planted
+from tests.lines.planting import LAYERS, LINES, line_of, planted
 from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
 
@@ -18,15 +18,16 @@ def eager(tmp_path_factory):
 
 @pytest.mark.parametrize("name", LINES + LAYERS)
 def test_a_line_costs_what_it_takes(eager, name):
-    check(*eager, name)
+    eager.check(name)
 
 
-def test_backward_is_for_the_lines_of_its_forward(eager):
-    check_backward(*eager)
+@pytest.mark.parametrize("name", LAYERS)
+def test_backward_is_for_the_line_of_its_forward(eager, name):
+    eager.check(name, backward=True)
 
 
 def test_the_line_that_takes_most_is_the_first_row(eager):
-    assert first_row(eager.profile) == f"planted.py:{line_of('sleep')}"
+    assert eager.first_row() == f"planted.py:{line_of('sleep')}"
 
 
 def test_owners_add_up_to_the_buckets(eager):

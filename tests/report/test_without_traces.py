@@ -2,6 +2,7 @@
 
 import json
 
+import on_screen
 import pytest
 from msgspec.structs import replace
 from test_unprofiled_report import measured, reported
@@ -14,7 +15,7 @@ from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.headline import headline
 from tracekit.run import Effective, Traces
-from tracekit.tui.view_model import open_view_model
+from tracekit.tui.model.selection import Selection
 
 WHY = "profile: killed, as when memory runs out"
 STEP = "1 step of Adam, 4 micro-batches (backward passes)"
@@ -85,7 +86,7 @@ def test_beside_one_with_a_trace_it_has_its_column(died, lost, sentence):
     assert rows["step, unprofiled"]["compiled"].startswith("101 µs")
     assert rows["step, profiled"][lost] is None
     assert [profile.name for profile in report.profiles] == [name for name in ("eager", "compiled") if name != lost]
-    assert open_view_model([died(lost)]).report.baseline.name != lost
+    assert on_screen.opened([died(lost)]).report.baseline.name != lost
 
 
 def test_what_shows_traces_alone_says_where_the_rest_is(died, capsys):
@@ -105,5 +106,5 @@ def test_what_a_step_is_and_what_is_worth_knowing_are_notes_and_no_warnings(died
     assert [each for each in notes if each["kind"] == "warning"] == []
     (remarks,) = {row["remarks"] for row in load(died())["variants"].to_pylist()}
     assert remarks == "compiled in place: Net."
-    on_screen = [(each.label, each.text) for each in open_view_model([died()]).overview.notes]
-    assert ("remark", "compiled in place: Net.") in on_screen
+    said = on_screen.texts(on_screen.ask(on_screen.opened([died()]), Selection("about")))
+    assert "remark: compiled in place: Net." in said

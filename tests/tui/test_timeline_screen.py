@@ -104,7 +104,7 @@ def test_two_lanes_on_a_line_are_both_seen(tmp_path: Path) -> None:
         *(small.op(f"aten::op{depth}", 10 * depth, 100 - 10 * depth) for depth in range(4)),
     )
     state = State(state_of(path).view.to(0, 100_000))
-    frame = timelines.drawn(state, 116, 6)
+    frame = timelines.drawn(state, 119, 6)
     assert frame.drawing.columns == 100
     line = next(k for k, spot in enumerate(frame.spots) if spot is not None and spot.row and spot.row.lanes == (2, 3))
     *_, (_, left), (_, middle), (_, right), _ = frame.lines[line]

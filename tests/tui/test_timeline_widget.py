@@ -123,7 +123,7 @@ async def test_the_mouse_selects_drags_and_zooms(tmp_path: Path) -> None:
         moved = timeline.state.view
         assert moved.span == before.span
         shift = moved.window(moved.lead)[0] - before.window(before.lead)[0]
-        assert shift == pytest.approx(before.span * 20 / (100 - 14), rel=0.05)
+        assert shift == pytest.approx(before.span * 20 / (100 - 16), rel=0.05)
 
 
 async def test_it_fits_every_size_and_keeps_what_is_shown(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_a_variant_that_cannot_be_read_is_said_and_the_others_are_shown(
 
 PICTURES = {
     "step": (),
-    "kernel": ("down", "full_stop", "enter"),
+    "kernel": ("down", "full_stop", "z"),
     "share": ("l", "n", "down", "down", "down", "r", "shift+right"),
 }
 

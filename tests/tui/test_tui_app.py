@@ -1,4 +1,4 @@
-"""The app under a pilot: loading, tabs, keys, help, leaving; and what a broken file does."""
+"""The app under a pilot: what the keys do, from the start screen to the line, and back."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -7,21 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import made_traces
-import pyarrow as pa
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Static, Tab
+from textual.widgets import Input, Static
 
 from tracekit import cli
-from tracekit.analyses import Answer, analysis, unregister
 from tracekit.trace.reading.convert import Seen
-from tracekit.trace.schema import column
 from tracekit.tui.app import TracekitApp, build_app
-from tracekit.tui.help import HelpScreen
 from tracekit.tui.keys import KEYS
-from tracekit.tui.row_table import RowTable
-
-ROOM = "room-{}"
+from tracekit.tui.screens.choice import ChoiceScreen
+from tracekit.tui.screens.help import HelpScreen
+from tracekit.tui.widgets.chips import Chips
+from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.steps import Steps
 
 
 @pytest.fixture(autouse=True)
@@ -34,205 +32,175 @@ def pair(tmp_path: Path) -> list[Path]:
     return made_traces.pair(tmp_path)
 
 
-async def loaded(pilot: Pilot[Any]) -> TracekitApp:
-    """Wait until what was opened is on the screen, or the reason why not."""
+async def settled(pilot: Pilot[Any]) -> TracekitApp:
+    """Wait until what is selected is on the screen, or the reason why nothing is."""
     app = pilot.app
     assert isinstance(app, TracekitApp)
     for _ in range(600):
-        await pilot.pause(0.02)
-        if app.failure is not None or (app.room is not None and app.room.query(RowTable).first().row_count):
+        await pilot.pause(0.01)
+        if app.failure is not None or (app.opened is not None and app.shown == app.now):
             break
     await pilot.pause()
     return app
 
 
 @asynccontextmanager
-async def opened(
-    paths: list[Path], baseline: str | None = None, size: tuple[int, int] = (80, 24)
+async def started(
+    paths: list[Path], baseline: str | None = None, size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[tuple[TracekitApp, Pilot[Any]]]:
     async with build_app(paths, baseline).run_test(size=size) as pilot:
-        yield await loaded(pilot), pilot
+        yield await settled(pilot), pilot
 
 
-async def settled(pilot: Pilot[Any], app: TracekitApp, baseline: str) -> None:
-    for _ in range(200):
-        await pilot.pause(0.02)
-        if app.model is not None and app.model.overview.baseline == baseline:
-            break
-    await pilot.pause()
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    for key in keys:
+        await pilot.press(key)
+        await settled(pilot)
 
 
 def said(app: TracekitApp, selector: str) -> str:
     return str(app.query_one(selector, Static).visual)
 
 
-async def test_it_opens_on_the_sentence_and_the_table(pair: list[Path]) -> None:
-    async with opened(pair) as (app, _):
-        assert app.model is not None
-        assert said(app, ".sentences") == app.model.overview.sentences[0]
-        assert said(app, "Bars").splitlines()[0].endswith("450.000 µs")
-        assert " dispatch " in said(app, "Bars")
-        table = app.query_one(".buckets", RowTable)
-        assert [cell.plain.strip() for cell in table.get_row_at(table.row_count - 1)][:2] == ["total", "450.000"]
-        assert app.focused is table
+def focused(app: TracekitApp) -> Grid:
+    assert isinstance(app.focused, Grid)
+    return app.focused
 
 
-def tab_of(app: TracekitApp, name: str) -> str:
-    """The key of a chapter's tab."""
-    assert app.model is not None
-    return str([chapter.name for chapter in app.model.chapters].index(name) + 2)
+async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        assert said(app, "#crumbs") == "eager.json  compiled.json"
+        assert said(app, "#state") == "wall time, against eager"
+        assert focused(app).sheet.name == "findings"
+        await press(pilot, "2")
+        assert focused(app).sheet.name == "kernels"
+        await press(pilot, "down", "enter")
+        name = app.now.of("kernel")
+        assert said(app, "#crumbs") == f"eager.json  compiled.json ▸ {name}"
+        assert focused(app).sheet.name == "instances"
+        await press(pilot, "enter")
+        assert app.now.pane == "event"
+        await press(pilot, "escape", "escape")
+        assert (app.now.pane, focused(app).cursor) == ("kernels", 1)  # where it was left
+        await press(pilot, "alt+left")
+        assert app.now.pane == "instances"
+        await press(pilot, "alt+right", "escape")
+        assert app.now.pane == "overview"
 
 
-async def test_keys_switch_tabs(pair: list[Path]) -> None:
-    async with opened(pair, size=(120, 30)) as (app, pilot):
-        assert app.model is not None
-        last = len(app.query(Tab))
-        assert last == 1 + len(app.model.chapters)
-        for key, room in (("3", 3), ("1", 1), ("right", 2), ("left", 1), ("[", last), ("]", 1), ("left", last)):
-            await pilot.press(key)
-            await pilot.pause()
-            assert app.room is not None
-            assert app.room.id == ROOM.format(room)
-        await pilot.press("3")
-        await pilot.pause()
-        assert app.focused is app.room.query(RowTable).first()
-
-
-async def test_a_wide_table_scrolls_before_the_tab_turns(pair: list[Path]) -> None:
-    async with opened(pair, size=(60, 24)) as (app, pilot):
-        table = app.query_one(".buckets", RowTable)
-        assert table.max_scroll_x > 0
-        for _ in range(20):
-            await pilot.press("right")
-            await pilot.pause()
-            assert app.room is not None
-            if app.room.id != ROOM.format(1):
+async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One walk that presses each of them and looks at what it did."""
+    monkeypatch.chdir(tmp_path)
+    async with started(pair) as (app, pilot):
+        shown = {key for key, binding in app.active_bindings.items() if binding.binding.show}
+        assert shown == {"enter", "o", "q", "escape", "slash", "w", "b", "y", "x", "g", "ctrl+p", "question_mark"}
+        await press(pilot, "w")
+        assert (app.now.view, said(app, "#state")) == ("host", "host time, against eager")
+        await press(pilot, "w", "b")
+        for _ in range(200):
+            await pilot.pause(0.01)
+            if said(app, "#state") == "wall time, against compiled":
                 break
-        assert table.scroll_x == table.max_scroll_x
-        assert app.room is not None
-        assert app.room.id == ROOM.format(2)
-
-
-async def test_arrows_walk_through_all_tables_of_a_room(pair: list[Path]) -> None:
-    async with opened(pair) as (app, pilot):
-        await pilot.press(tab_of(app, "steps"))
-        await pilot.pause()
-        assert app.room is not None
-        first, second = app.room.query(RowTable)
-        assert first.row_count == 6
-        await pilot.press(*["down"] * 5)
-        assert (first.cursor_row, app.focused) == (5, first)
-        await pilot.press("down", "down")
-        assert (second.cursor_row, app.focused) == (1, second)
-        await pilot.press("up", "up")
-        assert app.focused is first
-
-
-async def test_long_leaps_scroll_the_page(pair: list[Path]) -> None:
-    async with opened(pair, size=(80, 16)) as (app, pilot):
-        page = app.query_one("OverviewRoom Page")
-        await pilot.press("end")
-        await pilot.app.animator.wait_until_complete()
-        assert page.scroll_y == page.max_scroll_y > 0
-        await pilot.press("home")
-        await pilot.app.animator.wait_until_complete()
-        assert page.scroll_y == 0
-
-
-async def test_long_leaps_in_a_long_table(tmp_path: Path) -> None:
-    async with opened([made_traces.eager(tmp_path / "long.json", steps=300)]) as (app, pilot):
-        await pilot.press(tab_of(app, "steps"))
-        await pilot.pause()
-        assert app.room is not None
-        table = app.room.query(RowTable).first()
-        for key, row in (("end", 299), ("home", 0)):
-            await pilot.press(key)
-            assert table.cursor_row == row
-
-
-async def test_wall_and_host(pair: list[Path]) -> None:
-    async with opened(pair) as (app, pilot):
-        assert "wall time of a step" in said(app, ".view")
-        await pilot.press("w")
-        await pilot.pause()
-        assert "host does meanwhile" in said(app, ".view")
-        assert said(app, "#state") == "host time, against eager"
-        await pilot.press("w")
-        await pilot.pause()
-        assert "wall time of a step" in said(app, ".view")
-
-
-async def test_the_baseline_goes_round(pair: list[Path]) -> None:
-    async with opened(pair) as (app, pilot):
-        for baseline, other in (("compiled", "eager"), ("eager", "compiled")):
-            await pilot.press("b")
-            await settled(pilot, app, baseline)
-            assert said(app, "#state") == f"wall time, against {baseline}"
-            assert said(app, ".sentences").startswith(f"{other} takes")
-
-
-async def test_the_baseline_may_be_named(pair: list[Path]) -> None:
-    async with opened(pair, "compiled") as (app, _):
-        assert app.model is not None
-        assert app.model.overview.baseline == "compiled"
-
-
-async def test_one_variant_has_no_baseline_to_switch(pair: list[Path]) -> None:
-    async with opened(pair[:1]) as (app, pilot):
-        assert "b" not in app.active_bindings
-        await pilot.press("b")
-        assert said(app, "#state") == "wall time"
-
-
-async def test_the_meaning_follows_the_cursor(pair: list[Path]) -> None:
-    async with opened(pair) as (app, pilot):
-        assert said(app, ".meaning").startswith("GPU compute: ")
-        await pilot.press("down")
-        await pilot.pause()
-        assert said(app, ".meaning").startswith("kernel launch: ")
-
-
-async def test_help_explains_keys_and_words(pair: list[Path]) -> None:
-    async with opened(pair, size=(120, 60)) as (app, pilot):
-        words = {"1": "Dynamo checks whether compiled code still fits", tab_of(app, "steps"): "the N of ProfilerStep#N"}
-        for tab, word in words.items():
-            await pilot.press(tab, "question_mark")
-            await pilot.pause()
-            assert isinstance(app.screen, HelpScreen)
-            shown = app.export_screenshot(simplify=True).replace("&#160;", " ")
-            assert word in shown
-            assert all(key.tooltip in shown for key in KEYS)
-            await pilot.press("escape")
-            await pilot.pause()
-            assert not isinstance(app.screen, HelpScreen)
-
-
-@pytest.mark.parametrize("key", ["q", "ctrl+c"])
-async def test_leaving(pair: list[Path], key: str) -> None:
-    async with opened(pair) as (app, pilot):
-        await pilot.press(key)
-        await pilot.pause()
+        assert said(app, "#state") == "wall time, against compiled"
+        await press(pilot, "2", "o")
+        before = focused(app).sheet.sort
+        assert before is not None
+        await press(pilot, "O")
+        assert focused(app).sheet.sort == (before[0], not before[1])
+        await press(pilot, "slash", *"gemm_1", "enter")
+        assert [row[0] for row in focused(app).sheet.cells(0, 9)] == ["gemm_1"]
+        assert "1 of 6 rows" in said(app, "PaneView .title")
+        await press(pilot, "escape")
+        assert len(focused(app).sheet) == 6
+        await press(pilot, "y", "n")
+        assert app.clipboard == focused(app).sheet.row_in_full(0)[0][1]
+        await press(pilot, "y", "t")
+        assert app.clipboard.startswith("name\tclass\t")
+        for key, ending in (("s", "svg"), ("t", "txt"), ("p", "parquet")):
+            await press(pilot, "x", key)
+            assert (tmp_path / f"tracekit-kernels.{ending}").stat().st_size > 100
+        assert "gemm_1" in (tmp_path / "tracekit-kernels.txt").read_text()
+        await press(pilot, "g")
+        assert isinstance(app.screen, ChoiceScreen)
+        await press(pilot, "a")
+        assert app.now.pane == "overview"
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        texts = app.export_screenshot(simplify=True).replace("&#160;", " ")
+        assert "Dynamo checks" in texts or app.screen.query_one("#help").max_scroll_y > 0
+        await press(pilot, "escape", "ctrl+p")
+        await press(pilot, *"go to kern")
+        await pilot.pause(0.3)
+        await press(pilot, "enter")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if app.now.pane == "kernels":
+                break
+        assert app.now.pane == "kernels"
+        await press(pilot, "q")
         assert app.return_code == 0
 
 
-async def test_ctrl_c_leaves_from_the_help_too(pair: list[Path]) -> None:
-    async with opened(pair) as (app, pilot):
-        await pilot.press("question_mark", "ctrl+c")
-        await pilot.pause()
-        assert app.return_code == 0
+async def test_panes_by_digit_bracket_and_click(pair: list[Path]) -> None:
+    async with started(pair, size=(60, 24)) as (app, pilot):
+        names = [pane.name for pane in app.listed]
+        assert names[:3] == ["overview", "kernels", "operators"]
+        for key, name in (("3", names[2]), ("]", names[3]), ("[", names[2]), ("1", names[0]), ("[", names[-1])):
+            await press(pilot, key)
+            assert app.now.pane == name
+        assert names[-1] in [name for name, _ in app.query_one(Chips).in_sight]
+        await press(pilot, "1")
+        await pilot.click(Chips, offset=(len(app.query_one(Chips).in_sight[0][1]) + 2, 0))
+        await settled(pilot)
+        assert app.now.pane == names[1]
 
 
-async def test_leaving_does_not_wait_for_the_reading(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_steps_are_selected_on_the_strip(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        app.query_one(Steps).focus()
+        await press(pilot, "right", "right", "shift+right", "enter")
+        assert app.now.of("steps") == (2, 3)
+        assert said(app, "#crumbs").endswith("▸ steps 2–3")
+        await press(pilot, "2")
+        assert "eager 90.0 µs" in said(app, "PaneView .title")
+        await press(pilot, "escape")
+        assert app.now.of("steps") is None
+
+
+async def test_arrows_walk_through_a_pane_and_headings_sort(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        findings, buckets = app.query(Grid)
+        await press(pilot, *["down"] * len(findings.sheet))
+        assert (app.focused, buckets.cursor) == (buckets, 0)
+        await press(pilot, "up")
+        assert (app.focused, findings.cursor) == (findings, len(findings.sheet) - 1)
+        await pilot.click(findings, offset=(1, 0))
+        assert findings.sheet.sort == ("cost_ns", True)
+        await pilot.click(findings, offset=(1, 0))
+        assert findings.sheet.sort == ("cost_ns", False)
+        for size in ((160, 50), (40, 10), (1, 1), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await press(pilot, "2", "1")
+        assert len(app.query(Grid)) == 2
+
+
+async def test_leaving_while_reading_and_help_without_anything_open(
+    pair: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from threading import Event
 
     done = Event()
-    monkeypatch.setattr("tracekit.tui.app.open_view_model", lambda *given: done.wait(60))
+    monkeypatch.setattr("tracekit.tui.selecting.open_report", lambda *given: done.wait(60))
     app = build_app(pair)
     async with app.run_test() as pilot:
-        app._watch(Seen(done=1 << 20, size=1 << 30, events=12_000, packed=True))
+        app._reading.opening(pair[0])
+        app._reading.watch(Seen(done=1 << 20, size=1 << 30, events=12_000, packed=True))
         await pilot.pause(0.5)
-        assert said(app, "#progress") == "1.00 MiB of 1.00 GiB, 12,000 events"
-        await pilot.press("w", "b", "2", "q")
+        assert "eager.json: 0 % of 1.00 GiB, 12,000 events" in said(app, "#reading")
+        assert {key for key, each in app.active_bindings.items() if each.binding.show} == {
+            "q", "escape", "ctrl+p", "question_mark"
+        }  # fmt: skip
+        await pilot.press("w", "b", "2", "slash", "escape")
         await pilot.pause()
         assert app.return_code == 0
     done.set()
@@ -241,11 +209,9 @@ async def test_leaving_does_not_wait_for_the_reading(pair: list[Path], monkeypat
 async def test_a_broken_file_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "[red]broken.json"
     path.write_text("{}")
-    async with opened([path]) as (app, pilot):
+    async with started([path]) as (app, pilot):
         assert "[red]broken.json: is not a PyTorch profiler trace" in said(app, "#failure")
-        await pilot.press("w", "b", "2", "left")
-        await pilot.press("q")
-        await pilot.pause()
+        await press(pilot, "w", "2", "ctrl+c")
         assert app.return_code == 1
 
 
@@ -253,64 +219,39 @@ async def test_a_mistake_of_ours_is_not_hidden(pair: list[Path], monkeypatch: py
     def broken(*given: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("tracekit.tui.app.open_view_model", broken)
+    monkeypatch.setattr("tracekit.tui.selecting.open_report", broken)
     with pytest.raises(ZeroDivisionError):
-        async with opened(pair):
+        async with started(pair):
             pass
 
 
 async def test_hostile_names_are_no_markup(tmp_path: Path) -> None:
     path = made_traces.eager(tmp_path / "[bold]x[@click=app.quit].json", kernel=made_traces.HOSTILE)
-    async with opened([path], size=(160, 50)) as (app, pilot):
-        assert "[bold]x[@click=app.quit]" in app.query_one(".buckets", RowTable).ordered_columns[1].label.plain
-        for key in "123456":
-            await pilot.press(key)
-            await pilot.pause()
-        await pilot.press(tab_of(app, "kernels"))
-        await pilot.pause()
-        assert app.room is not None
-        name = app.room.query(RowTable).first().get_row_at(0)[0]
-        assert "[red]" in name.plain
-        assert "\\x1b" in name.plain
-        assert name.spans == []
+    async with started([path], size=(160, 50)) as (app, pilot):
+        assert "[bold]x[@click=app.quit]" in said(app, "#crumbs")
+        await press(pilot, "2")
+        grid = focused(app)
+        assert grid.sheet.cells(0, 1)[0][0].startswith("[red]\\x1b")
+        assert "[red]\\x1b" in said(app, "#row")
+        await press(pilot, "enter", "enter", "question_mark", "escape")
+        assert "[red]" in said(app, "#crumbs")
+        assert not any("\x1b" in segment.text for strip in app.screen._compositor.render_strips() for segment in strip)
 
 
-async def test_what_a_column_cuts_is_told_in_full(tmp_path: Path) -> None:
-    name = "kernel_" + "x" * 70
-    async with opened([made_traces.eager(tmp_path / "long.json", kernel=name)]) as (app, pilot):
-        await pilot.press(tab_of(app, "kernels"), "down")
-        await pilot.pause()
-        assert app.room is not None
-        assert app.room.query(RowTable).first().get_row_at(1)[0].plain != f"{name}_1"
-        assert str(app.room.query_one(".uncut", Static).visual) == f"name {name}_1"
+async def test_the_filter_takes_every_letter(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        await press(pilot, "2", "slash", *"qwx1")
+        assert app.query_one("#filter", Input).value == "qwx1"
+        assert app.now.pane == "kernels"
+        await press(pilot, "escape")
+        assert app.query_one("#filter", Input).display is False
 
 
-async def test_a_new_analysis_is_a_new_tab(pair: list[Path]) -> None:
-    schema = pa.schema([column("what", pa.string(), "a thing")])
-
-    @analysis("mine", rank=10_000)
-    def mine(profile: object) -> Answer:
-        return Answer("mine", "My [b]own[/b]", "It is there.", pa.table({"what": ["yes"]}, schema=schema))
-
-    try:
-        async with opened(pair) as (app, pilot):
-            key = tab_of(app, "mine")
-            assert [*app.query(Tab)][int(key) - 1].label_text == f"{key} My [b]own[/b]"
-            await pilot.press(key)
-            await pilot.pause()
-            assert app.room is not None
-            assert app.room.query(RowTable).first().get_row_at(0)[0].plain == "yes"
-    finally:
-        unregister("mine")
-
-
-async def test_small_and_resized_screens(pair: list[Path]) -> None:
-    async with opened(pair, size=(20, 6)) as (app, pilot):
-        for size in ((160, 50), (40, 10), (1, 1), (80, 24)):
-            await pilot.resize_terminal(*size)
-            await pilot.press("2", "1")
-            await pilot.pause()
-        assert app.query_one(".buckets", RowTable).row_count == 6
+def test_keys_say_what_they_do() -> None:
+    grids, steps = ([each for each in of.BINDINGS if not isinstance(each, tuple)] for of in (Grid, Steps))
+    for key in [*KEYS, *grids, *steps]:
+        assert key.id  # type: ignore[union-attr]
+        assert key.tooltip or not key.show  # type: ignore[union-attr]
 
 
 def test_without_a_terminal_the_report_is_named(pair: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,6 +264,7 @@ def test_without_a_terminal_the_report_is_named(pair: list[Path], capsys: pytest
 
 def test_the_verb_ends_as_the_app_does(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracekit.cli.tui._on_a_terminal", lambda: True)
+    monkeypatch.setattr("tracekit.tui.first_frame.show", lambda paths: None)
     asked = []
 
     def run(self: TracekitApp) -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tracekit import compile_spans
 from tracekit.analyses import Answer, Status, analysis
+from tracekit.compile_spans import plain_function
 from tracekit.intervals import Ints
-from tracekit.lines.user_code import plain_function
 from tracekit.profile import Profile
 from tracekit.run import Compile
 from tracekit.trace import Trace

@@ -5,7 +5,7 @@ import re
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
-from tracekit.lines.user_code import plain_function
+from tracekit.compile_spans import plain_function
 from tracekit.profile import Profile
 from tracekit.run import Break
 from tracekit.trace.enclosing import is_users
@@ -25,37 +25,38 @@ BREAKS = pa.schema(
         column("function", pa.string(), "your function", role="source"),
     ]
 )
+_Yours = tuple[str, int, str] | None  # file, line and function
 _LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 @analysis("graph_breaks", rank=55)
 def answer(profile: Profile) -> Answer:
-    """One row per place and reason; only a run's ledger knows them."""
+    """One row per place, reason and line of yours; only a run's ledger knows them."""
     breaks = profile.variant.ledger.breaks if profile.variant is not None else []
-    by_place: dict[tuple[str | None, int | None, str], list[Break]] = {}
+    by_place: dict[tuple[str | None, int | None, str, _Yours], list[Break]] = {}
     for entry in breaks:
-        by_place.setdefault((entry.file, entry.line, entry.reason), []).append(entry)
-    places = [_users_line(group[0].stack) for group in by_place.values()]
+        by_place.setdefault((entry.file, entry.line, entry.reason, _users_line(entry.stack)), []).append(entry)
+    yours = [line for *_, line in by_place]
     rows = table(
         BREAKS,
         {
-            "yours": ["{}:{} {}".format(*place) if place else None for place in places],
-            "where": [f"{file}:{line}" if file else None for file, line, _ in by_place],
-            "reason": [reason for _, _, reason in by_place],
+            "yours": ["{}:{} {}".format(*line) if line else None for line in yours],
+            "where": [f"{file}:{line}" if file else None for file, line, *_ in by_place],
+            "reason": [reason for _, _, reason, _ in by_place],
             "count": [len(group) for group in by_place.values()],
             "ids": [", ".join(dict.fromkeys(entry.compile for entry in group)) for group in by_place.values()],
             "stack": [group[0].stack for group in by_place.values()],
-            "file": [place[0] if place else None for place in places],
-            "line": [place[1] if place else None for place in places],
-            "function": [place[2] if place else None for place in places],
+            "file": [line[0] if line else None for line in yours],
+            "line": [line[1] if line else None for line in yours],
+            "function": [line[2] if line else None for line in yours],
         },
     )
-    sentence = _sentence(profile, len(breaks), len(by_place))
+    sentence = _sentence(profile, len(breaks), len({key[:3] for key in by_place}))
     worth = share_of_step(profile, "python", "dispatch", "guards") if breaks else 0.0
     return Answer("graph_breaks", "Graph breaks", sentence, rows, worth=worth, status=of_ledger(profile))
 
 
-def _users_line(stack: str) -> tuple[str, int, str] | None:
+def _users_line(stack: str) -> _Yours:
     lines = [frame for frame in _LINE.findall(stack) if is_users(f"{frame[0]}({frame[1]}): {frame[2]}")]
     return (lines[-1][0], int(lines[-1][1]), plain_function(lines[-1][2])) if lines else None
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,7 +55,7 @@ def perform(
 
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:
-    job = msgspec.structs.replace(job, parent=os.getpid(), scratch=str(folder))
+    job = msgspec.structs.replace(job, scratch=str(folder))
     (folder / "job.json").write_bytes(msgspec.json.encode(job))
     (folder / SO_FAR).unlink(missing_ok=True)
     answer = folder / "answer.json"
@@ -86,6 +87,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Rea
         except subprocess.TimeoutExpired:
             if left <= _LOOKED_EVERY_S:
                 raise
+            interruption.check()
             reader.look()
 
 
@@ -103,19 +105,21 @@ def _with_so_far(failed: PassResult, path: Path) -> PassResult:
 
 def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
+        [job.python or sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
         env=_environment(job, folder),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=_die_with_us if sys.platform == "linux" else None,  # noqa: PLW1509 - it takes no lock
+        preexec_fn=partial(_die_with, os.getpid()) if sys.platform == "linux" else None,  # noqa: PLW1509 - it takes no lock
     )
 
 
-def _die_with_us() -> None:
-    """From its birth on: a capture killed outright must not leave a pass that is only starting."""
+def _die_with(parent: int) -> None:
+    """From its birth on: a capture killed outright cannot stop a pass, not even one that is only starting."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was killed before that
+        os._exit(1)
 
 
 def _environment(job: Job, folder: Path) -> dict[str, str]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tracekit.compile_log.log import CompileLog, LimitHit, LogEntry, Span
+from tracekit.compile_log.break_stacks import TRACEBACK
+from tracekit.compile_log.entries import LimitHit, LogEntry, Span
+from tracekit.compile_log.log import CompileLog
 from tracekit.compile_spans import KINDS
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
@@ -119,7 +121,7 @@ def _mark_at(t_ns: int, marks: Sequence[StepMark]) -> StepMark | None:
 
 
 def _break(note: LogEntry) -> Break:
-    head, _, stack = note.text.partition("User code traceback:\n")
+    head, _, stack = note.text.partition(TRACEBACK)
     position = _PLACE.search(head) or _last(_FRAME, note.text)
     return Break(
         compile=note.id,

@@ -3,49 +3,15 @@
 import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import Any
 
+from tracekit.compile_log.break_stacks import BreakStacks
+from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.provenance import Provenance
 from tracekit.compile_spans import KINDS
 
 _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
 _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d+)\)\s+last reason: (.*)", re.S)
-
-
-@dataclass
-class Span:
-    """One span of the compiler's log, unix ns."""
-
-    name: str
-    id: str
-    thread: int
-    start_ns: int
-    end_ns: int = 0
-    children_ns: int = 0
-    phases: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # own time by name
-
-
-@dataclass(frozen=True)
-class LogEntry:
-    """Something the compiler said, and about which compilation."""
-
-    id: str
-    t_ns: int
-    text: str
-
-
-@dataclass(frozen=True)
-class LimitHit:
-    """Dynamo's warning that it compiles a function no more."""
-
-    id: str
-    t_ns: int
-    setting: str
-    name: str
-    file: str
-    line: int
-    reason: str
 
 
 class CompileLog:
@@ -59,6 +25,7 @@ class CompileLog:
         self.skips: list[LogEntry] = []
         self.metrics: dict[str, dict[str, Any]] = {}
         self.provenance = Provenance()
+        self._break_stacks = BreakStacks(self.breaks)
         self._open: dict[int, list[Span]] = defaultdict(list)
 
     def take(self, metadata: dict[str, Any], payload: Any, t_ns: int, thread: int) -> None:
@@ -66,12 +33,14 @@ class CompileLog:
         compile_id = f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
         artifact = (metadata.get("artifact") or {}).get("name")
         self.provenance.take(metadata, payload, compile_id, thread)
+        self._break_stacks.take(metadata, compile_id)
         if "chromium_event" in metadata:
             self._take_span(json.loads(payload) if isinstance(payload, str) else payload, compile_id, thread)
         elif artifact == "recompile_reasons":
             self.reasons[compile_id] = json.loads(payload) if payload.startswith("[") else [payload]
         elif artifact == "dynamo_graph_break_reason":
             self.breaks.append(LogEntry(compile_id, t_ns, payload))
+            self._break_stacks.broke()
         elif "compilation_metrics" in metadata:
             metrics = metadata["compilation_metrics"]
             if skipped := metrics.get("cudagraph_skip_reason"):

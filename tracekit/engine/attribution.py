@@ -94,7 +94,8 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
     cannot = {}
     if no_host := _why_no_host(trace):
         cannot["host"] = no_host
-    if no_wall := no_host or _why_no_wall(trace):
+    shown = _shown(trace)
+    if no_wall := no_host or _why_no_wall(trace, shown):
         cannot["wall"] = no_wall
     host = Totals(HOST, steps.issued, steps.returned)
     wall = Totals(WALL, steps.begin, steps.done)
@@ -112,7 +113,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
         host=host.totals(),
         wall=wall.totals(),
         host_known=np.full(len(steps), not no_host) & whole,
-        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace) & whole,
+        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, shown) & whole,
         steady=~_compiling(trace),
         summed_stalls=stalls.table(),
     )
@@ -151,7 +152,7 @@ def _why_no_host(trace: Trace) -> str | None:
     return None
 
 
-def _why_no_wall(trace: Trace) -> str | None:
+def _why_no_wall(trace: Trace, shown: Bools) -> str | None:
     launches = trace.census.by_track(lambda roles: roles.launch, len(trace.tracks))
     launching = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
     if len(launching) > 1:
@@ -164,7 +165,7 @@ def _why_no_wall(trace: Trace) -> str | None:
         if trace.census.any(lambda roles: roles.kind == OTHER_DEVICE):
             return "the work ran on a device that is neither CUDA's nor ROCm's, and its activity cannot be read"
         return None
-    if not _shown(trace).any():
+    if not shown.any():
         return "no GPU activity was launched inside a step by the process that these steps belong to"
     return None
 
@@ -178,15 +179,15 @@ def _shown(trace: Trace) -> Bools:
     return shown
 
 
-def _steps_without_kernels(trace: Trace) -> Bools:
+def _steps_without_kernels(trace: Trace, shown: Bools) -> Bools:
     """Steps that launched work of which the trace, although it has a GPU side, shows nothing."""
     submits = np.zeros(len(trace.steps), bool)
-    if trace.device != "gpu" or not len(submits):
+    if trace.device != "gpu" or shown.all():
         return submits
     for part in trace.parts():
         owner = trace.steps.of(part.ts_ns[part.roles.launch & part.process])
         submits[owner[owner >= 0]] = True
-    return submits & ~_shown(trace)
+    return submits & ~shown
 
 
 def _compiling(trace: Trace) -> Bools:

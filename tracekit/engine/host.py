@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, DELAYED, among
 from tracekit.engine.states import ENGINE, PYTHON, HostRules, ThreadStates, thread_states
-from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts, runs
+from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, below, cuts, runs
 from tracekit.trace.roles import MODULE_LOAD
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Threads:
 
     edges: Ints
     main: ThreadStates
+    main_at: Rows  # how many of the main thread's edges lie at or before each moment
     helpers: list[ThreadStates]
     idle: Bools  # the main thread is in Python or in the autograd engine
     working: Bools  # a helper is at work
@@ -57,19 +58,19 @@ def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *
         high=high,
     )
     points = edges[:-1]
-    state = main.states.at(points)
+    main_at = below(main.states.edges, points)
+    state = main.states.of(main_at)
     working = np.zeros(len(points), bool)
     for helper in helpers:
         if len(helper.work.starts):
             working |= helper.work.covers(points)
-    return Threads(edges, main, helpers, (state == PYTHON) | (state == ENGINE), working)
+    return Threads(edges, main, main_at, helpers, (state == PYTHON) | (state == ENGINE), working)
 
 
 def host_view(threads: Threads, between: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:
     """The host's state; `between` says when the autograd engine is at work, or waits for its threads."""
     points = threads.edges[:-1]
-    positions = below(threads.main.states.edges, points)
-    state, event = threads.main.states.of(positions), threads.main.events.of(positions)
+    state, event = threads.main.states.of(threads.main_at), threads.main.events.of(threads.main_at)
     spoken = ~threads.idle
     for helper in threads.helpers:
         if not len(helper.work.starts):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
-from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, distinct, runs, topmost
+from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, below, distinct, runs, topmost
 from tracekit.trace import roles as r
 from tracekit.trace.enclosing import nested
 
@@ -80,11 +80,26 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[in
     low, high = window
     label = rules.label(trace, rows)
     bits = rules.bits[label]
-    annotations = (bits & ANNOTATION) != 0
-    inner = nested(trace, rows[~annotations] if annotations.any() else rows)
+    occurring = int(np.bitwise_or.reduce(bits)) if len(bits) else 0
+    within = rows
+    if occurring & ANNOTATION:
+        plain = (bits & ANNOTATION) == 0
+        within, label = rows[plain], label[plain]
+    inner = nested(trace, within)
     starts, ends = _clipped(trace, inner, low, high)
-    top = topmost(starts, ends)
-    around = {bit: _union(trace, rows[(bits & bit) != 0], low, high) for bit in (COMPILE, DATALOAD, COMPILED)}
+    given = rules.state[label if inner is within else rules.label(trace, inner)]
+    copies = np.flatnonzero(given == CODES["kernel_launch"])
+    given[copies[trace.links.is_blocking(inner[copies])]] = SYNC
+    leaves = given != rules.compute
+    if not rules.blame and not (starts[1:] < ends[:-1])[leaves[:-1]].any():
+        top = _leaves_on_others(starts, ends, leaves)
+    else:
+        top = topmost(starts, ends)
+    around = {
+        bit: _union(trace, rows[(bits & bit) != 0], low, high)
+        for bit in (COMPILE, DATALOAD, COMPILED)
+        if occurring & bit
+    }
     # Annotations are never innermost, yet they change the state where they begin and end.
     more = [union.edges for union in around.values() if len(union.starts)]
     edges = distinct(np.concatenate([top.edges, *more])) if more else top.edges
@@ -93,9 +108,6 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[in
     known = which >= 0
     event = np.full(len(points), -1, np.int32)
     event[known] = inner[which[known]]
-    given = rules.state[rules.label(trace, inner)]
-    copies = np.flatnonzero(given == CODES["kernel_launch"])
-    given[copies[trace.links.is_blocking(inner[copies])]] = SYNC
     state = np.full(len(points), PYTHON, np.int8)
     state[known] = given[which[known]]
     _surround(state, known, rules, {bit: union.covers(points) for bit, union in around.items() if len(union.starts)})
@@ -105,6 +117,24 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[in
         edges, state, event = edges[first] if len(edges) else edges, state[first[:-1]], event[first[:-1]]
     work = Union.of(starts[:0], ends[:0]) if main else _union(trace, rows[(bits & WORK) != 0], low, high)
     return ThreadStates(StepFunction(edges, state, PYTHON), StepFunction(edges, event, -1), work)
+
+
+def _leaves_on_others(starts: Ints, ends: Ints, leaves: Bools) -> StepFunction:
+    """`topmost` where nothing starts inside a leaf, and it does not matter which of the other events is on top.
+
+    That saves sorting and painting those others, which are most: any of them stands for all.
+    """
+    leaf = np.flatnonzero(leaves & (ends > starts))
+    others = Union.of(starts[~leaves], ends[~leaves])
+    edges = distinct(np.concatenate((starts[leaf], ends[leaf], others.edges)))
+    points = edges[:-1]
+    value = np.full(len(points), -1, np.int32)
+    if len(others.starts):
+        value[others.covers(points)] = np.argmin(leaves)
+    at = below(starts[leaf], points) - 1
+    on_top = (at >= 0) & (points < ends[leaf[at]]) if len(leaf) else np.zeros(len(points), bool)
+    value[on_top] = leaf[at[on_top]]
+    return StepFunction(edges, value)
 
 
 def _surround(state: NDArray[np.int8], known: Bools, rules: HostRules, around: dict[int, Bools]) -> None:
@@ -122,5 +152,5 @@ def _union(trace: "Trace", rows: Ints, low: int, high: int) -> Union:
 
 
 def _clipped(trace: "Trace", rows: Ints | Rows, low: int, high: int) -> tuple[Ints, Ints]:
-    starts, ends = trace.ts_ns[rows], trace.rows(rows).end_ns
-    return np.maximum(starts, low), np.minimum(ends, high)
+    events = trace.rows(rows)
+    return np.maximum(events.ts_ns, low), np.minimum(events.end_ns, high)

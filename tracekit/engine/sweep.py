@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 SIZE = 1 << 16  # events that start in one block
+_GLANCE = 1 << 10  # those that are looked at first where it takes a look ahead
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,9 @@ class _Sweep:
         return self._foreseen[1]
 
     def _look_ahead(self, block: Block | None) -> tuple[int, bool]:
-        end = self._window[1]
-        while block is not None and block.high < end and (block := self._blocks.after(block)) is not None:
+        end, size = self._window[1], _GLANCE  # mostly it is a moment
+        while block is not None and block.high < end and (block := self._blocks.after(block, size)) is not None:
+            size = min(2 * size, SIZE)
             kind = self._kinds(block)
             rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
             threads = driving(self._trace, self._rules, rows, block.low, min(block.high, end))

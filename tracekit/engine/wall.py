@@ -79,16 +79,10 @@ def without_gpu(host: HostView) -> WallView:
 
 def wall_view(gpu: Activity, gaps: Gaps, host: HostView, low: int, high: int) -> WallView:
     """Put every moment of `[low, high)` into a bucket."""
-    edges = cuts(
-        host.states.edges,
-        *(union.edges for _, union in gpu.layers),
-        gaps.launch_start,
-        gaps.launch_end,
-        gaps.launch_end + SUBMISSION_NS,
-        gaps.stalled_until,
-        low=low,
-        high=high,
-    )
+    of_gaps = (gaps.launch_start, gaps.launch_end, gaps.launch_end + SUBMISSION_NS, gaps.stalled_until)
+    # While the GPU is busy, it alone decides.
+    idle = (points[~gpu.busy.covers(points)] for points in (host.states.edges, np.concatenate(of_gaps)))
+    edges = cuts(*idle, *(union.edges for _, union in gpu.layers), low=low, high=high)
     points = edges[:-1]
     state, event = np.full(len(points), -1, np.int8), np.full(len(points), -1, np.int32)
     refill = np.zeros(len(points), bool)

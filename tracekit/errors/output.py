@@ -54,6 +54,22 @@ class NeedsPackageError(TracekitError):
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'tracekit[{extra}]'")
 
 
+class NothingToDrawError(TracekitError):
+    """A chart of something that nothing is known of."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"There is nothing to draw for --kind {kind}. Another kind may have something: tracekit plot --help"
+        )
+
+
+class QueryError(TracekitError):
+    """A query that DuckDB cannot answer."""
+
+    def __init__(self, why: str, tables: Sequence[str]) -> None:
+        super().__init__(f"The query has no answer ({why.rstrip('.')}). The tables are: {', '.join(tables)}.")
+
+
 class NoTerminalError(TracekitError):
     """The terminal UI without a terminal."""
 

@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import pyarrow as pa
 
@@ -27,9 +28,14 @@ def export(report: Report, folder: Path, options: Options) -> None:
 def write(rows: pa.Table, path: Path) -> None:
     """One table as CSV in UTF-8, with a line of column names."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([inert(name) for name in rows.column_names])
-        writer.writerows(_lines(rows))
+        write_rows(rows, file)
+
+
+def write_rows(rows: pa.Table, file: TextIO) -> None:
+    """The same into an open file, which must not change line ends."""
+    writer = csv.writer(file)
+    writer.writerow([inert(name) for name in rows.column_names])
+    writer.writerows(_lines(rows))
 
 
 def _lines(rows: pa.Table) -> Iterator[tuple[object, ...]]:

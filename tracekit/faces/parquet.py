@@ -1,7 +1,8 @@
 """One Parquet file per table, and a page that says what each column means."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,29 +13,74 @@ from tracekit.report.tables import every_table
 from tracekit.tables import Stream
 from tracekit.trace.schema import metadata
 
+SCHEMA = "tracekit.tables/1"  # columns may be added; none is renamed or removed without a new number
+_NO_RUN = "__HIVE_DEFAULT_PARTITION__"
 _ROWS = 1 << 17  # of a row group
 SCHEMA_PAGE = "SCHEMA.md"
 
 
 @folder_face("parquet")
 def export(report: Report, folder: Path, options: Options) -> None:
-    """Every table of the report."""
-    write(every_table(report), folder)
+    """Every table of the report; those of several runs partitioned by run."""
+    tables = every_table(report)
+    runs = {member.name: member.run_name for member in report.subject.members}
+    if len(report.subject.runs) > 1:
+        for name, table in tables.items():
+            _write_by_run(name, table, folder, runs)
+        (folder / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")
+    else:
+        write(tables, folder)
 
 
 def write(tables: Mapping[str, pa.Table | Stream], folder: Path) -> None:
     """Write `NAME.parquet` for each table, and `SCHEMA.md`."""
     for name, table in tables.items():
-        _write(table, folder / f"{name}.parquet")
+        write_table(name, table, folder / f"{name}.parquet")
     (folder / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")
 
 
-def _write(table: pa.Table | Stream, path: Path) -> None:
+def write_table(name: str, table: pa.Table | Stream, path: Path) -> None:
     """Row group by row group: what is written is no longer in memory."""
-    with pq.ParquetWriter(path, table.schema, compression="zstd", compression_level=1) as writer:
+    _write(_schema(name, table.schema), table.pieces() if isinstance(table, Stream) else [table], path)
+
+
+def _write_by_run(name: str, table: Stream, folder: Path, runs: Mapping[str, str]) -> None:
+    """`NAME/run=RUN/part.parquet`, as Hive does it. A table that says nothing of variants or runs is one file."""
+    if "variant" not in table.schema.names and "run" not in table.schema.names:
+        write_table(name, table, folder / f"{name}.parquet")
+        return
+    schema = _schema(name, _without_run(table.schema.empty_table()).schema)
+    for run in dict.fromkeys(runs.values()):
+        path = folder / name / f"run={quote(run, safe=' ') if run else _NO_RUN}" / "part.parquet"
+        path.parent.mkdir(parents=True)
+        _write(schema, (_of_run(piece, run, runs) for piece in table.pieces()), path)
+
+
+def _of_run(piece: pa.Table, run: str, runs: Mapping[str, str]) -> pa.Table:
+    """The rows of one run: those of its variants, or else those that name it."""
+    named = piece["variant"].to_pylist() if "variant" in piece.schema.names else [None] * len(piece)
+    given = piece["run"].to_pylist() if "run" in piece.schema.names else named
+    chosen = [
+        (runs.get(name, "") if name is not None else of or "") == run for name, of in zip(named, given, strict=True)
+    ]
+    return _without_run(piece.filter(pa.array(chosen, pa.bool_())))
+
+
+def _without_run(piece: pa.Table) -> pa.Table:
+    """Without a column of its own for what the folder says."""
+    return piece.drop_columns(["run"]) if "run" in piece.schema.names else piece
+
+
+def _schema(name: str, schema: pa.Schema) -> pa.Schema:
+    """The columns, and in the file which table of which data set they are."""
+    return schema.with_metadata({"tracekit.schema": SCHEMA, "tracekit.table": name})
+
+
+def _write(schema: pa.Schema, pieces: Iterable[pa.Table], path: Path) -> None:
+    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
         waiting: list[pa.Table] = []
-        for piece in table.pieces() if isinstance(table, Stream) else [table]:
-            waiting.append(piece)
+        for piece in pieces:
+            waiting.append(piece.replace_schema_metadata(schema.metadata))
             if sum(map(len, waiting)) >= _ROWS:
                 writer.write_table(_together(waiting), _ROWS)
                 waiting = []
@@ -48,7 +94,14 @@ def _together(pieces: list[pa.Table]) -> pa.Table:
 
 def describe(tables: Mapping[str, pa.Table | Stream]) -> str:
     """The columns of every table, as Markdown."""
-    lines = ["# Tables", "", "Times are integer nanoseconds; `start_ns` and `ts_ns` are on the trace's own clock.", ""]
+    lines = [
+        f"# Tables: {SCHEMA}",
+        "",
+        "Times are nanoseconds; `start_ns` and `ts_ns` are on the trace's own clock (of `ledger`: unix time). Each",
+        "file names its table and this schema in its metadata. Columns may be added; none is renamed or removed",
+        "without a new number. Several runs exported together lie as `NAME/run=RUN/part.parquet`, as Hive does it.",
+        "",
+    ]
     for name, table in tables.items():
         lines += [f"## {name}.parquet", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
         for field in table.schema:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracekit.compile_spans import plain_function
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.owners import Group, Line
 from tracekit.lines.shortest_edit import matched
-from tracekit.lines.user_code import plain_function
 from tracekit.lines_file import USER, Graph, LinesFile
 from tracekit.trace.enclosing import is_users
 

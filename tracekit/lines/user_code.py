@@ -5,18 +5,17 @@ import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from tracekit.compile_spans import plain_function
 from tracekit.lines.owners import Line
-from tracekit.lines_file import USER, Function, LinesFile
+from tracekit.lines_file import MODULE_CALL, USER, Function, LinesFile
 
 _FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*)_at_\d+")
 _INSTALLED = re.compile(r"(?:^|.*[/\\])(?:site|dist)-packages[/\\]([^/\\]+)", re.DOTALL)
 _STANDARD = re.compile(r".*[/\\]lib[/\\]python\d[\d.]*[/\\]", re.DOTALL)
 _GENERATED = re.compile(r".*codegen\(|(?:.*[/\\])?(?P<two>[a-z2-7]{2})[/\\]c(?P=two)[a-z2-7]{20,}\.py$", re.DOTALL)
 _TEMPLATE = re.compile(r"(?:.*[/\\])?[^/\\]+\.[^/\\]+\.py$", re.DOTALL)  # PyG's: package.module_….py
 _CELL = re.compile(r"<ipython-input-|(?:.*[/\\])?ipykernel_\d+[/\\]", re.DOTALL)
-MODULE = "nn.Module: "
-_NOT_SHOWN = "nn.Module: OptimizedModule"  # what torch.compile puts around a module
+_NOT_SHOWN = f"{MODULE_CALL}OptimizedModule"  # what torch.compile puts around a module
 
 
 @dataclass(frozen=True)
@@ -81,15 +80,9 @@ def _of_record(function: Function) -> Frame:
     return Frame(library="" if function.owner in ("torch", "python", "generated", "tracekit") else function.owner)
 
 
-def plain_function(name: str) -> str:
-    """`torch_dynamo_resume_in_f_at_12` is f."""
-    resumed = _RESUMED.fullmatch(name)
-    return resumed[1] if resumed else name
-
-
 def module_of(name: str) -> str | None:
     """`GCNConv_0` of `nn.Module: GCNConv_0`; None for other frames, and for what torch.compile puts around a module."""
-    return name.removeprefix(MODULE) if name.startswith(MODULE) and not name.startswith(_NOT_SHOWN) else None
+    return name.removeprefix(MODULE_CALL) if name.startswith(MODULE_CALL) and not name.startswith(_NOT_SHOWN) else None
 
 
 _OUTER_STAGES = ("propagate", "edge_updater")

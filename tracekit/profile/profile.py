@@ -1,11 +1,13 @@
 """One variant, read and attributed: what every analysis asks its question of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from tracekit import lines_file
 from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.views import StepView
@@ -66,6 +68,12 @@ class Profile:
         """The trace with stacks and shapes, where one was taken."""
         capture = self.capture("detail")
         return capture.path if capture is not None else None
+
+    @cached_property
+    def module_paths(self) -> Mapping[str, str]:
+        """What the user calls a module that the trace counts: `SAGEConv_3` → `layers.1.conv`; nothing where unknown."""
+        lines = lines_file.read(self.detail_path or self.trace.path)
+        return lines.modules if lines is not None else {}
 
     @cached_property
     def ownership(self) -> Ownership:

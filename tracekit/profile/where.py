@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tracekit.compile_spans import plain_function
 from tracekit.intervals import Ints
 from tracekit.lines.owners import Group, functions_of, short
-from tracekit.lines.user_code import plain_function
 from tracekit.lines_file import lines_path
 from tracekit.profile.profile import Profile
 from tracekit.trace.columns import codes

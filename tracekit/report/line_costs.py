@@ -46,6 +46,8 @@ class SideBySide:
         named = (
             (column("line", pa.string(), "your lines", role="place"), [short(row) or NO_LINE for row in order]),
             (column("function", pa.string(), "your function", role="detail"), [functions_of(row) for row in order]),
+            (column("file", pa.string(), "null for several lines", role="source"), [_file(row) for row in order]),
+            (column("line_number", pa.int64(), "line in it", role="source"), [_number(row) for row in order]),
         )
         return costs.table(named, order)
 
@@ -96,6 +98,14 @@ class SideBySide:
     def _extents(self, file: str, function: str) -> list[tuple[int, int]]:
         every = (each for variant in self.variants for each in variant.means.functions)
         return sorted({(each.first, each.last) for each in every if (each.file, each.name) == (file, function)})
+
+
+def _file(row: Row) -> str | None:
+    return row[0].file if len(row) == 1 else None
+
+
+def _number(row: Row) -> int | None:
+    return row[0].line if len(row) == 1 else None
 
 
 def _fused(entries: Sequence[Fused]) -> pa.Table:

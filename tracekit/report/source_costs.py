@@ -40,8 +40,8 @@ class SourceCosts:
         return [each for each in self.fused if any((other.file, other.line) == at for other in each.lines)]
 
 
-def source_costs(variants: Sequence[OfVariant], file: str) -> SourceCosts:
-    """The costs of one of `sources(variants)`. Raises KeyError for another file."""
+def source_costs(variants: Sequence[OfVariant], file: str, text: str | None = None) -> SourceCosts:
+    """The costs of one of `sources(variants)`, or of a file whose text is given. Raises KeyError for another file."""
     costs = [(each.name, each.by(lambda owner: owner.lines)) for each in variants]
     fused = [
         Fused(name, lines, ns)
@@ -51,7 +51,7 @@ def source_costs(variants: Sequence[OfVariant], file: str) -> SourceCosts:
     ]
     return SourceCosts(
         file,
-        sources(variants)[file],
+        sources(variants)[file] if text is None else text,
         {name: _alone(of, file) for name, of in costs},
         tuple(sorted(fused, key=lambda each: -each.step_ns)),
     )

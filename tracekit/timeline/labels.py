@@ -14,12 +14,16 @@ _BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
 
 
 def label(index: Index, group: Group, lane: int, place: int) -> str:
-    """Of an event its short name, of a stretch of wall time its bucket, of a gap how long it is. Not sanitized."""
+    """Of an event its short name, of a stretch of wall time its bucket and whom to blame, of a gap how long it is.
+
+    Text of the trace: whoever draws it sanitizes it.
+    """
     on = group.lanes[lane]
     if group.family == "idle":
         return duration(int(on.end[place] - on.start[place]))
     if group.family == "wall":
-        return CATEGORIES[int(on.category[place])].label
+        bucket = CATEGORIES[int(on.category[place])].label
+        return f"{bucket}: {short_name(index.name(int(on.row[place])), on_gpu=False)}" if on.row[place] >= 0 else bucket
     return short_name(index.name(int(on.row[place])), group.family == "gpu")
 
 

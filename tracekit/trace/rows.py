@@ -113,13 +113,13 @@ class Blocks:
             yield block
             block = self.after(block)
 
-    def after(self, block: Block | None) -> Block | None:
-        """The block after that one, or the first; None after the last, which has no end."""
+    def after(self, block: Block | None, size: int | None = None) -> Block | None:
+        """The block after that one, or the first, of that size if one is given; None after the last: it has no end."""
         trace, count = self._trace, len(self._trace.ts_ns)
         first, low = (0, BEFORE) if block is None else (block.next, block.high)
         if low == AFTER:
             return None
-        following = moment_after(trace, first + self._size)
+        following = moment_after(trace, first + (size or self._size))
         high = int(trace.ts_ns[following]) if following < count else AFTER
         part = Events(trace, slice(first, following))
         rows = part.rows(self._wanted(part))

@@ -1,4 +1,6 @@
-"""The terminal UI: one more face of the report. `view_model` holds what is shown, without Textual; the rest draws it.
+"""The terminal UI: one more face of the report.
 
-A room is one tab: a new one is a file in `rooms` and an entry in `rooms.all_rooms`.
+`model` holds everything that is shown, without Textual: what is selected, and a query of it for each pane. `widgets`
+draw pieces of content and know nothing of traces; `selecting` brings both together, and `app` has the keys. A new pane
+is a file in `model/panes`; a new question of the report is a pane by itself.
 """

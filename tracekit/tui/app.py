@@ -1,25 +1,28 @@
-"""The terminal UI: opens runs and traces in the background, then shows them room by room."""
+"""The terminal UI: the keys, and what each of them does."""
 
-from collections.abc import Callable
+import os
+import shlex
+import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
-from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
-from textual.widgets import Footer, LoadingIndicator, Static, TabbedContent
+from textual.app import SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
 
-from tracekit.errors import TracekitError
+from tracekit.engine.buckets import BUCKETS
 from tracekit.sanitize import sanitize
-from tracekit.trace.reading.convert import Seen
-from tracekit.tui.background import Loaded, in_background
-from tracekit.tui.chapters import VIEWS
-from tracekit.tui.help import HelpScreen
-from tracekit.tui.keys import KEYS, NEED_A_MODEL
-from tracekit.tui.rooms import all_rooms
-from tracekit.tui.rooms.room import Room
-from tracekit.tui.view_model import ViewModel, open_view_model
-from tracekit.units import count, size
+from tracekit.tui.exporting import FORMATS, write
+from tracekit.tui.keys import KEYS, NEED_CONTENT
+from tracekit.tui.model.panes.overview import VIEWS
+from tracekit.tui.model.panes.source import on_this_machine
+from tracekit.tui.palette import Commands
+from tracekit.tui.screens.choice import LETTERS, ChoiceScreen
+from tracekit.tui.screens.help import HelpScreen
+from tracekit.tui.selecting import Panes
 
 
 def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> "TracekitApp":
@@ -27,143 +30,185 @@ def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool 
     return TracekitApp(paths, baseline, infer_steps)
 
 
-class TracekitApp(App[None]):
-    """The view model, the view that is shown (`wall` or `host`), and the rooms. `failure` is why nothing was opened."""
+class TracekitApp(Panes):
+    """What the keys do."""
 
-    TITLE = "tracekit"
-    CSS_PATH = "app.tcss"
-    ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
+    COMMANDS = {Commands}  # noqa: RUF012 - as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
-
-    def __init__(self, paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> None:
-        super().__init__()
-        self._paths, self._baseline, self._infer_steps = paths, baseline, infer_steps
-        self._loading = False
-        self._seen: Seen | None = None
-        self.model: ViewModel | None = None
-        self.view = VIEWS[0]
-        self.failure: TracekitError | None = None
-
-    @property
-    def room(self) -> Room | None:
-        """The one that is shown."""
-        panes = [tabs.active_pane for tabs in self.query(TabbedContent)]
-        return next((pane for pane in panes if isinstance(pane, Room)), None)
-
-    @property
-    def opened(self) -> str:
-        """What the user named, and what it turned out to be."""
-        named = "  ".join(sanitize(path.name) for path in self._paths)
-        return f"{named}  {self.model.about}" if self.model is not None else named
-
-    def compose(self) -> ComposeResult:
-        """What is opened on top, the rooms once they are there, the keys below."""
-        with Horizontal(id="top"):
-            yield Static("tracekit", id="brand", markup=False)
-            yield Static(self.opened, id="opened", markup=False)
-            yield Static("", id="state", markup=False)
-        with Vertical(id="body"):
-            yield Static(f"Reading {self.opened} …", id="reading", markup=False)
-            yield LoadingIndicator()
-            yield Static("", id="progress", markup=False)
-        yield Footer()
-
-    def on_mount(self) -> None:
-        """Start reading, and say how far it is."""
-        self._load(lambda: open_view_model(self._paths, self._baseline, self._watch, self._infer_steps))
-        self.set_interval(0.2, self._show_progress)
-
-    def _watch(self, seen: Seen) -> None:
-        self._seen = seen  # called by the reading thread, thousands of times a second: no message for each
-
-    def _show_progress(self) -> None:
-        seen = self._seen
-        for line in self.query("#progress").results(Static):
-            if seen is not None:
-                line.update(f"{size(seen.done)} of {size(seen.size)}, {count(seen.events)} events")
-
-    def _load(self, work: Callable[[], ViewModel]) -> None:
-        self._loading = True
-        in_background(self, work)
-
-    async def on_loaded(self, message: Loaded) -> None:
-        """Show it; the first time, build the rooms too."""
-        self._loading = False
-        if isinstance(message.error, TracekitError):
-            self.failure = message.error
-            await self._replace(
-                Static(f"{sanitize(str(message.error))}\n\nPress q to leave.", id="failure", markup=False)
-            )
-        elif message.error is not None:
-            raise message.error
-        if message.model is not None:
-            first, self.model = self.model is None, message.model
-            if first:
-                await self._furnish(message.model)
-            self.call_after_refresh(self._show)
-
-    async def _furnish(self, model: ViewModel) -> None:
-        self.view = model.overview.view
-        self.animation_level = "none"  # gliding looks slow, and over a slow line it is
-        tabs = TabbedContent()
-        for room in all_rooms(model):
-            tabs.compose_add_child(room)
-        await self._replace(tabs)
-        self.refresh_bindings()
-
-    async def _replace(self, content: Static | TabbedContent) -> None:
-        body = self.query_one("#body")
-        await body.remove_children()
-        await body.mount(content)
-
-    def _show(self) -> None:
-        if self.model is not None:
-            state = f"{self.view} time"
-            if len(self.model.variants) > 1:
-                state += f", against {sanitize(self.model.overview.baseline, 24)}"
-            self.query_one("#opened", Static).update(self.opened)
-            self.query_one("#state", Static).update(state)
-            for room in self.query(Room):
-                room.show(self.model, self.view)
-
-    def on_tabbed_content_tab_activated(self) -> None:
-        """The keys go where the eyes are."""
-        if self.room is not None:
-            self.call_after_refresh(self.room.enter)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """What there is nothing to do for has no key."""
+        if len(self.screen_stack) > 1:
+            return action in ("quit", "command_palette")
         if action == "baseline":
-            return self.model is not None and len(self.model.variants) > 1
-        return self.model is not None or action not in NEED_A_MODEL
-
-    def action_view(self) -> None:
-        """Switch between wall time and host time."""
-        self.view = VIEWS[1 - VIEWS.index(self.view)]
-        self._show()
-
-    def action_baseline(self) -> None:
-        """Set the variants against the next of them."""
-        model = self.model
-        if model is not None and not self._loading:
-            self._load(lambda: model.against(model.next_baseline()))
-
-    def action_room(self, number: int) -> None:
-        """Go to the room of that number."""
-        if self.query(f"#room-{number}"):
-            self.query_one(TabbedContent).active = f"room-{number}"
-
-    def action_turn(self, way: int) -> None:
-        """Go to the next room, or the one before, round and round."""
-        rooms = [*self.query(Room)]
-        if self.room is not None:
-            self.action_room((rooms.index(self.room) + way) % len(rooms) + 1)
-
-    def action_help(self) -> None:
-        """Explain the keys and the room."""
-        self.push_screen(HelpScreen(KEYS, self.room))
+            return self.opened is not None and len(self.opened.variants) > 1
+        if action == "edit":
+            return self.opened is not None and self.place is not None
+        return self.opened is not None or action not in NEED_CONTENT
 
     async def action_quit(self) -> None:
         """Leave."""
         self.exit(return_code=1 if self.failure is not None else 0)
+
+    async def action_widen(self) -> None:
+        """Show all rows again; else widen by one; while reading, leave."""
+        field = self.query_one("#filter", Input)
+        if self.opened is None:
+            await self.action_quit()
+        elif field.display or (self.grid is not None and self.grid.sheet.pattern):
+            field.value = ""
+            self.filter("")
+            self.close_filter()
+        else:
+            self.go(self.now.widened())
+
+    async def action_back(self) -> None:
+        """To what was selected before."""
+        self.visit(self.history.back())
+
+    def action_forth(self) -> None:
+        """To what was gone back from."""
+        self.visit(self.history.forth())
+
+    def action_view(self) -> None:
+        """Switch between wall time and host time."""
+        self.go(self.now.seen(VIEWS[1 - VIEWS.index(self.now.view)]))
+
+    def action_baseline(self) -> None:
+        """Set the variants against the next of them."""
+        opened = self.opened
+        if opened is not None:
+            self.set_baseline(opened.next_baseline())
+
+    def set_baseline(self, name: str) -> None:
+        """Set the variants against that one."""
+        opened = self.opened
+        if opened is not None and name != opened.report.baseline.name:
+            self._background.ask(("baseline", name), lambda: opened.against(name), can_be_overtaken=False)
+
+    def action_pane(self, number: int) -> None:
+        """Go to the pane of that number."""
+        if number < len(self.listed):
+            self.go(self.now.at(self.listed[number].name))
+
+    def action_turn(self, way: int) -> None:
+        """Go to the next pane, or the one before, round and round."""
+        names = [pane.name for pane in self.listed]
+        at = names.index(self.now.pane) if self.now.pane in names else 0
+        self.go(self.now.at(names[(at + way) % len(names)]))
+
+    def action_jump(self) -> None:
+        """Choose a pane by a letter."""
+        choices = [(key, pane.title, pane.name) for key, pane in zip(LETTERS, self.listed, strict=False)]
+        self.push_screen(ChoiceScreen("Go to", choices), self._jumped)
+
+    def _jumped(self, name: str | None) -> None:
+        if name is not None:
+            self.go(self.now.at(name))
+
+    def action_filter(self) -> None:
+        """Ask for the words that a row must hold."""
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.value = self.grid.sheet.pattern if self.grid is not None else ""
+        field.focus()
+
+    def filter(self, pattern: str) -> None:
+        """Show only the rows that hold these words."""
+        grid = self._filtered or self.grid
+        if grid is not None and grid.sheet.pattern != pattern:
+            self._filtered = grid
+            grid.change(grid.sheet.filtered(pattern))
+            if self.view is not None:
+                self.view.tell_rows()
+
+    def close_filter(self) -> None:
+        """Give the keys back to the table."""
+        self.query_one("#filter", Input).display = False
+        grid = self._filtered or self.grid
+        if grid is not None:
+            grid.focus()
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Filter as it is typed."""
+        if message.input.display:
+            self.filter(message.value)
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter."""
+        self.close_filter()
+
+    def action_copy(self) -> None:
+        """Copy the name, the row, or the table as it is on screen."""
+        grid = self.grid
+        if grid is None or not len(grid.sheet):
+            return
+        row = grid.sheet.row_in_full(grid.cursor)
+        name = next((value for title, value in row if title in _NAMED), row[0][1])
+        table = [grid.sheet.titles, *grid.sheet.cells(0, len(grid.sheet))]
+        choices = [
+            ("n", f"name: {sanitize(name, 60)}", name.strip()),
+            ("r", "row", "\t".join(f"{title}: {value.strip()}" for title, value in row)),
+            ("t", f"table of {len(grid.sheet):,} rows, with tabs", "\n".join("\t".join(each) for each in table)),
+        ]
+        self.push_screen(ChoiceScreen("Copy", choices), self._copied)
+
+    def _copied(self, text: str | None) -> None:
+        if text is not None:
+            self.copy_to_clipboard(text)
+            self.notify(f"Copied {len(text):,} letters.")
+
+    def action_export(self) -> None:
+        """Write what is on screen to a file in the current folder."""
+        choices = [(key, text, name) for key, (name, text) in FORMATS.items()]
+        self.push_screen(ChoiceScreen("Write what is on screen", choices), self._exported)
+
+    def _exported(self, name: str | None) -> None:
+        if name is not None:
+            grid = self.grid
+            said = write(self, name, self.now.pane, grid.sheet if grid is not None else None)
+            self.notify(sanitize(said))
+
+    def action_edit(self) -> None:
+        """Open the line in the user's editor."""
+        place, opened = self.place, self.opened
+        if place is None or opened is None:
+            return
+        path = on_this_machine(opened, place.file)
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        if path is None:
+            self.notify(f"{sanitize(place.file)} is not on this machine.", severity="warning")
+            return
+        with self.suspend():
+            try:
+                subprocess.run([*shlex.split(editor), f"+{place.line}", str(path)], check=False)
+                failed = ""
+            except (OSError, ValueError) as error:
+                failed = f"{editor}: {error}"
+        self.refresh()
+        if failed:
+            self.notify(sanitize(failed), severity="error")
+
+    def action_help(self) -> None:
+        """Explain the pane, the widget that has the keys, the keys and the words."""
+        about, keys, words = ["Nothing is open yet."], list[Binding](), dict[str, str]()
+        title = "tracekit"
+        if self.opened is not None and self.view is not None:
+            pane = self.pane_of(self.now)
+            title, about = pane.title, [pane.help]
+            focused: Widget | None = self.focused
+            if focused is not None and hasattr(focused, "HELP"):
+                about.append(str(focused.HELP))
+                keys = [each for each in type(focused).BINDINGS if isinstance(each, Binding)]
+            for grid in self.view.grids:
+                words |= grid.sheet.meanings
+                if grid.sheet.name == "buckets":
+                    words |= {bucket.label: bucket.meaning for bucket in BUCKETS.values()}
+        self.push_screen(HelpScreen(title, about, [*keys, *KEYS], words))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """None of Textual's: the palette has this app's own."""
+        return ()
+
+
+_NAMED = {"name", "finding", "line", "module", "bucket", "call", "region", "inside of", "text"}

@@ -1,33 +1,49 @@
-"""Slow work beside the app, which answers keys meanwhile."""
+"""Slow work beside the app, which answers keys meanwhile: one thread, and of what is asked only the latest."""
 
 from collections.abc import Callable
+from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
 from textual.app import App
 from textual.message import Message
 
-from tracekit.tui.view_model import ViewModel
 
+class Done(Message):
+    """What came of some work, or the error that it ended in. `ticket` says which work it was."""
 
-class Loaded(Message):
-    """The view model has been made, or the error says why it could not be."""
-
-    def __init__(self, model: ViewModel | None, error: Exception | None) -> None:
+    def __init__(self, ticket: object, result: Any, error: Exception | None) -> None:
         super().__init__()
-        self.model, self.error = model, error
+        self.ticket, self.result, self.error = ticket, result, error
 
 
-def in_background(app: App[None], work: Callable[[], ViewModel]) -> None:
-    """Post what comes of it as `Loaded`.
+class Background:
+    """Runs work in the order in which it is given; work that was overtaken before it began is left out.
 
-    Not a Textual worker: leaving would wait for that, for as long as a trace takes to read.
+    Not Textual's workers: leaving would wait for these, for as long as a trace takes to read.
     """
 
-    def run() -> None:
-        try:
-            loaded = Loaded(work(), None)
-        except Exception as error:
-            loaded = Loaded(None, error)
-        app.post_message(loaded)
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._queue: SimpleQueue[tuple[object, Callable[[], Any], bool]] = SimpleQueue()
+        self._latest: object = None
+        self._thread: Thread | None = None
 
-    Thread(target=run, daemon=True).start()
+    def ask(self, ticket: object, work: Callable[[], Any], can_be_overtaken: bool = True) -> None:
+        """Post `Done` with what comes of it."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, daemon=True, name="tracekit-tui")
+            self._thread.start()
+        self._latest = ticket
+        self._queue.put((ticket, work, can_be_overtaken))
+
+    def _run(self) -> None:
+        while True:
+            ticket, work, can_be_overtaken = self._queue.get()
+            if can_be_overtaken and ticket != self._latest:
+                continue
+            try:
+                done = Done(ticket, work(), None)
+            except Exception as error:
+                done = Done(ticket, None, error)
+            self._app.post_message(done)

@@ -1,29 +1,28 @@
-"""The keys: every one has an id and says in its tooltip what it does; the help is made of these."""
+"""The app's keys: every one has an id and says in its tooltip what it does; the help is made of these."""
 
 from textual.binding import Binding
 
-NEED_A_MODEL = {"view", "room", "turn"}
+NEED_CONTENT = {"view", "pane", "turn", "filter", "copy", "export", "jump", "back", "forth"}
 
 KEYS = [
     Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),
     Binding("ctrl+c", "quit", id="interrupt", show=False, priority=True, system=True),
+    Binding("escape", "widen", "Widen", key_display="esc", id="widen", tooltip="Widen by one; while reading, leave"),
+    Binding("alt+left", "back", "Back", id="back", show=False, key_display="alt ← →", tooltip="Back, and forth again"),
+    Binding("alt+right", "forth", id="forth", show=False),
+    Binding("slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that hold these words"),
     Binding("question_mark", "help", "Help", key_display="?", id="help", tooltip="What keys and words mean"),
     Binding("w", "view", "Wall/host", id="view", tooltip="Wall time of a step, or what the host does meanwhile"),
     Binding("b", "baseline", "Baseline", id="baseline", tooltip="Set the variants against the next of them"),
-    Binding("1", "room(1)", "Tab", key_display="1–9", id="room-1", tooltip="Go to the tab of that number"),
-    *(Binding(str(number), f"room({number})", id=f"room-{number}", show=False) for number in range(2, 10)),
-    Binding(
-        "left",
-        "turn(-1)",
-        id="left",
-        show=False,
-        key_display="← →",
-        tooltip="Scroll a wide table, at its edge turn tabs",
-    ),
-    Binding("right", "turn(1)", id="right", show=False),
-    Binding("[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="Turn tabs"),
+    Binding("e", "edit", "Editor", id="edit", tooltip="Open the line in $EDITOR"),
+    Binding("y", "copy", "Copy", id="copy", tooltip="Copy name, row or table to the clipboard (OSC 52)"),
+    Binding("x", "export", "Export", id="export", tooltip="Write what is on screen as SVG, text or Parquet"),
+    Binding("g", "jump", "Go", id="jump", tooltip="Go to any pane by a letter"),
+    Binding("ctrl+p", "command_palette", "Palette", key_display="^p", id="palette", tooltip="Everything by its name"),
+    Binding("1", "pane(0)", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane of that number"),
+    *(Binding(str((k + 1) % 10), f"pane({k})", id=f"pane-{k + 1}", show=False) for k in range(1, 10)),
+    Binding("[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="To the pane before or after"),
     Binding("]", "turn(1)", id="next", show=False),
-    # These are Textual's own; named here for the help.
-    Binding("up", "", id="up", show=False, key_display="↑ ↓", tooltip="Move through the tables and the page"),
-    Binding("tab", "", id="tab", show=False, key_display="tab", tooltip="Go to the next table, or to the tabs"),
+    # Textual's own; named here for the help.
+    Binding("tab", "", id="tab", show=False, key_display="tab", tooltip="Go to the next table of a pane"),
 ]

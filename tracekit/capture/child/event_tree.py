@@ -15,7 +15,8 @@ import msgspec
 
 from tracekit.capture.child import bytecode
 from tracekit.capture.child.code_owner import GENERATED, USER, CodeOwners
-from tracekit.lines_file import SCHEMA, Function, Graph, LinesFile, lines_path
+from tracekit.capture.child.module_paths import address_of, module_paths
+from tracekit.lines_file import MODULE_CALL, SCHEMA, Function, Graph, LinesFile, lines_path
 
 _MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data, or generated
 
@@ -39,6 +40,7 @@ class _Gathering:
         self._functions: dict[tuple[str, str, int], Function] = {}
         self._callers: dict[tuple[str, str], int] = {}
         self._calls: list[tuple[int, int, int]] = []  # start, caller, line
+        self._modules: dict[str, int] = {}  # the profiler's name, and where the module lies
 
     def of(self, tree: list[Any], graphs: list[Graph]) -> LinesFile:
         """All that is worth keeping of the tree."""
@@ -60,6 +62,7 @@ class _Gathering:
             code=[code for file, text in sources.items() for code in bytecode.of_file(file, text)],
             sources=sources,
             graphs=graphs,
+            modules=module_paths(self._modules),
         )
 
     def _take(self, event: Any) -> None:
@@ -69,6 +72,8 @@ class _Gathering:
             function = (self._full(caller.file_name), caller.function_name)
             at = self._callers.setdefault(function, len(self._callers))
             self._calls.append((event.start_time_ns, at, caller.line_number))
+        if (address := address_of(fields)) is not None:
+            self._modules.setdefault(event.name.removeprefix(MODULE_CALL), address)
         callee = getattr(fields, "callsite", None)
         if callee is not None and fields.module is None:
             key = (event.name, callee.file_name, callee.line_number)

@@ -1,12 +1,8 @@
 """The child process: does one pass of one variant and answers in a file."""
 
 import contextlib
-import ctypes
 import faulthandler
 import gc
-import os
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,14 +26,11 @@ from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
 from tracekit.run import Effective
 
-_PR_SET_PDEATHSIG = 1
-
 
 def main(folder: str) -> None:
     """Read `job.json` in that folder, do it, write `answer.json`."""
     faulthandler.enable()
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
-    _die_with(job.parent)
     answer = perform(job)
     put(Path(folder, "answer.json"), msgspec.json.encode(answer, enc_hook=repr))
 
@@ -157,14 +150,6 @@ _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
 def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
     module = recipe.load(job.recipe)
     recipe.seed_all(job.seed)
-    feed = Feed(module, recipe.make_context(module, job, notes), mark_loading)
+    feed = Feed(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)
     return feed
-
-
-def _die_with(parent: int) -> None:
-    """A parent killed outright cannot stop us: ask the kernel to (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit("the capture that started this pass is gone")

@@ -13,14 +13,19 @@ _EQUAL = "Without a GPU a step takes what its host takes: the host's view is the
 _KEYS = {"wall": WALL, "host": HOST}
 
 
+def every_part(view: str) -> list[Part]:
+    """The buckets of a view, as parts of the whole."""
+    buckets = [BUCKETS[key] for key in _KEYS[view]]
+    return [Part(bucket.key, bucket.label, bucket.colour, bucket.meaning) for bucket in buckets]
+
+
 def of_view(report: Report, view: str) -> Breakdown | None:
     """One view of every variant that can answer it; None where none can."""
-    buckets = [BUCKETS[key] for key in _KEYS[view]]
     means = {profile.name: profile.means[view] for profile in report.profiles}
     return breakdown(
         name=view,
         title=TITLES[view],
-        parts=[Part(bucket.key, bucket.label, bucket.colour, bucket.meaning) for bucket in buckets],
+        parts=every_part(view),
         means={name: mean.parts for name, mean in means.items() if mean is not None},
         baselines={entry.variant: entry.baseline for entry in report.comparisons},
         differences={entry.variant: entry.views[view] for entry in report.comparisons},

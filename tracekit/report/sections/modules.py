@@ -29,7 +29,7 @@ def modules(report: Report) -> Contents | None:
     worth = max(each.share(lambda owner: bool(owner.module)) for each in variants)
     if not worth:
         return Contents((Sentences(("No module is called in a step.",)),), worth=0.0, status="absent")
-    inclusive = Costs([_with_inner(each) for each in variants], lambda owner: owner.module, baselines(report))
+    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, baselines(report))
     costs = Costs(variants, lambda owner: owner.module)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
     table = inclusive.table([(_MODULE, [" · ".join(chain) or NONE for chain in order])], order)
@@ -46,7 +46,7 @@ def _exclusive(variant: str) -> pa.Field:
     return column(f"{variant} itself_ns", pa.float64(), meaning, "ns", role="detail")
 
 
-def _with_inner(variant: OfVariant) -> OfVariant:
+def with_inner(variant: OfVariant) -> OfVariant:
     """Each mean is added to its module and to all modules around that."""
     owners: list[Owner] = []
     means: list[Mean] = []

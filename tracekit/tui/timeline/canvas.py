@@ -10,10 +10,10 @@ from rich.cells import cell_len, set_cell_size
 
 from tracekit.intervals import Bools, runs
 from tracekit.sanitize import sanitize
-from tracekit.tui.timeline.palette import Ink, Palette, Run, blend, readable_on
+from tracekit.timeline.colours import blend, readable_on
+from tracekit.tui.timeline.palette import Ink, Palette, Run
 
 Inks = NDArray[np.int32]
-BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 class Inkwell:
@@ -115,10 +115,13 @@ class Line:
         """Draw some cells as the stretch of that category that is selected; of two lanes the upper or the lower."""
         for at in range(max(first, 0), min(beyond, len(self))):
             if upper is None:
-                self._inks[at] = self._inkwell.selected(category, written=self._chars[at] not in BLOCKS)
+                self._inks[at] = self._inkwell.selected(category, written=self._is_filled(at))
             else:
                 self._chars[at] = "▀"
                 self._inks[at] = self._inkwell.half_selected(int(self._inks[at]), category, upper)
+
+    def _is_filled(self, at: int) -> bool:
+        return self._inkwell[int(self._inks[at])].background != self._inkwell.palette.track
 
     def runs(self) -> list[Run]:
         """Neighbouring cells of one ink together."""

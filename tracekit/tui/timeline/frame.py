@@ -37,7 +37,7 @@ class Drawing:
     @property
     def gutter(self) -> int:
         """Cells for the titles of the lanes."""
-        return min(max(self.width // 7, 9), 20)
+        return min(max(self.width // 6, 9), 20)
 
     @property
     def columns(self) -> int:
@@ -151,7 +151,10 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
         if column < free or (following - column < len(text) and lows[step] < window[0]):
             continue  # no room, or its end alone would take that of the one that follows
         chosen = step == view.step
-        line.write(text, column, len(text), inkwell.plain(palette.accent if chosen else palette.muted, chosen))
+        fits = column + len(text) <= drawing.columns
+        line.write(
+            text if fits else "┬", column, len(text), inkwell.plain(palette.accent if chosen else palette.muted, chosen)
+        )
         free = column + len(text)
     return [*title.runs(), *line.runs()]
 
@@ -168,7 +171,7 @@ def _scale(state: State, drawing: Drawing) -> list[Run]:
         at = drawing.column((view.low, view.high), round(mark * step * unit))
         if 0 <= at < drawing.columns:
             text = f"{mark * step / 10:.1f} %" if shares else tick(mark * step, step)
-            line.write(f"╷{text}", drawing.gutter + at, _TICK - 1, ink)
+            line.write(f"╷{text}" if at + len(text) < drawing.columns else "╷", drawing.gutter + at, _TICK - 1, ink)
     if state.range is not None:
         low, high = (min(max(drawing.column((view.low, view.high), at), 0), drawing.columns) for at in state.range)
         text = f" {duration(state.range[1] - state.range[0])} ".center(max(high - low, 2) - 2, "─")

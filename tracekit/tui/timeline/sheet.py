@@ -10,10 +10,10 @@ import numpy as np
 from tracekit.intervals import Bools, Ints, runs
 from tracekit.timeline import CATEGORIES, NONE, Columns, Index
 from tracekit.timeline.labels import label
-from tracekit.tui.timeline.canvas import BLOCKS, Inks, Inkwell, Line, stretches
+from tracekit.tui.timeline.canvas import Inks, Inkwell, Line, stretches
 from tracekit.tui.timeline.palette import SHADES
 
-_HEIGHTS = np.array([*BLOCKS])
+_HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
 _PATTERNS = np.array([*(each.pattern for each in CATEGORIES), " "])  # the last is that of NONE
 _LITTLE = "·"  # of a pattern: less than an eighth is covered
 _STEP = "│"
@@ -40,6 +40,8 @@ class Sheet:
         inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[_shade(columns)])
         line = Line(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
         named = self._write_on(line, columns, height == 8, group, lane)
+        if self.index.groups[group].family == "wall":
+            self._write_kinds(line, columns, height == 8, named)
         self._write_beside(line, columns, named, group, lane)
         return line
 
@@ -71,6 +73,16 @@ class Sheet:
             line.write(_worth(text, beyond - first - 2), first + 1, beyond - first - 2, ink)
             named.add(event)
         return named
+
+    def _write_kinds(self, line: Line, columns: Columns, full: Bools, named: set[int]) -> None:
+        """The kind of many short stretches of one kind."""
+        categories = np.where(full & ~np.isin(columns.event, [*named]), columns.category, NONE)
+        bounds = runs(categories)
+        for first, beyond in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            text = CATEGORIES[categories[first]].label if categories[first] != NONE else ""
+            if text and len(text) + 2 <= beyond - first:
+                ink = int(self.inkwell.on_solid[_shade(columns)[first]])
+                line.write(f" {text} ", first + (beyond - first - len(text) - 2) // 2, len(text) + 2, ink)
 
     def _write_beside(self, line: Line, columns: Columns, named: set[int], group: int, lane: int) -> None:
         """Names of short events, where nothing happens after them: of neighbours the longest one's."""

@@ -1,0 +1,97 @@
+"""The data set of Parquet files, and what SQL makes of it."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from formats import written
+from small import training
+
+from tracekit.cli import main
+from tracekit.faces.parquet import SCHEMA, describe
+from tracekit.profile import open_subject
+from tracekit.report import report as make_report
+from tracekit.report.tables import every_table
+from tracekit.trace.schema import metadata
+
+ROOT = Path(__file__).parents[2]
+RUN = ROOT / "sample_traces" / "run.json"
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return make_report(open_subject([RUN]))
+
+
+def test_the_schema_page_is_what_is_written(sample):
+    assert (ROOT / "docs" / "SCHEMA.md").read_text() == describe(every_table(sample)), "run: make pages"
+
+
+def test_every_file_says_what_it_is(sample, tmp_path):
+    folder = written(sample, tmp_path, "parquet")
+    assert {"variants", "findings", "lines", "memory", "ledger"} <= {path.stem for path in folder.glob("*.parquet")}
+    for path in folder.glob("*.parquet"):
+        schema = pq.read_schema(path)
+        assert schema.metadata[b"tracekit.schema"].decode() == SCHEMA
+        assert schema.metadata[b"tracekit.table"].decode() == path.stem
+        assert all(metadata(field, "comment") for field in schema)
+
+
+def test_the_ledger_is_the_runs(sample, tmp_path):
+    rows = pq.read_table(written(sample, tmp_path, "parquet") / "ledger.parquet").to_pylist()
+    run = json.loads(RUN.read_text())
+    for variant in run["variants"]:
+        ours = [row for row in rows if row["variant"] == variant["name"]]
+        for entry, key in (("compile", "compiles"), ("break", "breaks")):
+            named = [row for row in ours if row["entry"] == entry]
+            assert len(named) == len(variant["ledger"].get(key, []))
+        times = {row["id"]: row["dur_ns"] for row in ours if row["entry"] == "compile"}
+        for each in variant["ledger"].get("compiles", []):
+            assert times[each["id"]] is not None
+
+
+def test_runs_lie_apart_and_are_read_together(tmp_path, capsys):
+    for name in "ab":
+        shutil.copytree(ROOT / "sample_traces", tmp_path / name)
+        run = json.loads(RUN.read_text())
+        (tmp_path / name / "run.json").write_text(json.dumps(run | {"variants": run["variants"][:1]}))
+    runs = [str(tmp_path / name / "run.json") for name in "ab"]
+    assert main(["export", *runs, "-o", str(tmp_path / "tables")]) == 0
+    assert "run=a" in capsys.readouterr().err
+    one = make_report(open_subject([tmp_path / "a" / "run.json"]))
+    for name in ("variants", "attribution", "findings", "lines"):
+        rows = ds.dataset(tmp_path / "tables" / name, partitioning="hive").to_table().to_pylist()
+        assert {row["run"] for row in rows} == {"a", "b"}
+        assert len(rows) == 2 * every_table(one)[name].table().num_rows
+        assert all(row["variant"].startswith(f"{row['run']}:") for row in rows)
+
+
+def test_sql(tmp_path, capsys):
+    traces = [str(training(tmp_path / f"{name}.json", python=20 * k)) for k, name in enumerate(("eager", "fast"), 1)]
+    query = "select variant, sum(dur_ns) as ns from attribution where view = 'wall' group by all order by all"
+    assert main(["sql", *traces, query, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["variant"] for row in rows] == ["eager", "fast"]
+    report = make_report(open_subject([Path(trace) for trace in traces]))
+    assert [row["ns"] for row in rows] == [int(p.views["wall"].step_ns.sum()) for p in report.profiles]
+    assert main(["sql", traces[0], "select count(*) as n, '=1+1' as f from events", "--format", "csv"]) == 0
+    assert [*csv.reader(io.StringIO(capsys.readouterr().out))] == [["n", "f"], ["20", "'=1+1"]]
+    out = tmp_path / "answer.parquet"
+    assert main(["sql", traces[0], "select * from steps", "--format", "parquet", "-o", str(out)]) == 0
+    assert pq.read_table(out).num_rows == 4
+    assert main(["sql", traces[0], "select variant from variants"]) == 0
+    assert "eager" in capsys.readouterr().out
+    for wrong, why in (
+        ("selec 1", "Parser Error"),
+        ("select x from variants", "x"),
+    ):
+        assert main(["sql", traces[0], wrong]) == 1
+        (sentence,) = capsys.readouterr().err.splitlines()
+        assert why in sentence
+    assert main(["sql", traces[0], "select 1", "-o", traces[0]]) == 1
+    assert "the report is made from it" in capsys.readouterr().err

@@ -1,0 +1,285 @@
+"""Every pane is a query: its numbers are the report's, differences add up, rows lead on to what is behind them."""
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import made_traces
+import numpy as np
+import on_screen
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from on_screen import ask, rows, sheet, texts
+
+from tracekit.engine.buckets import BUCKETS, HOST, WALL
+from tracekit.faces.shared.document import as_document
+from tracekit.report.blocks import Line
+from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern
+from tracekit.tui.model.breakdown import Breakdown
+from tracekit.tui.model.panes import all_panes
+from tracekit.tui.model.panes.overview import breakdown_of
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.strip import Strip, outliers, strip_of
+
+HOME = Selection()
+SCALE = {"s": 1e9, "ms": 1e6, "µs": 1e3}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    return made_traces.pair(tmp_path_factory.mktemp("pair"))
+
+
+@pytest.fixture(scope="module")
+def opened(pair):
+    return on_screen.opened(pair)
+
+
+def strip(opened, selection=HOME) -> Strip:
+    return next(piece for piece in ask(opened, selection).pieces if isinstance(piece, Strip))
+
+
+@pytest.mark.parametrize("view", ["wall", "host"])
+def test_buckets_are_the_reports_and_add_up(opened, view):
+    document = as_document(opened.report)
+    means = {variant["name"]: variant["mean"][view] for variant in document["variants"]}
+    (comparison,) = document["comparison"]
+    numbers = breakdown_of(opened, HOME.seen(view))
+    thousandth = SCALE[numbers.unit] / 1000
+    *lines, total = numbers.lines
+    for line in lines:
+        for name, share in line.shares.items():
+            assert abs(share.thousandths * thousandth - means[name][line.key]) <= thousandth
+        # Both sides are whole thousandths, each at most one off.
+        change = line.changes["compiled"]
+        assert abs(change.thousandths * thousandth - comparison[view][line.key]) <= 2 * thousandth
+        assert (line.key in comparison["noise"]) == change.noise or view == "host"
+    for name in numbers.names:
+        assert sum(line.shares[name].thousandths for line in lines) == total.shares[name].thousandths
+    assert sum(line.changes["compiled"].thousandths for line in lines) == total.changes["compiled"].thousandths
+
+
+def test_kernels_are_the_reports_side_by_side(opened):
+    table = sheet(ask(opened, HOME.at("kernels")), "kernels").table
+    by_name = {row["name"]: row for row in table.to_pylist()}
+    for profile, answer in opened.report.answers:
+        if answer.analysis == "kernels":
+            for row in answer.table.to_pylist():
+                assert by_name[row["name"]][f"{profile.name}_ns"] == row["step_ns"]
+                assert by_name[row["name"]][f"n {profile.name}"] == row["per_step"]
+    assert len(by_name) == 6
+    for row in by_name.values():
+        assert row["Δ compiled_ns"] == row["compiled_ns"] - row["eager_ns"]
+    totals = {name: np.sum(table[f"{name}_ns"].to_numpy()) for name in ("eager", "compiled", "Δ compiled")}
+    assert totals["Δ compiled"] == pytest.approx(totals["compiled"] - totals["eager"])
+
+
+def test_selected_steps_make_means_of_their_own(opened):
+    some = HOME.narrowed("steps", (1, 2), "steps 1–2")
+    for profile in opened.report.profiles:
+        of = profile.views["wall"]
+        inside = [number in (1, 2) for number in profile.trace.steps.number]
+        numbers = breakdown_of(opened, some)
+        total = numbers.total
+        assert total is not None
+        expected = of.step_ns[np.array(inside)].mean()
+        assert abs(total.shares[profile.name].thousandths * SCALE[numbers.unit] / 1000 - expected) <= 2_000
+        table = sheet(ask(opened, some.at("kernels")), "kernels").table
+        trace = profile.trace
+        gpu = np.flatnonzero(trace.roles.gpu)
+        step = trace.steps.of(trace.ts_ns[trace.links.launch(gpu)])
+        work = sum(int(dur) for dur, at in zip(trace.dur_ns[gpu], step, strict=True) if at in (1, 2))
+        assert np.sum(table[f"{profile.name}_ns"].to_numpy()) == pytest.approx(work / 2)
+
+
+@pytest.mark.parametrize("bucket", ["dispatch", "kernel_launch", "python", "sync_stall", "guards", "gpu_compute"])
+def test_what_a_bucket_is_made_of_adds_up_to_it(opened, bucket):
+    """Of the GPU what runs, which here never overlaps; of the host what is to blame."""
+    overview = sheet(ask(opened, HOME), "buckets")
+    labels = [row["bucket"] for row in rows(overview)]
+    if BUCKETS[bucket].label not in labels:
+        pytest.skip("these traces spend nothing on it")
+    behind = overview.enter(labels.index(BUCKETS[bucket].label))
+    assert behind is not None
+    assert behind.pane == ("kernels" if bucket == "gpu_compute" else "operators")
+    table = sheet(ask(opened, behind), behind.pane).table
+    for profile in opened.report.profiles:
+        mean = profile.means["wall"]
+        assert mean is not None
+        assert np.sum(table[f"{profile.name}_ns"].to_numpy()) == pytest.approx(mean.parts[bucket])
+
+
+def test_from_a_kernel_to_its_instances_to_one_of_them(opened):
+    kernels = sheet(ask(opened, HOME.at("kernels")), "kernels")
+    names = kernels.table["name"].to_pylist()
+    instances = kernels.enter(names.index("gemm_2"))
+    assert instances is not None
+    assert (instances.pane, instances.of("kernel")) == ("instances", "gemm_2")
+    table = sheet(ask(opened, instances), "instances")
+    assert len(table) == 6
+    assert {row["operator"] for row in rows(table)} == {"aten::op2"}
+    assert {row["lasts"] for row in rows(table)} == {"18.0 µs"}
+    one = table.enter(table.row_at(0))
+    assert one is not None
+    said = " ".join(texts(ask(opened, one)))
+    assert "launched by cudaLaunchKernel, made by aten::op2" in said
+    stack = [row["inside of"] for row in rows(sheet(ask(opened, one), "stack"))]
+    assert stack[0].startswith("ProfilerStep#")
+    assert stack[1:] == ["aten::op2", "cudaLaunchKernel", "gemm_2"]
+    assert one.widened() == instances
+
+
+def test_operators_are_the_gpu_time_of_what_they_launch(opened):
+    operators = sheet(ask(opened, HOME.at("operators")), "operators")
+    by_name = {row["name"]: row for row in operators.table.to_pylist()}
+    assert by_name["aten::op1"]["eager_ns"] == 18_000
+    assert by_name["aten::op1"]["compiled_ns"] == 0
+    behind = operators.enter(operators.table["name"].to_pylist().index("aten::op1"))
+    assert behind is not None
+    assert sheet(ask(opened, behind), "kernels").table["name"].to_pylist() == ["gemm_1"]
+
+
+def test_one_variant_is_shown_with_what_it_is_set_against(tmp_path):
+    three = on_screen.opened([*made_traces.pair(tmp_path), made_traces.eager(tmp_path / "third.json", steps=3)])
+    one = HOME.narrowed("variant", "third", "third")
+    assert "n compiled" in sheet(ask(three, HOME.at("kernels")), "kernels").titles
+    assert [title for title in sheet(ask(three, one.at("kernels")), "kernels").titles if title.startswith("n ")] == [
+        "n eager",
+        "n third",
+    ]
+    assert "compiled" not in " ".join(texts(ask(three, one)))
+
+
+def test_findings_stand_by_cost_and_lead_to_their_evidence(opened):
+    findings = sheet(ask(opened, HOME), "findings")
+    costs = [row["cost_ns"] for row in findings.table.to_pylist()]
+    assert costs == sorted(costs, reverse=True)
+    of_variant = {name: each.findings for name, each in opened.report.diagnoses.items()}
+    assert len(findings) == sum(map(len, of_variant.values()))
+    first = findings.enter(findings.row_at(0))
+    assert first is not None
+    name, place = first.of("finding")
+    shown = of_variant[name][place]
+    said = texts(ask(opened, first))
+    assert shown.title in said
+    assert shown.advice in said
+    evidence = sheet(ask(opened, first), "evidence")
+    event = evidence.enter(0)
+    assert event is not None
+    assert event.of("event") == (name, shown.evidence[0].event)
+    assert shown.evidence[0].name in texts(ask(opened, event))
+
+
+def test_steps_that_compile_or_stand_out_are_marked(opened):
+    of_pair = strip(opened)
+    eager, compiled = of_pair.lines
+    assert of_pair.glyphs(eager, 80) == of_pair.glyphs(eager, 6)
+    assert len(of_pair.glyphs(eager, 80)) == 6
+    assert of_pair.glyphs(compiled, 80)[0] == "C"
+    assert of_pair.glyphs(compiled, 80)[1:].count("C") == 0
+    assert of_pair.glyphs(compiled, 2)[0] == "C"  # three steps a cell: the one that compiles still shows
+    assert "C = step 0 compiles, 90" in of_pair.legend(compiled)
+    line = Line("x", (4, 5, 6, 7, 8), (100, 101, 400, 100, None), ("", "", "", "", "unknown"))
+    assert outliers(line) == [False, False, True, False, False]
+    assert strip_of((line,), None).glyphs(line, 5)[2:] == "!" + strip_of((line,), None).glyphs(line, 5)[3] + "?"
+    assert "! = step 6 stands out" in strip_of((line,), None).legend(line)
+    assert not any(outliers(Line("x", (1, 2, 3, 4), (100, 100, 100, 101), ("",) * 4)))
+
+
+@given(st.integers(1, 300), st.integers(1, 90))
+def test_cells_and_steps_find_each_other(steps, width):
+    line = Line("x", tuple(range(10, 10 + steps)), (5,) * steps, ("",) * steps)
+    shown = strip_of((line,), None)
+    for number in line.steps:
+        cell = shown.cell_of(line, number, width)
+        assert cell is not None
+        first = shown.step_of(line, cell, width)
+        assert first is not None
+        assert first <= number
+        after = shown.step_of(line, cell + 1, width)
+        assert after is None or number < after
+
+
+def test_another_baseline_turns_the_differences(opened):
+    turned = opened.against(opened.next_baseline())
+    before, after = (breakdown_of(each, HOME).total for each in (opened, turned))
+    assert before is not None
+    assert after is not None
+    assert after.changes["eager"].thousandths == -before.changes["compiled"].thousandths
+    assert turned.against(turned.next_baseline()).report.baseline.name == "eager"
+
+
+def test_hostile_names_are_shown_and_not_obeyed(tmp_path):
+    path = made_traces.eager(tmp_path / f"{made_traces.HOSTILE.replace('/', '')}.json", kernel=made_traces.HOSTILE)
+    report = on_screen.opened([path, made_traces.eager(tmp_path / "other.json")])
+    kernels = sheet(ask(report, HOME.at("kernels")), "kernels")
+    instances = kernels.enter(kernels.row_at(0))
+    assert instances is not None
+    event = sheet(ask(report, instances), "instances").enter(0)
+    assert event is not None
+    said = [on_screen.everything([path]), *texts(ask(report, instances)), *texts(ask(report, event))]
+    said += [facet.label for facet in event.facets]
+    assert any("\\x1b" in text for text in said)
+    assert not {char for text in said for char in text} & set("\x00\x07\x1b\x9b\u202e\n")
+
+
+def test_one_missing_file_among_several_is_said_and_the_others_are_shown(pair, tmp_path):
+    report = on_screen.opened([*pair, tmp_path / "gone.json"])
+    assert report.variants == ["eager", "compiled"]
+    assert "gone.json: no such file" in " ".join(texts(ask(report, HOME)))
+
+
+def test_what_cannot_be_answered_is_said(tmp_path):
+    tape = made_traces.Tape()
+    tape.span("cuda_runtime", "cudaLaunchKernel", 1000, 1005, correlation=1)
+    tape.span("user_annotation", "ProfilerStep#0", 990, 1010)
+    report = on_screen.opened([tape.written(tmp_path / "no_gpu.json")])
+    numbers = breakdown_of(report, HOME)
+    assert numbers.lines == []
+    assert "no GPU activity" in numbers.unanswered["no_gpu"]
+    for pane in all_panes(report):
+        pane.query(report, HOME.at(pane.name))
+
+
+@pytest.mark.parametrize("width", [1, 7, 40, 123])
+def test_bars_share_one_scale_and_add_up(opened, width):
+    numbers: Breakdown = breakdown_of(opened, HOME)
+    assert numbers.total is not None
+    longest = max(share.thousandths for share in numbers.total.shares.values())
+    drawn = bars(numbers, width)
+    assert max(bar.cells for bar in drawn) == width
+    for bar in drawn:
+        assert abs(bar.cells - numbers.total.shares[bar.name].thousandths * width / longest) <= 0.5
+        assert all(len(segment.text) == len(segment.pattern) == segment.cells > 0 for segment in bar.segments)
+        order = [numbers.lines.index(segment.line) for segment in bar.segments]
+        assert order == sorted(order)
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=12), st.integers(1, 200))
+def test_cells_are_the_largest_remainders(parts, width):
+    whole = max(sum(parts), 1)
+    cells = apportion(parts, width, whole)
+    assert sum(cells) == (width if sum(parts) else 0)
+    assert all(abs(cell - part * width / whole) < 1 for cell, part in zip(cells, parts, strict=True))
+
+
+def test_the_model_needs_no_textual():
+    asks = (
+        "import sys, tracekit.tui.model.panes, tracekit.tui.model.opening, tracekit.tui.first_frame; "
+        "print(any(m.startswith('textual') for m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_first_frame_needs_nothing_slow():
+    asks = "import sys, tracekit.cli.tui, tracekit.tui.first_frame; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert not {"numpy", "pyarrow", "rich", "textual"} & set(done.stdout.split())
+
+
+def test_patterns_tell_neighbours_apart_without_colours():
+    for keys in (WALL, HOST):
+        assert all(pattern(one) != pattern(other) for one, other in pairwise(keys))
+    assert len(set(PATTERNS)) == len(PATTERNS)

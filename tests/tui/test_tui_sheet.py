@@ -1,0 +1,116 @@
+"""A table on screen: sorted and filtered by Arrow, turned into text where it is looked at, copied whole."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracekit.names import cut_apart
+from tracekit.trace.schema import LABEL, column
+from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.widgets.columns import column_widths
+from tracekit.tui.widgets.pane_view import shared
+
+KERNELS = [
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)",
+    "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+    "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)",
+    None,
+]
+SCHEMA = pa.schema(
+    [
+        column("name", LABEL, "what it is", role="kernel"),
+        column("where", pa.string(), "whose"),
+        column("this_ns", pa.float64(), "of a step", "ns", title="this"),
+        column("Δ this_ns", pa.float64(), "against the other", "ns", title="Δ this"),
+        column("step", pa.int64(), "", role="identity"),
+        column("event", pa.int64(), "row", role="plumbing"),
+    ]
+)
+
+
+@pytest.fixture
+def sheet():
+    columns = [
+        KERNELS,
+        ["one", "Two", "three", None],
+        [1e6, 0.0, 2e6, None],
+        [0.0, -3e3, 1e6, None],
+        [1, 2000, 3, 4],
+        [7] * 4,
+    ]
+    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, SCHEMA, strict=True)]
+    return Sheet("kernels", pa.Table.from_arrays(arrays, schema=SCHEMA))
+
+
+def test_rows_as_text(sheet):
+    assert sheet.titles == ["name", "where", "this", "Δ this", "step"]
+    assert sheet.cells(1, 3) == [
+        ["ncclKernel_AllReduce_RING_LL_Sum_float", "Two", "·", "−3.00 µs", "2000"],
+        ["ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "three", "2.00 ms", "+1.00 ms", "3"],
+    ]
+    assert sheet.cells(3, 4) == [["–", "–", "–", "–", "4"]]
+    assert dict(sheet.row_in_full(0))["name"] == KERNELS[0]
+
+
+@pytest.mark.parametrize(
+    ("column_name", "down", "order"),
+    [("this_ns", True, [2, 0, 1, 3]), ("this_ns", False, [1, 0, 2, 3]), ("where", False, [1, 0, 2, 3])],
+)
+def test_sorting_leaves_what_is_unknown_to_the_end(sheet, column_name, down, order):
+    turned = sheet.sorted_by(column_name, down)
+    assert turned.order.tolist() == order
+    assert turned.index_of(2) == order.index(2)
+    assert turned.shown["event"].num_chunks
+    assert turned.shown["step"].to_pylist() == [[1, 2000, 3, 4][row] for row in order]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rows"),
+    [("nccl", [1, 2]), ("NCCL three", [2]), ("elementwise add", [0]), ("nowhere", []), (" ", [0, 1, 2, 3])],
+)
+def test_filtering_asks_for_every_word_in_full_or_short_names(sheet, pattern, rows):
+    assert sheet.filtered(pattern).order.tolist() == rows
+
+
+def test_filter_and_order_of_many_rows_are_those_of_python():
+    rng = np.random.default_rng(3)
+    names, values = [f"k{n % 37}" for n in range(5_000)], rng.integers(0, 1_000, 5_000)
+    table = pa.table({"name": pa.array(names).dictionary_encode(), "dur_ns": values})
+    sheet = Sheet("many", table).sorted_by("dur_ns", True).filtered("k1")
+    expected = sorted((row for row in range(5_000) if "k1" in names[row]), key=lambda row: -values[row])
+    assert values[sheet.order].tolist() == values[expected].tolist()
+    assert sorted(sheet.order.tolist()) == sorted(expected)
+
+
+@given(st.lists(st.text(alphabet="abcde_", min_size=1, max_size=30), min_size=1, max_size=8), st.integers(8, 20))
+def test_names_that_are_cut_fit(names, width):
+    assert all(len(cut) <= width for cut in cut_apart(names, width))
+
+
+def test_names_are_cut_so_that_they_differ():
+    names = ["ncclKernel_SendRecv_RING_SIMPLE(ncclWorkElem)", "ncclKernel_AllReduce_RING_SIMPLE(ncclWorkElem)", "other"]
+    shown = cut_apart(names, 16)
+    assert len(set(shown)) == 3
+    assert "Send" in shown[0]
+    assert "All" in shown[1]
+    assert shown[2] == "other"
+
+
+def test_numbers_keep_their_width_and_texts_give_way(sheet):
+    for room in (200, 80, 40):
+        widths = column_widths(sheet, room)
+        assert all(
+            width >= value for width, value, number in zip(widths, sheet.widths, sheet.numbers, strict=True) if number
+        )
+    assert sum(column_widths(sheet, 200)) + 2 * 4 <= 200
+    assert column_widths(sheet, 40)[0] < column_widths(sheet, 200)[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "free", "shares"),
+    [([5, 9], 20, [5, 9]), ([30, 9], 20, [11, 9]), ([30, 30], 20, [10, 10]), ([30, 30], 5, [6, 6])],
+)
+def test_tables_share_the_height(wanted, free, shares):
+    assert shared(wanted, free) == shares

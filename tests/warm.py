@@ -1,0 +1,152 @@
+"""Python processes that need not import torch: forked from one that has, which takes 20 ms in place of five seconds.
+
+Each test process has one such server (`tests/warm_server.py`), started when it is first needed. A process that it forks
+runs what `python ARGUMENTS` runs, with its own environment, folder, session and output; only torch is there already.
+Where that would not be the same, since the environment differs in what Python or torch read as they start, a new
+interpreter is started as usual. `TRACEKIT_VERIFY=1` starts every one so: `make verify` runs these tests, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from tracekit.capture.job import Job
+
+SERVER = Path(__file__).with_name("warm_server.py")
+ROOT = Path(__file__).parents[1]
+# Read when they are needed, and not as Python or torch start.
+_READ_LATER = {
+    *("TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "KINETO_LOG_LEVEL", "CXX", "COLUMNS", "PATH"),
+    *("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"),
+}
+
+
+class Process:
+    """As much of `subprocess.Popen` as those who start passes use; output goes to files."""
+
+    def __init__(self, args: list[str], environment: dict[str, str], folder: str, stdout: int, stderr: int) -> None:
+        self.args = args
+        self.returncode: int | None = None
+        self._status, status = os.pipe()
+        request = {"arguments": args[1:], "environment": environment, "folder": folder}
+        socket.send_fds(_server(), [json.dumps(request).encode()], [stdout, stderr, status])
+        os.close(status)
+        self.pid = int(os.read(self._status, 20))
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, as Popen tells it; raises TimeoutExpired."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = int(os.read(self._status, 20) or -signal.SIGKILL)
+            os.close(self._status)
+        return self.returncode
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def is_same(environment: dict[str, str]) -> bool:
+    """Would a new interpreter with this environment start as the server has started?"""
+    ours = _environment()
+    differing = {name for name in {*ours, *environment} if ours.get(name) != environment.get(name)}
+    return differing <= _READ_LATER and not os.environ.get("TRACEKIT_VERIFY")
+
+
+def run(
+    arguments: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`python ARGUMENTS` as `subprocess.run` does it, with both outputs captured as text; it never raises."""
+    environment, folder = {**os.environ, **(env or {}), **_FIXED}, str(cwd or Path.cwd())
+    asked = [sys.executable, *map(str, arguments)]
+    if not is_same(environment):
+        return subprocess.run(asked, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        code = Process(asked, environment, folder, out.fileno(), err.fileno()).wait()
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess(asked, code, out.read(), err.read())
+
+
+def tracekit(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`tracekit ARGUMENTS` in that folder: in this process, its passes forked."""
+    from tracekit.cli import main
+
+    asked = [*map(str, arguments)]
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err, chdir(folder or Path.cwd()), passes():
+        try:
+            code = main(asked)
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+    return subprocess.CompletedProcess(asked, code, out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def passes() -> Iterator[None]:
+    """While entered, passes that this process starts are forked."""
+    from tracekit.capture import process
+
+    cold = process._start
+
+    def start(job: Job, folder: Path, output: BinaryIO) -> Any:
+        environment = {**process._environment(job, folder), **_FIXED}
+        if not is_same(environment):
+            return cold(job, folder, output)
+        first_file = str(Path(process.__file__).parent / "child" / "start.py")
+        return Process([sys.executable, first_file, str(folder)], environment, os.getcwd(), *[output.fileno()] * 2)
+
+    process._start = start
+    try:
+        yield
+    finally:
+        process._start = cold
+
+
+_LENT = "TRACEKIT_TESTS_SERVER"
+# One thread, and no pool of compilers that import torch themselves.
+_FIXED = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+
+
+def lend() -> dict[str, Any]:
+    """What `subprocess.Popen` is given so that the process may call `passes`, too."""
+    descriptor = _server().fileno()
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    return {"env": {**_environment(), _LENT: str(descriptor), "PYTHONPATH": path}, "pass_fds": [descriptor]}
+
+
+@cache
+def _environment() -> dict[str, str]:
+    return {**os.environ, **_FIXED}
+
+
+@cache
+def _server() -> socket.socket:
+    """It ends when nobody holds its socket any more."""
+    if _LENT in os.environ:
+        return socket.socket(fileno=int(os.environ[_LENT]))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    subprocess.Popen(
+        [sys.executable, str(SERVER), str(theirs.fileno())],
+        env=_environment(),
+        cwd=ROOT,
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    theirs.close()
+    return ours

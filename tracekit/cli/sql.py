@@ -1,0 +1,49 @@
+"""`tracekit sql`: the tables of a run, asked in SQL."""
+
+import argparse
+import sys
+
+from tracekit.cli.arguments import add_inputs, add_knowledge
+from tracekit.cli.opening import open_given
+from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
+
+
+class SqlVerb:
+    """Ask the tables of a run or a trace in SQL, by DuckDB: every table that `export` writes is a view."""
+
+    name = "sql"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add_inputs(parser)
+        parser.add_argument(
+            "query", metavar="QUERY", help="for example: select variant, wall_ns / 1e6 as ms from variants"
+        )
+        add_knowledge(parser)
+        parser.add_argument("--format", choices=("text", "csv", "json", "parquet"), default="text")
+        add_output(parser, "write there instead of to stdout (-)")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Ask, and write the answer."""
+        from tracekit.cli.progress import Progress
+        from tracekit.faces.shared.files import put
+        from tracekit.faces.shared.one_table import drawn
+        from tracekit.report import report
+        from tracekit.sql import query
+
+        spared = overwriting(options, options.inputs)
+        to_file = options.output not in (None, STDOUT)
+        if to_file:
+            spared.refuse(options.output)
+        with Progress() as progress:
+            opened = report(open_given(options.inputs, options, progress))
+            answer = query(opened, options.query)
+        content = drawn(answer, options.format, None if to_file else sys.stdout)
+        if to_file:
+            put(content, options.output, spared)
+            tell_written(options.output)
+        else:
+            send(content)
+        return 0

@@ -1,0 +1,89 @@
+"""On which line of a compiled function does its graph break?
+
+Dynamo's stack of a break goes down to the caller of the compiled function, and on in what that calls: where it was
+inlining a module, the function itself is left out. But what runs after the break is compiled anew below the function,
+and the stack of that compilation has its line.
+"""
+
+import re
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tracekit.compile_log.entries import LogEntry
+from tracekit.compile_spans import plain_function
+
+TRACEBACK = "User code traceback:\n"
+_RAISED = "\nTraceback (most recent call last)"
+_ENTRY = re.compile(r'^(?= *File ")', re.MULTILINE)
+_FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
+
+
+class _Frame(NamedTuple):
+    file: str
+    line: int
+    function: str
+    source: str = ""
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        return self.file, self.line, plain_function(self.function)
+
+    @property
+    def code(self) -> tuple[str, str]:
+        return self.file, plain_function(self.function)
+
+
+class BreakStacks:
+    """Completes the stacks of graph breaks, once a later compilation tells the line."""
+
+    def __init__(self, breaks: list[LogEntry]) -> None:
+        self._breaks = breaks
+        self._files: dict[int, str] = {}
+        self._stacks: dict[str, list[_Frame]] = {}  # of each compilation, the function itself innermost
+        self._open: list[int] = []  # breaks whose line is not known yet
+
+    def take(self, metadata: dict[str, Any], compile_id: str) -> None:
+        """Look at one record of the compiler's log: a name in its table of files, or the start of a compilation."""
+        if "str" in metadata:
+            file, number = metadata["str"]
+            self._files[number] = file
+        elif "dynamo_start" in metadata:
+            frames = [
+                _Frame(self._files.get(each["filename"], ""), each["line"], each["name"], each.get("loc") or "")
+                for each in metadata["dynamo_start"].get("stack") or ()
+            ]
+            self._complete(frames[:-1])
+            self._stacks[compile_id] = frames
+
+    def broke(self) -> None:
+        """The last of the breaks was just taken."""
+        self._open.append(len(self._breaks) - 1)
+
+    def _complete(self, callers: list[_Frame]) -> None:
+        """Look for functions that broke among the callers of one that is about to be compiled."""
+        for at in [*self._open]:
+            stack = self._stacks.get(self._breaks[at].id)
+            line = next((each for each in reversed(callers) if stack and each.code == stack[-1].code), None)
+            if stack and line is not None and line.file:
+                entry = self._breaks[at]
+                self._breaks[at] = replace(entry, text=_with_frame(entry.text, stack[:-1], line))
+                self._open.remove(at)
+
+
+def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
+    """A break's text with that frame below the function's callers, unless it is there already."""
+    head, mark, rest = text.partition(TRACEBACK)
+    stack, raised, error = rest.partition(_RAISED)
+    entries = _ENTRY.split(stack)
+    frames = [_parsed(entry) for entry in entries]
+    outer = {each.place for each in callers}
+    below = 1 + max((at for at, each in enumerate(frames) if each and each.place in outer), default=-1)
+    if any(each and each.code == frame.code for each in frames[below:]):
+        return text
+    shown = f'  File "{frame.file}", line {frame.line}, in {plain_function(frame.function)}\n    {frame.source}\n'
+    return head + mark + "".join([*entries[:below], shown, *entries[below:]]) + raised + error
+
+
+def _parsed(entry: str) -> _Frame | None:
+    shape = _FRAME.match(entry)
+    return _Frame(shape[1], int(shape[2]), shape[3]) if shape else None

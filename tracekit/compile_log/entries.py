@@ -1,0 +1,39 @@
+"""What the compiler's log says, record by record."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Span:
+    """One span of the compiler's log, unix ns."""
+
+    name: str
+    id: str
+    thread: int
+    start_ns: int
+    end_ns: int = 0
+    children_ns: int = 0
+    phases: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # own time by name
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """Something the compiler said, and about which compilation."""
+
+    id: str
+    t_ns: int
+    text: str
+
+
+@dataclass(frozen=True)
+class LimitHit:
+    """Dynamo's warning that it compiles a function no more."""
+
+    id: str
+    t_ns: int
+    setting: str
+    name: str
+    file: str
+    line: int
+    reason: str

@@ -1,0 +1,29 @@
+"""One table by itself, in the formats that a query's answer can have."""
+
+import json
+import sys
+from io import BytesIO, StringIO
+from typing import TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tracekit.faces import Options
+from tracekit.faces.csv import write_rows
+from tracekit.faces.text import draw_blocks
+from tracekit.report.blocks import Table
+
+
+def drawn(rows: pa.Table, form: str, stream: TextIO | None = None) -> str | bytes:
+    """The table as `text`, `csv`, `json` (a list of objects) or `parquet`."""
+    if form == "csv":
+        text = StringIO(newline="")
+        write_rows(rows, text)
+        return text.getvalue()
+    if form == "json":
+        return json.dumps(rows.to_pylist(), indent=1, default=str).replace("\x7f", "\\u007f") + "\n"
+    if form == "parquet":
+        content = BytesIO()
+        pq.write_table(rows, content, compression="zstd")
+        return content.getvalue()
+    return draw_blocks([Table("answer", rows)], Options(rows=sys.maxsize, full=True, stream=stream))

@@ -1,0 +1,84 @@
+"""What does each edge type of a heterogeneous model cost?"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tracekit.gnn.edge_types import edge_type_of
+from tracekit.lines.means import Owner, OwnerMeans
+from tracekit.profile import Profile
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.owned import baselines, owned
+from tracekit.report.owner_costs import Costs, OfVariant, shares_said, steps_of
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.sanitize import sanitize
+from tracekit.trace.schema import column
+from tracekit.units import percent
+
+_OUTSIDE = "outside of edge types"
+_TYPE = column("edge type", pa.string(), "source, relation and target", role="name")
+_NAMED = 3
+
+
+@of_run("edge_types", "Edge types", rank=35)
+def edge_types(report: Report) -> Contents | None:
+    """A row per type, and one for the time outside of them; they add up to the step."""
+    profiles = {profile.name: profile for profile in report.profiles}
+    by_type = [_by_type(each, profiles[each.name]) for each in owned(report) if each.total_ns]
+    told = [each for each in by_type if each.share(lambda owner: bool(owner.module))]
+    untold = [each.name for each in by_type if each not in told and _has_types(profiles[each.name])]
+    if not told:
+        return _unanswered(untold)
+    costs = Costs(told, _type_of, baselines(report))
+    order = costs.dearest_first()
+    named = {each: each for each in [*filter(None, order)][:_NAMED]}
+    worth = max(each.share(lambda owner: bool(owner.module)) for each in told)
+    most = "up to " if len(told) > 1 else ""
+    sentences = [f"Edge types take {most}{percent(worth)} of a step: {shares_said(costs, steps_of(told), named)}."]
+    if untold:
+        sentences.append(_of_one_module(untold))
+    columns: list[tuple[pa.Field, Sequence[object]]] = [(_TYPE, [each or _OUTSIDE for each in order])]
+    columns += _edges(order, [profiles[each.name] for each in told])
+    return Contents((Sentences(tuple(sentences)), Table("edge_types", costs.table(columns, order))), worth=worth)
+
+
+def _by_type(variant: OfVariant, profile: Profile) -> OfVariant:
+    """The same, with the edge type in the place of the modules."""
+    paths = profile.module_paths
+    types = [edge_type_of(owner.module, paths) for owner in variant.means.owners]
+    owners = [
+        owner._replace(module=(kind,) if kind else ()) for owner, kind in zip(variant.means.owners, types, strict=True)
+    ]
+    return replace(variant, means=OwnerMeans(owners=owners, means=variant.means.means))
+
+
+def _type_of(owner: Owner) -> str:
+    return owner.module[0] if owner.module else ""
+
+
+def _has_types(profile: Profile) -> bool:
+    graphs = profile.variant.graphs if profile.variant is not None else None
+    return graphs is not None and len(graphs.edge_types) > 1
+
+
+def _unanswered(untold: list[str]) -> Contents | None:
+    return Contents((Sentences((_of_one_module(untold),)),), status="unanswered") if untold else None
+
+
+def _of_one_module(untold: list[str]) -> str:
+    names = ", ".join(map(sanitize, untold))
+    return f"{names}: what each type costs cannot be told: one module, or one compiled graph, computes them all."
+
+
+def _edges(order: list[str], profiles: list[Profile]) -> Iterator[tuple[pa.Field, list[float | None]]]:
+    """How many edges of each type a step has, on average."""
+    for profile in profiles:
+        graphs = profile.variant.graphs if profile.variant is not None else None
+        if graphs is not None and graphs.edge_types:
+            known = {kind: [each for each in counts if each is not None] for kind, counts in graphs.edge_types.items()}
+            means = {kind: sum(counts) / len(counts) for kind, counts in known.items() if counts}
+            field = column(f"edges, {profile.name}", pa.float64(), "edges of that type in a step, on average")
+            yield field, [means.get(kind) for kind in order]

@@ -1,0 +1,67 @@
+"""What did the compiler do, entry by entry, as a table for programs?"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.trace.schema import column
+
+LEDGER = pa.schema(
+    [
+        column("variant", pa.string(), "name of the variant", role="name"),
+        column(
+            "entry", pa.string(), "compile, break (of a graph), limit (of recompilations) or skip (of a CUDA graph)"
+        ),
+        column("id", pa.string(), "frame/attempt of the compilation; of a break or a skip, that it belongs to"),
+        column("kind", pa.string(), "first, recompile, backward, cudagraph or autotune"),
+        column("span", pa.string(), "the compiler's name for it"),
+        column("name", pa.string(), "the function that a limit is about"),
+        column("code", pa.string(), "the user's function that is compiled: file:line name", role="place"),
+        column("file", pa.string(), "the file that a break, a limit or a skip lies in", role="source"),
+        column("line", pa.int64(), "its line", role="identity"),
+        column("reason", pa.string(), "in the compiler's words"),
+        column("guard", pa.string(), "the guard that failed"),
+        column("start_ns", pa.int64(), "when, in unix time", "ns"),
+        column("dur_ns", pa.int64(), "how long it took", "ns"),
+        column("guard_ns", pa.int64(), "one evaluation of its guards, as Dynamo timed it", "ns"),
+        column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
+        column("pass", pa.string(), "of the capture: cold, warmup, steady or detail"),
+        column("failed", pa.string(), "why it produced no code"),
+    ]
+)
+
+
+@of_run("ledger", "The compiler's ledger", rank=90, stage="end")
+def ledger(report: Report) -> Contents | None:
+    """A row for each entry of each variant's ledger; people read the compilations and the graph breaks."""
+    if not any(member.variant for member in report.members):
+        return None
+    return Contents((), tables={"ledger": lambda: pa.Table.from_pylist([*_rows(report)], schema=LEDGER)})
+
+
+def _rows(report: Report) -> Iterator[dict[str, Any]]:
+    names = set(LEDGER.names)
+    for member in report.members:
+        if member.variant is None:
+            continue
+        entries = member.variant.ledger
+        of_kind: dict[str, Sequence[msgspec.Struct]] = {
+            "compile": entries.compiles,
+            "break": entries.breaks,
+            "limit": entries.limits,
+            "skip": entries.skips,
+        }
+        for kind, listed in of_kind.items():
+            for each in listed:
+                said = msgspec.structs.asdict(each)
+                row = {name: value for name, value in said.items() if name in names}
+                row |= {"variant": member.name, "entry": kind, "id": said.get("id") or said.get("compile")}
+                row |= {"start_ns": said.get("start_ns", said.get("t_ns")), "pass": said.get("during") or None}
+                if "end_ns" in said:
+                    row["dur_ns"] = said["end_ns"] - said["start_ns"]
+                yield row

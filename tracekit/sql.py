@@ -1,0 +1,58 @@
+"""Tables of a report, asked in SQL: each that a query names is a view of DuckDB's, however long it is."""
+
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.errors import NeedsPackageError, QueryError
+from tracekit.faces.parquet import write_table
+from tracekit.report import Report
+from tracekit.report.tables import every_table
+
+_WORD = re.compile(r"\w+")
+
+
+def query(report: Report, text: str) -> pa.Table:
+    """What DuckDB answers. Raises NeedsPackageError and QueryError."""
+    try:
+        import duckdb
+    except ImportError:
+        raise NeedsPackageError("tracekit sql", "duckdb", "sql") from None
+    tables = every_table(report)
+    words = {word.lower() for word in _WORD.findall(text)}
+    asked = [name for name in tables if name.lower() in words] or [*tables]
+    with tempfile.TemporaryDirectory(prefix="tracekit-") as folder, duckdb.connect(":memory:") as database:
+        database.execute("SET autoinstall_known_extensions = false")
+        for name in asked:
+            path = Path(folder) / f"{name}.parquet"
+            write_table(name, tables[name], path)
+            database.execute(f"CREATE VIEW {_quoted(name)} AS SELECT * FROM read_parquet({_literal(str(path))})")
+        try:
+            answer = database.sql(text)
+        except duckdb.Error as error:
+            raise QueryError(str(error).splitlines()[0], sorted(tables)) from None
+        if answer is None:
+            raise QueryError("it asks nothing: begin with select", sorted(tables))
+        return _rows(answer)
+
+
+def _rows(answer: Any) -> pa.Table:
+    """As Arrow, sums of whole numbers as numbers; older versions of DuckDB call it otherwise."""
+    rows: pa.Table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            with suppress(pa.ArrowInvalid):  # one beyond int64 stays a decimal
+                rows = rows.set_column(at, field.name, rows[field.name].cast(pa.int64()))
+    return rows
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,45 @@
+"""Writing what is on screen: a picture, text, or the table under the cursor."""
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from textual.app import App
+
+from tracekit.tui.model.sheet import Sheet
+
+FORMATS = {
+    "s": ("svg", "SVG, a picture of the screen"),
+    "t": ("txt", "text, as the screen has it"),
+    "p": ("parquet", "Parquet, the table with the cursor: every column, the rows that are shown"),
+}
+
+
+def write(app: App[Any], kind: str, name: str, sheet: Sheet | None) -> str:
+    """Write a file into the current folder, beside any that is there, and say so, or say what went wrong."""
+    if kind == "parquet" and sheet is None:
+        return "There is no table on screen."
+    path = _free(name, kind)
+    try:
+        if kind == "parquet" and sheet is not None:
+            pq.write_table(sheet.shown, path)
+        else:
+            path.write_text(app.export_screenshot() if kind == "svg" else screen_text(app), "utf-8")
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    return f"Wrote {path.resolve()}"
+
+
+def screen_text(app: App[Any]) -> str:
+    """The screen, line by line."""
+    width, height = app.size
+    strips = app.screen._compositor.render_strips()  # Textual has no other way to its text
+    lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+    return "\n".join(line[:width] for line in lines[:height]) + "\n"
+
+
+def _free(name: str, kind: str) -> Path:
+    """A name that no file has."""
+    names = (Path(f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}") for number in count(1))
+    return next(path for path in names if not path.exists())

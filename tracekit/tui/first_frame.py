@@ -1,0 +1,28 @@
+"""A bare frame, on screen before anything slow is imported."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tracekit.sanitize import sanitize
+
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[2J\x1b[H", "\x1b[?1049l"  # the other screen, on which the app will draw
+
+
+def show(paths: Sequence[Path]) -> None:
+    """What is opened, where the app will say it."""
+    width = os.get_terminal_size(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2).columns
+    named = sanitize("  ".join(path.name for path in paths), max(width - 14, 8))
+    _write(f"{_ENTER}\x1b[1m tracekit \x1b[0m {named}\r\n\r\n  Reading {named} …")
+
+
+def leave() -> None:
+    """Back to the screen before, where the app did not come to do it."""
+    _write(_LEAVE)
+
+
+def _write(text: str) -> None:
+    if sys.__stderr__ is not None:  # Textual draws there, too
+        sys.__stderr__.write(text)
+        sys.__stderr__.flush()

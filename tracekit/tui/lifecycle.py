@@ -1,0 +1,40 @@
+"""Leaving when the terminal goes: nothing may stay behind that waits for keys which cannot come."""
+
+import asyncio
+import os
+import select
+import signal
+import sys
+import time
+from functools import partial
+from threading import Thread
+from typing import Any
+
+from textual.app import App
+
+_PATIENCE = 0.5  # seconds for leaving in order
+_CODES = {"SIGHUP": 129, "SIGTERM": 143, "SIGINT": 130}  # 128 and the number of the signal, as shells have it
+
+
+def leave_with_the_terminal(app: App[Any]) -> None:
+    """Leave in order on a signal that asks for it; and at once where the terminal has hung up.
+
+    Textual's own thread for keys would read the end of input for ever.
+    """
+    if app.is_headless:
+        return
+    loop = asyncio.get_running_loop()
+    for name, code in _CODES.items():
+        if hasattr(signal, name):
+            loop.add_signal_handler(getattr(signal, name), partial(app.exit, return_code=code))
+    if hasattr(select, "poll") and sys.__stdin__ is not None:
+        Thread(target=_watch, args=(sys.__stdin__.fileno(),), daemon=True, name="tracekit-hangup").start()
+
+
+def _watch(terminal: int) -> None:
+    poll = select.poll()
+    poll.register(terminal, 0)  # asks for nothing but hanging up and errors
+    while not any(what & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, what in poll.poll()):
+        pass
+    time.sleep(_PATIENCE)
+    os._exit(_CODES["SIGHUP"])

@@ -1,0 +1,73 @@
+"""Stacked bars on one scale, in whole cells that add up."""
+
+from dataclasses import dataclass
+
+from tracekit.engine.buckets import KEYS
+from tracekit.tui.model.breakdown import Breakdown, Line
+
+# What fills a bar beside its colour: no two buckets that may stand side by side have the same.
+PATTERNS = " ·╱░╲-┼╳"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A bucket's part of a bar: `cells` wide, never 0."""
+
+    line: Line
+    cells: int
+
+    @property
+    def text(self) -> str:
+        """Exactly as wide as the segment: its label where that fits, else its mark; the rest is its pattern."""
+        shown = f" {self.line.label} " if len(self.line.label) + 2 <= self.cells else self.line.mark
+        return shown + self.pattern[len(shown) :]
+
+    @property
+    def pattern(self) -> str:
+        """As wide as the segment."""
+        return pattern(self.line.key) * self.cells
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One variant's step; `cells` is the sum of the segments' cells."""
+
+    name: str
+    segments: list[Segment]
+    value: str
+
+    @property
+    def cells(self) -> int:
+        """How long the bar is."""
+        return sum(segment.cells for segment in self.segments)
+
+
+def pattern(key: str) -> str:
+    """The sign that fills the bars of a bucket."""
+    return PATTERNS[KEYS.index(key) % len(PATTERNS)] if key in KEYS else " "
+
+
+def bars(numbers: Breakdown, width: int) -> list[Bar]:
+    """A bar for each variant; the longest is `width` cells long."""
+    total = numbers.total
+    if total is None:
+        return []
+    longest = max(share.thousandths for share in total.shares.values())
+    return [_bar(numbers, total, name, width, max(longest, 1)) for name in numbers.names]
+
+
+def _bar(numbers: Breakdown, total: Line, name: str, width: int, longest: int) -> Bar:
+    buckets = numbers.lines[:-1]
+    cells = apportion([line.shares[name].thousandths for line in buckets], width, longest)
+    segments = [Segment(line, wide) for line, wide in zip(buckets, cells, strict=True) if wide]
+    return Bar(name, segments, f"{total.shares[name].value} {numbers.unit}")
+
+
+def apportion(parts: list[int], width: int, whole: int) -> list[int]:
+    """Each part's cells where `whole` takes `width`: the largest remainders make up the rounded sum."""
+    cells = [part * width // whole for part in parts]
+    missing = (2 * sum(parts) * width + whole) // (2 * whole) - sum(cells)
+    by_remainder = sorted(range(len(parts)), key=lambda index: (-(parts[index] * width % whole), index))
+    for index in by_remainder[:missing]:
+        cells[index] += 1
+    return cells

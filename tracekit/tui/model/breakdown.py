@@ -1,0 +1,180 @@
+"""Where the time of a step goes, bucket by bucket: the report's table, and the bars that stand for it."""
+
+from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.faces.shared.wording import interval, is_noise, label, share
+from tracekit.profile import Profile
+from tracekit.report import Report
+from tracekit.report import breakdown as blocks
+from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
+from tracekit.sanitize import sanitize
+from tracekit.trace.schema import Role, column
+from tracekit.tui.model.sheet import DELTA, Enter, Sheet, nowhere
+from tracekit.units import thousandths
+
+_MARKS = ascii_lowercase + ascii_uppercase
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one variant spends on one bucket; `thousandths` of the breakdown's unit, text as the report has it."""
+
+    thousandths: int
+    value: str
+    share: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A variant's difference from the baseline in one bucket."""
+
+    thousandths: int
+    value: str
+    interval: str
+    noise: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """One bucket, or the total, whose key is empty. The mark stands for the bucket where its label has no room."""
+
+    key: str
+    mark: str
+    label: str
+    colour: str
+    meaning: str
+    shares: dict[str, Share]
+    changes: dict[str, Change]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """The table of one view: a column for each variant that can answer, in order, and a reason for each that cannot.
+
+    Names are the report's own: whoever draws one sanitizes it first.
+    """
+
+    view: str
+    title: str
+    unit: str
+    names: list[str]
+    baseline: str
+    lines: list[Line]
+    unanswered: dict[str, str]
+
+    @property
+    def total(self) -> Line | None:
+        """The last line."""
+        return self.lines[-1] if self.lines else None
+
+
+def breakdown(report: Report, view: str) -> Breakdown:
+    """The breakdown of one view; without lines where no variant can answer."""
+    numbers = of_view(report, view)
+    if numbers is not None:
+        return shown(numbers)
+    unanswered = {profile.name: _why(profile, view) for profile in report.profiles}
+    return Breakdown(view, TITLES[view], "", [], report.baseline.name, [], unanswered)
+
+
+def of_steps(report: Report, view: str, first: int, last: int) -> Breakdown:
+    """The breakdown of the steps of these numbers alone; without intervals, which are over all steady steps."""
+    numbers = of_view(report, view)
+    means: dict[str, dict[str, float]] = {}
+    for profile in report.profiles:
+        of = profile.views[view]
+        inside = [first <= number <= last for number in profile.trace.steps.number]
+        rows = of.totals[of.known & np.array(inside, bool)]
+        if len(rows):
+            means[profile.name] = dict(zip(of.keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
+    baselines = {entry.variant: entry.baseline for entry in report.comparisons}
+    lines = blocks.breakdown(view, TITLES[view], every_part(view), means=means, baselines=baselines)
+    if numbers is None or lines is None:
+        return Breakdown(view, TITLES[view], "", [], report.baseline.name, [], {})
+    return shown(lines)
+
+
+def bucket_sheet(numbers: Breakdown, enter: Enter = nowhere) -> Sheet:
+    """A row for each bucket and one for the whole: of each variant value and share, and what differs from the baseline.
+
+    Each column of text has one of numbers beside it, by which it is sorted.
+    """
+    columns: dict[pa.Field, list[str]] = {
+        column("bucket", pa.string(), "where the time of a step goes", role="name"): [
+            each.label for each in numbers.lines
+        ]
+    }
+    keys: dict[pa.Field, list[int]] = {}
+
+    def add(title: str, meaning: str, texts: list[str], values: list[int], role: Role = "figure") -> None:
+        columns[column(title, pa.string(), meaning, role=role, title=title)] = texts
+        keys[column(f"{title} in thousandths", pa.int64(), "", role="plumbing")] = values
+
+    for name in numbers.names:
+        shares = [line.shares[name] for line in numbers.lines]
+        texts = [f"{share.value} {share.share:>7}" for share in shares]
+        add(name, "a counted step, and the part of it", texts, [share.thousandths for share in shares])
+    compared = [*numbers.lines[-1].changes] if numbers.lines else []
+    around: Role = "figure" if len(compared) == 1 else "detail"  # of several, the row under the cursor tells
+    for name in compared:
+        changes = [line.changes[name] for line in numbers.lines]
+        values = [change.thousandths for change in changes]
+        add(f"{DELTA} {name}", f"against {numbers.baseline}", [change.value for change in changes], values)
+        if any(change.interval not in ("", "–") for change in changes):
+            spans = [f"{change.interval} {'~' if change.noise else ' '}" for change in changes]
+            add(
+                f"{name} 95 %", "where the difference could as well lie; ~ where that holds none", spans, values, around
+            )
+    fields = [*columns, *keys]
+    arrays = [pa.array(values, each.type) for each, values in (columns | keys).items()]
+    return Sheet(
+        "buckets",
+        pa.Table.from_arrays(arrays, schema=pa.schema(fields)),
+        enter=enter,
+        marks={row: (line.mark, line.colour) for row, line in enumerate(numbers.lines) if line.mark},
+        sort_keys={each.name: f"{each.name} in thousandths" for each in fields[1 : len(columns)]},
+    )
+
+
+def shown(numbers: blocks.Breakdown) -> Breakdown:
+    """A breakdown of the report as screens show it."""
+    return Breakdown(
+        view=numbers.name,
+        title=sanitize(numbers.title),
+        unit=numbers.unit,
+        names=numbers.variants,
+        baseline=next((base for base in numbers.baselines.values()), ""),
+        lines=[_line(numbers, key, mark) for key, mark in zip(numbers.keys, _MARKS, strict=False)],
+        unanswered={name: sanitize(why) for name, why in numbers.unanswered.items()},
+    )
+
+
+def _line(numbers: blocks.Breakdown, key: str, mark: str) -> Line:
+    part = numbers.part(key)
+    return Line(
+        key=key,
+        mark=mark if part else "",
+        label=label(numbers, key),
+        colour=part.colour if part else "",
+        meaning=part.meaning if part else "every bucket of a step together",
+        shares={name: _share(numbers, key, name) for name in numbers.variants},
+        changes={name: _change(numbers, key, name) for name in numbers.compared},
+    )
+
+
+def _share(numbers: blocks.Breakdown, key: str, name: str) -> Share:
+    value = numbers.cells[key][name]
+    return Share(value, thousandths(value) if value or not key else "·", share(numbers, key, name))
+
+
+def _change(numbers: blocks.Breakdown, key: str, name: str) -> Change:
+    delta = numbers.deltas[key][name]
+    return Change(delta, thousandths(delta, signed=True), interval(numbers, key, name), is_noise(numbers, key, name))
+
+
+def _why(profile: Profile, view: str) -> str:
+    return sanitize(profile.views[view].reason or "no step of it can be answered")

@@ -1,0 +1,153 @@
+"""What a pane shows: pieces, from top to bottom. Blocks of the report become pieces, whatever question they answer."""
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from pathlib import PurePath
+
+import pyarrow as pa
+
+from tracekit.faces.shared.wording import note_text
+from tracekit.report import blocks as made
+from tracekit.report import breakdown as parts
+from tracekit.report.blocks import Tone
+from tracekit.sanitize import sanitize
+from tracekit.trace.schema import column
+from tracekit.tui.model.breakdown import Breakdown, bucket_sheet, shown
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.sheet import Sheet, records
+from tracekit.tui.model.strip import Strip, strip_of
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs, each with what goes before it in bold."""
+
+    lines: tuple[str, ...]
+    tone: Tone = "plain"
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A file with what its lines cost: rows of a sheet, one for each line of the file, and the line to begin at."""
+
+    sheet: Sheet
+    path: str
+    line: int
+
+
+Piece = Prose | Sheet | Breakdown | Strip | Code
+
+
+@dataclass(frozen=True)
+class Content:
+    """The pieces; where the cursor begins: which sheet, and which row of its table."""
+
+    pieces: tuple[Piece, ...]
+    begin: tuple[int, int] = (0, 0)
+
+    @property
+    def sheets(self) -> list[Sheet]:
+        """Its tables."""
+        return [
+            piece.sheet if isinstance(piece, Code) else piece
+            for piece in self.pieces
+            if isinstance(piece, Sheet | Code)
+        ]
+
+
+def prose(*lines: str, tone: Tone = "plain", title: str = "") -> Prose:
+    """Paragraphs of text that may come from a trace."""
+    return Prose(tuple(sanitize(line) for line in lines), tone, sanitize(title))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file."""
+
+    file: str
+    line: int
+
+
+def place_in(sheet: Sheet, index: int) -> Place | None:
+    """The user's line that a row speaks of, where it names one: by its columns `file` and `line` (or `line_number`)."""
+    names = sheet.table.column_names
+    number = next(
+        (
+            name
+            for name in ("line_number", "line")
+            if name in names and pa.types.is_integer(sheet.table.schema.field(name).type)
+        ),
+        None,
+    )
+    if number is None or "file" not in names or not 0 <= index < len(sheet):
+        return None
+    row = sheet.row_at(index)
+    file, line = (sheet.table[name][row].as_py() for name in ("file", number))
+    return Place(file, line) if file is not None and line is not None else None
+
+
+def words(opened: Opened, chapter: str) -> tuple[Piece, ...]:
+    """What the report says in words about a chapter."""
+    return tuple(prose(*block.lines, tone="quiet", title=of) for of, block in opened.sentences(chapter))
+
+
+def to_source(sheet: Sheet, selection: Selection) -> Sheet:
+    """The same, where Enter on a row that names a line shows it."""
+
+    def enter(row: int) -> Selection | None:
+        at = sheet.index_of(row)
+        place = place_in(sheet, at) if at is not None else None
+        if place is None:
+            return None
+        label = f"{PurePath(place.file).name}:{place.line}"
+        return selection.narrowed("line", (place.file, place.line), label, "source")
+
+    return replace(sheet, enter=enter)
+
+
+@singledispatch
+def pieces_of(block: made.Block, title: str = "") -> tuple[Piece, ...]:
+    """A block of the report as a pane shows it."""
+    raise TypeError(f"{type(block).__name__}: is not a kind of block")
+
+
+@pieces_of.register
+def _(block: made.Sentences, title: str = "") -> tuple[Piece, ...]:
+    return (prose(*block.lines, tone=block.tone, title=title),)
+
+
+@pieces_of.register
+def _(block: made.Notes, title: str = "") -> tuple[Piece, ...]:
+    return (prose(*(f"{note.kind}: {note_text(note)}" for note in block.notes), title=title),)
+
+
+@pieces_of.register
+def _(block: parts.Breakdown, title: str = "") -> tuple[Piece, ...]:
+    numbers = shown(block)
+    return (numbers, bucket_sheet(numbers))
+
+
+@pieces_of.register
+def _(block: made.Series, title: str = "") -> tuple[Piece, ...]:
+    return (strip_of(block.lines, None, selectable=False),)
+
+
+@pieces_of.register
+def _(block: made.Excerpt, title: str = "") -> tuple[Piece, ...]:
+    names = [*block.costs]
+    numbers = [*range(block.first, block.first + len(block.lines))]
+    fields = [column(f"{name}_ns", pa.float64(), "per step", "ns") for name in names]
+    fields += [column("line", pa.int64(), "", role="identity"), pa.field(sanitize(block.file), pa.string())]
+    columns = [[block.costs[name].get(number) for number in numbers] for name in names]
+    arrays = [pa.array(values, pa.float64()) for values in columns]
+    arrays += [pa.array(numbers), pa.array(list(block.lines), pa.string())]
+    rows = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return (Sheet("excerpt", rows, title),)
+
+
+@pieces_of.register
+def _(block: made.Table, title: str = "") -> tuple[Piece, ...]:
+    rows = records(block.rows) if block.layout == "records" else block.rows
+    return (Sheet(block.name, rows, title),)

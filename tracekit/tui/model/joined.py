@@ -1,0 +1,66 @@
+"""Tables of several variants joined into one: a column for each variant, and differences that add up."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.profile.where import PLACE
+from tracekit.trace.schema import column, metadata
+from tracekit.tui.model.sheet import DELTA
+
+_PLACES = PLACE.names
+
+
+def joined(
+    tables: Mapping[str, pa.Table], keys: Sequence[str], value: str, number: str, baselines: Mapping[str, str]
+) -> pa.Table:
+    """A row for each value of the keys; what a variant has nothing of is 0 in it, and null where it cannot answer.
+
+    `value` is a quantity in ns, `number` how many. `baselines` has for each variant the one that it is set against. The
+    line is that of the variant in which the row costs most.
+    """
+    rows: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for name, table in tables.items():
+        for row in table.to_pylist():
+            rows.setdefault(tuple(row[key] for key in keys), {})[name] = row
+    first = next(iter(tables.values()))
+    fields = [first.schema.field(key) for key in keys]
+    columns: list[list[Any]] = [[key[k] for key in rows] for k in range(len(keys))]
+    values = {name: [_value(of, name, value) for of in rows.values()] for name in tables}
+    for name in tables:
+        meaning = metadata(first.schema.field(value), "comment")
+        fields.append(column(f"{name}_ns", pa.float64(), meaning, "ns", title=name))
+        columns.append(values[name])
+    for name in tables:
+        base = baselines.get(name)
+        if base is not None and base in tables and base != name:
+            fields.append(column(f"{DELTA} {name}_ns", pa.float64(), f"against {base}", "ns", title=f"{DELTA} {name}"))
+            columns.append([_less(ours, theirs) for ours, theirs in zip(values[name], values[base], strict=True)])
+    for name in tables:
+        meaning = metadata(first.schema.field(number), "comment")
+        fields.append(column(f"n {name}", pa.float64(), meaning, title=f"n {name}"))
+        columns.append([_value(of, name, number) for of in rows.values()])
+    if all(place in first.schema.names for place in _PLACES):
+        dearest = [max(of.values(), key=lambda row: row[value] or 0.0) for of in rows.values()]
+        fields += [first.schema.field(place) for place in _PLACES]
+        columns += [[row[place] for row in dearest] for place in _PLACES]
+    arrays = [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def deltas(table: pa.Table) -> list[str]:
+    """The columns that hold differences."""
+    return [name for name in table.column_names if name.startswith(DELTA)]
+
+
+def _value(of: Mapping[str, dict[str, Any]], name: str, column_name: str) -> float | None:
+    """What a variant has there: 0 where it has no such row, null where its row has no answer."""
+    if name not in of:
+        return 0.0
+    value = of[name][column_name]
+    return None if value is None else float(value)
+
+
+def _less(ours: float | None, theirs: float | None) -> float | None:
+    return None if ours is None or theirs is None else ours - theirs

@@ -1,0 +1,26 @@
+"""The panes, in order. Each is a query of what was opened and what is selected; a new one is an entry here.
+
+Chapters of the report that no pane speaks of are panes of their own: a new question appears by itself.
+"""
+
+from dataclasses import replace
+
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.chapters import chapter_panes
+from tracekit.tui.model.panes.compiles import COMPILES
+from tracekit.tui.model.panes.finding import FINDING
+from tracekit.tui.model.panes.instances import EVENT, INSTANCES
+from tracekit.tui.model.panes.names import KERNELS, OPERATORS
+from tracekit.tui.model.panes.overview import OVERVIEW
+from tracekit.tui.model.panes.owners import LINES, MODULES
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.panes.source import SOURCE
+
+FIXED = (OVERVIEW, KERNELS, OPERATORS, MODULES, LINES, SOURCE, COMPILES)
+PASSED_THROUGH = (FINDING, INSTANCES, EVENT)  # what Enter leads to: nothing to go to by itself
+
+
+def all_panes(opened: Opened) -> list[Pane]:
+    """All of them; those that have nothing to show of it are not listed."""
+    fixed = (pane if pane.applies(opened) else replace(pane, is_listed=False) for pane in FIXED)
+    return [*fixed, *chapter_panes(opened), *PASSED_THROUGH]

@@ -1,0 +1,55 @@
+"""The chapters of the report that no other pane speaks of, block by block; a new question appears by itself."""
+
+from collections.abc import Callable
+
+from tracekit.report.outline import Chapter
+from tracekit.sanitize import sanitize
+from tracekit.tui.model.content import Content, Piece, pieces_of, prose, to_source
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.sheet import Sheet
+
+# What the other panes show.
+_SHOWN = {"headline", "findings", "wall", "host", "step_series", "kernels", "operators", "modules", "lines", "compiles"}
+_SHOWN |= {"graph_breaks", "notes"}
+_HELP = "What one question of the report says of each variant; – is what the trace does not say."
+_CLOSING = "about"
+
+
+def chapter_panes(opened: Opened) -> list[Pane]:
+    """A pane for each chapter, and one for what is to be known of all of them."""
+    chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in _SHOWN]
+    panes = [Pane(chapter.id, sanitize(chapter.title), _HELP, _of(chapter.id)) for chapter in chapters]
+    about = Pane(_CLOSING, "What to know", "What the figures rest on, and what was inferred or left out.", _about)
+    return [*panes, about]
+
+
+def _of(name: str) -> Callable[[Opened, Selection], Content]:
+    def query(opened: Opened, selection: Selection) -> Content:
+        narrowed = opened.narrowed(selection)
+        chapter = next((each for each in narrowed.outline.chapters if each.id == name), None)
+        if chapter is None:
+            return Content((prose("Nothing of it lies in what is selected."),))
+        return Content(tuple(_pieces(chapter, selection)))
+
+    return query
+
+
+def _pieces(chapter: Chapter, selection: Selection) -> list[Piece]:
+    pieces: list[Piece] = []
+    for entry in chapter.entries:
+        for index, block in enumerate(entry.blocks):
+            pieces += pieces_of(block, sanitize(entry.of) if index == 0 else "")
+    return [to_source(each, selection) if isinstance(each, Sheet) else each for each in pieces]
+
+
+def _about(opened: Opened, selection: Selection) -> Content:
+    pieces: list[Piece] = []
+    for chapter in opened.outline.chapters:
+        for entry in chapter.entries:
+            blocks = [block for block in entry.blocks if getattr(block, "tone", "") == "quiet" or block.kind == "notes"]
+            pieces += [piece for block in blocks for piece in pieces_of(block)]
+    if opened.outline.closing:
+        pieces.append(prose(*opened.outline.closing, tone="quiet"))
+    return Content(tuple(pieces) or (prose("Nothing was inferred, and nothing left out."),))

@@ -1,0 +1,95 @@
+"""What was compiled and why, and where compiled functions fall back to Python."""
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+import pyarrow as pa
+
+from tracekit.profile import Profile
+from tracekit.run import Break, Compile
+from tracekit.sanitize import sanitize
+from tracekit.trace.schema import column
+from tracekit.tui.model.content import Content, Piece, prose, to_source
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.sheet import Sheet
+
+_TREE = pa.schema(
+    [
+        column("region", pa.string(), "compiled code, and below it the places at which its graph ends"),
+        column("reason", pa.string(), "why, in the compiler's own words"),
+        column("breaks", pa.int64(), "how often compiling met it"),
+        column("file", pa.string(), "file", role="source"),
+        column("line_number", pa.int64(), "line in it", role="source"),
+    ]
+)
+
+
+def compiles(opened: Opened, selection: Selection) -> Content:
+    """The ledger of every variant, with reasons and guards, and a tree of regions where graphs break."""
+    pieces: list[Piece] = []
+    profiles = opened.chosen(selection)
+    for name, answer in ((p.name, a) for p, a in opened.report.answers if a.analysis == "compiles" and p in profiles):
+        if not answer.table.num_rows:
+            continue
+        pieces.append(prose(answer.sentence, title=name if len(profiles) > 1 else ""))
+        pieces.append(to_source(Sheet("compiles", answer.table, sort=("dur_ns", True)), selection))
+    for profile in profiles:
+        tree = _tree(profile)
+        if tree.num_rows:
+            title = f"{sanitize(profile.name)}: compiled regions, and where their graphs break"
+            pieces.append(to_source(Sheet("regions", tree, title), selection))
+    return Content(tuple(pieces) or (prose("Nothing was compiled in what is selected."),))
+
+
+def _tree(profile: Profile) -> pa.Table:
+    """A region for each function that was compiled first, the places at which it breaks below it."""
+    ledger = profile.variant.ledger if profile.variant is not None else None
+    rows: list[dict[str, object]] = []
+    if ledger is not None and ledger.breaks:
+        first = [each for each in ledger.compiles if each.kind == "first"]
+        for region in first:
+            broken = [each for each in ledger.breaks if each.compile.split("_")[0] == region.id.split("_")[0]]
+            rows += _region(region, broken)
+    return pa.Table.from_pylist(rows, schema=_TREE)
+
+
+def _region(region: Compile, broken: list[Break]) -> Iterator[dict[str, object]]:
+    code, _, function = (region.code or region.id).partition(" ")
+    file, _, line = code.rpartition(":")
+    yield {
+        "region": sanitize(f"{region.id}  {function or code}"),
+        "reason": "" if broken else "one graph",
+        "breaks": len(broken) or None,
+        "file": file or None,
+        "line_number": int(line) if line.isdecimal() else None,
+    }
+    places: dict[tuple[str | None, int | None, str], int] = {}
+    for each in broken:
+        places[each.file, each.line, each.reason] = places.get((each.file, each.line, each.reason), 0) + 1
+    for k, ((at, number, reason), times) in enumerate(places.items()):
+        branch = "└─" if k == len(places) - 1 else "├─"
+        yield {
+            "region": sanitize(f"{branch} {'/'.join(PurePath(at).parts[-2:])}:{number}" if at else f"{branch} unknown"),
+            "reason": sanitize(reason),
+            "breaks": times,
+            "file": at,
+            "line_number": number,
+        }
+
+
+def _are_there(opened: Opened) -> bool:
+    return any(
+        answer.table.num_rows for _, answer in opened.report.answers if answer.analysis in ("compiles", "graph_breaks")
+    )
+
+
+COMPILES = Pane(
+    "compiles",
+    "Compiles",
+    "What was compiled, when, for how long and why: reason and guard stand below the table in full. The tree has each "
+    "compiled function and the places at which its graph breaks. Enter shows the line.",
+    compiles,
+    _are_there,
+)

@@ -1,0 +1,208 @@
+"""The events of one name, and one of them: when, where, what launched it, and what it lies inside."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracekit.analyses.event_rows import numbered, text
+from tracekit.errors import TracekitError
+from tracekit.intervals import Ints
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.profile.where import where_of
+from tracekit.sanitize import sanitize
+from tracekit.trace import Trace
+from tracekit.trace.enclosing import nested
+from tracekit.trace.schema import LABEL, column
+from tracekit.tui.model.content import Content, Piece, Place, prose
+from tracekit.tui.model.opened import Opened, steps_of
+from tracekit.tui.model.panes.names import ON_THE_GPU, name_code, work_chosen
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.model.work import Work, blamed
+from tracekit.units import duration
+
+_COLUMNS = pa.schema(
+    [
+        column("variant", LABEL, "whose it is", role="name"),
+        column("step", pa.int64(), "the N of the step that launched it, or in which it starts", role="identity"),
+        column("at_ns", pa.int64(), "start, after the step's work began", "ns", title="after"),
+        column("dur_ns", pa.int64(), "how long it lasts", "ns", title="lasts"),
+        column("latency_ns", pa.int64(), "from the start of its launch call to its own", "ns"),
+        column("operator", LABEL, "operator that launched it", role="name"),
+        column("track", LABEL, "stream or thread"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+    ]
+)
+_STACK = pa.schema(
+    [
+        column("inside", pa.string(), "the spans around it, outermost first, and it", title="inside of"),
+        column("dur_ns", pa.int64(), "how long the span lasts", "ns", title="lasts"),
+        column("category", LABEL, "what kind of event"),
+        column("event", pa.int64(), "row of the events table", role="plumbing"),
+    ]
+)
+
+
+def instances(opened: Opened, selection: Selection) -> Content:
+    """Every event of the selected name in the selected steps, the longest first."""
+    name = selection.of("kernel") or selection.of("operator")
+    if name is None:
+        return Content((prose("No kernel and no operator is selected."),))
+    shown_name = sanitize(name if selection.of("kernel") is None else short_kernel(name), 60)
+    tables = [_events(opened, profile, selection) for profile in opened.chosen(selection)]
+    table = pa.concat_tables(tables).unify_dictionaries()
+    variants, events = table["variant"], table["event"]
+
+    def enter(row: int) -> Selection:
+        variant, event = variants[row].as_py(), events[row].as_py()
+        label = f"{sanitize(shown_name, 24)} {duration(table['dur_ns'][row].as_py())}"
+        return selection.narrowed("event", (variant, event), label, "event")
+
+    total = pc.sum(table["dur_ns"]).as_py() or 0
+    title = f"{table.num_rows:,} of {shown_name}, {duration(total)} in all"
+    shown = table if len(opened.chosen(selection)) > 1 else table.drop_columns(["variant"])
+    return Content((Sheet("instances", shown, title, enter, ("dur_ns", True)),))
+
+
+def _events(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
+    work = _work(opened, profile, selection)
+    every = np.ones(len(profile.trace.steps), bool) if selection.of("steps") is None else steps_of(profile, selection)
+    wanted = selection.of("kernel") or selection.of("operator")
+    rows = np.flatnonzero(work_chosen(profile, work, selection, every) & _named(profile, work, selection, wanted))
+    events, first = np.unique(work.event[rows], return_index=True)
+    step, launch, trace = work.step[rows][first].astype(np.int64), work.launch[rows][first], profile.trace
+    begin = trace.steps.begin[step] if len(step) else np.zeros(0, np.int64)
+    columns = [
+        _same(profile.name, len(events)),
+        numbered(trace, step),
+        pa.array(trace.ts_ns[events] - begin),
+        pa.array(trace.dur_ns[events]),
+        pa.array(trace.ts_ns[events] - trace.ts_ns[np.maximum(launch, 0)], mask=launch < 0),
+        text(trace, trace.operators.of(launch)).cast(LABEL),
+        _tracks(trace).take(pa.array(trace.track[events])).dictionary_encode(),
+        pa.array(events.astype(np.int64)),
+    ]
+    return pa.Table.from_arrays(columns, schema=_COLUMNS)
+
+
+def _work(opened: Opened, profile: Profile, selection: Selection) -> Work:
+    bucket = selection.of("bucket")
+    return opened.work(profile) if bucket is None or bucket in ON_THE_GPU else blamed(profile, bucket)
+
+
+def _named(profile: Profile, work: Work, selection: Selection, wanted: str) -> Ints:
+    named: Ints = work.name == name_code(profile, wanted)
+    return named
+
+
+def _same(name: str, length: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array([name], pa.string()))
+
+
+def _tracks(trace: Trace) -> pa.Array:
+    """What each track is called: the thread or the stream, and its process or device."""
+    rows = trace.tracks.to_pylist()
+    return pa.array([sanitize(str(row["thread"] or f"{row['pid']} · {row['tid']}"), 40) for row in rows], pa.string())
+
+
+def event(opened: Opened, selection: Selection) -> Content:
+    """One event in full, and the spans that it, or the call that launched it, lies inside."""
+    chosen = selection.of("event")
+    if chosen is None:
+        return Content((prose("No event is selected."),))
+    name, row = chosen
+    profile = opened.profile(name)
+    pieces: list[Piece] = [
+        prose(profile.trace.names[profile.trace.name_codes[row]], tone="lead"),
+        prose(*_facts(profile, row)),
+        _around(profile, row, selection),
+    ]
+    return Content(tuple(pieces), (0, len(pieces[-1]) - 1 if isinstance(pieces[-1], Sheet) else 0))
+
+
+def launch_of(profile: Profile, row: int) -> int:
+    """The row of the call that submitted a GPU activity; −1 for everything else."""
+    return int(profile.trace.links.launch(np.array([row], np.int64))[0])
+
+
+def place_of(profile: Profile, row: int) -> Place | None:
+    """The user's line behind an event, where it is known."""
+    try:
+        where = where_of(profile, np.array([row], np.int64))
+    except TracekitError:
+        return None
+    file, line = where["file"][0].as_py(), where["line"][0].as_py()
+    return Place(file, line) if file is not None and line is not None else None
+
+
+def _facts(profile: Profile, row: int) -> Iterator[str]:
+    trace = profile.trace
+    start, launch = int(trace.ts_ns[row]), launch_of(profile, row)
+    on = _tracks(trace)[int(trace.track[row])].as_py()
+    step = int(trace.steps.of(trace.ts_ns[np.array([launch if launch >= 0 else row])])[0])
+    when = (
+        f"step {trace.steps.number[step]}, {duration(start - int(trace.steps.begin[step]))} after its work began"
+        if step >= 0
+        else "in no step"
+    )
+    yield f"{profile.name}: {when}; lasts {duration(int(trace.dur_ns[row]))}; on {on}"
+    if launch >= 0:
+        call, latency = trace.names[trace.name_codes[launch]], start - int(trace.ts_ns[launch])
+        operator = int(trace.operators.of(np.array([launch]))[0])
+        made = f", made by {trace.names[trace.name_codes[operator]]}" if operator >= 0 else ""
+        yield f"launched by {call}{made}, {duration(latency)} before it starts"
+    moved = trace.events["bytes"][row].as_py()
+    if moved:
+        yield f"moves {moved:,} bytes"
+    where = where_of(profile, np.array([row], np.int64))["where"][0].as_py()
+    if where is not None:
+        yield f"your line: {where}"
+
+
+def _around(profile: Profile, row: int, selection: Selection) -> Piece:
+    """The spans of its thread that cover its start; of what the GPU does, those around the launch."""
+    trace, launch = profile.trace, launch_of(profile, row)
+    inner = launch if launch >= 0 else row
+    at = int(trace.ts_ns[inner])
+    before = slice(0, int(np.searchsorted(trace.ts_ns, at, side="right")))
+    covering = np.flatnonzero(
+        (trace.track[before] == trace.track[inner]) & (trace.ts_ns[before] + trace.dur_ns[before] > at)
+    )
+    spans = nested(trace, np.union1d(covering, [inner]))
+    rows = [*spans.tolist(), *([row] if launch >= 0 else [])]
+    names = [sanitize(trace.names[trace.name_codes[each]], 300) for each in rows]
+    table = pa.table(
+        [
+            pa.array([f"{'  ' * depth}{name}" for depth, name in enumerate(names)]),
+            pa.array(trace.dur_ns[rows]),
+            pa.array([trace.events["cat"][each].as_py() for each in rows]).dictionary_encode(),
+            pa.array(rows, pa.int64()),
+        ],
+        schema=_STACK,
+    )
+
+    def enter(index: int) -> Selection:
+        label = f"{sanitize(names[index], 24)} {duration(int(trace.dur_ns[rows[index]]))}"
+        return selection.narrowed("event", (profile.name, rows[index]), label, "event")
+
+    return Sheet("stack", table, "Its launch, inside of" if launch >= 0 else "Inside of", enter)
+
+
+INSTANCES = Pane(
+    "instances",
+    "Instances",
+    "Every event of one name, the longest first: Enter shows one of them.",
+    instances,
+    is_listed=False,
+)
+EVENT = Pane(
+    "event",
+    "Event",
+    "One event: when it ran, what launched it, and the spans around that. Enter shows one of these.",
+    event,
+    is_listed=False,
+)

@@ -1,0 +1,119 @@
+"""How long a step takes, what bounds it, where its time goes, and which steps stand out."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from tracekit.findings import Finding
+from tracekit.report.blocks import Sentences
+from tracekit.report.sections.step_series import lines
+from tracekit.sanitize import sanitize
+from tracekit.trace.schema import LABEL, column
+from tracekit.tui.model.breakdown import Breakdown, breakdown, bucket_sheet, of_steps
+from tracekit.tui.model.content import Content, Piece, prose
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.model.strip import strip_of
+
+VIEWS = ("wall", "host")
+_ON_THE_GPU = {"gpu_compute", "gpu_comm", "gpu_copy"}
+_FINDINGS = pa.schema(
+    [
+        column("cost_ns", pa.float64(), "what it costs a step: what a cure gains at most", "ns", title="costs"),
+        column("share", pa.float64(), "part of the step", "share"),
+        column("variant", LABEL, "whose step", role="name"),
+        column("finding", pa.string(), "what makes the step slow, and what to change"),
+        column("advice", pa.string(), "what to change", role="detail"),
+        column("where", pa.string(), "the culprit", role="detail"),
+        column("file", pa.string(), "your file", role="source"),
+        column("line_number", pa.int64(), "line in it", role="source"),
+        column("place", pa.int64(), "place in the list of the variant's findings", role="plumbing"),
+    ]
+)
+
+
+def overview(opened: Opened, selection: Selection) -> Content:
+    """The verdict, the findings, the buckets side by side, and the steps one by one."""
+    narrowed = opened.narrowed(selection)
+    lead = [block for block in _lead(narrowed) if block.tone == "lead"]
+    numbers = breakdown_of(narrowed, selection)
+    findings = findings_sheet(narrowed, selection)
+    strip = strip_of(lines(narrowed.report, selection.view), selection.of("steps"))
+    pieces: list[Piece] = [prose(*(line for block in lead for line in block.lines), tone="lead")]
+    if problems := opened.report.subject.problems:
+        pieces.append(prose(*(f"{name}: {why}" for name, why in problems), title="Not as it should be"))
+    if len(findings):
+        pieces.append(findings)
+    else:
+        pieces.append(prose(*(each.verdict.sentence for each in narrowed.report.diagnoses.values())))
+    pieces += [numbers, bucket_sheet(numbers, lambda row: _of_bucket(numbers, row, selection)), strip]
+    return Content(tuple(pieces))
+
+
+def breakdown_of(opened: Opened, selection: Selection) -> Breakdown:
+    """Where the time of the selected steps goes; of all that count, where none are selected."""
+    steps = selection.of("steps")
+    if steps is None:
+        return breakdown(opened.report, selection.view)
+    return of_steps(opened.report, selection.view, *steps)
+
+
+def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
+    """The findings of all variants that are worth telling: doubts first, then what costs most."""
+    listed = [*_findings(opened)]
+    listed.sort(key=lambda entry: (entry[2].cost_ns is not None, -(entry[2].cost_ns or 0.0)))
+    several = len(opened.variants) > 1
+    rows = [
+        {
+            "cost_ns": finding.cost_ns,
+            "share": finding.share,
+            "variant": name if several else None,
+            "finding": sanitize(finding.title),
+            "advice": sanitize(finding.advice) or None,
+            "where": sanitize(str(finding.where)) or None,
+            "file": finding.where.file,
+            "line_number": finding.where.line,
+            "place": place,
+        }
+        for name, place, finding in listed
+    ]
+
+    def enter(row: int) -> Selection:
+        name, place, finding = listed[row]
+        return selection.narrowed("finding", (name, place), finding.id.replace("_", " "), "finding")
+
+    table = pa.Table.from_pylist(rows, schema=_FINDINGS)
+    return Sheet("findings", table, enter=enter)
+
+
+def _findings(opened: Opened) -> Iterator[tuple[str, int, Finding]]:
+    for name in opened.variants:
+        for place, finding in enumerate(opened.report.diagnoses[name].findings):
+            yield name, place, finding
+
+
+def _of_bucket(numbers: Breakdown, row: int, selection: Selection) -> Selection | None:
+    """Where Enter on a bucket leads: to its kernels, or to the events on the host that are to blame for it."""
+    line = numbers.lines[row]
+    if not line.key:
+        return None
+    return selection.narrowed("bucket", line.key, line.label, "kernels" if line.key in _ON_THE_GPU else "operators")
+
+
+def _lead(opened: Opened) -> Iterator[Sentences]:
+    for chapter in opened.outline.chapters:
+        for entry in chapter.entries:
+            yield from (block for block in entry.blocks if isinstance(block, Sentences))
+
+
+OVERVIEW = Pane(
+    "overview",
+    "Overview",
+    "How long a step takes, what makes it slow, and where its time goes. Enter on a finding shows its evidence, on a "
+    "bucket what it is made of. The bars share one scale; their parts stand in the order of the table. Δ is the "
+    "difference from the baseline, ~ marks one within noise. In the lines of steps C compiles and ! stands out; "
+    "Enter selects a step, Shift with arrows several.",
+    overview,
+)

@@ -1,0 +1,118 @@
+"""Modules and lines of yours, side by side in every variant; of a bucket, where one is selected."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tracekit.engine.buckets import BUCKETS
+from tracekit.lines.means import Mean, OwnerMeans
+from tracekit.report.line_costs import SideBySide
+from tracekit.report.owner_costs import Costs, OfVariant
+from tracekit.report.sections.modules import NONE, in_tree, with_inner
+from tracekit.trace.schema import column
+from tracekit.tui.model.content import Content, Piece, prose, words
+from tracekit.tui.model.joined import deltas
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.sheet import Sheet
+from tracekit.units import duration
+
+_MODULE = column("module", pa.string(), "the module, and before it those around it", role="name")
+_STEPS_ASIDE = "Means over the steady steps: whose time it is, is known of these, and not of the steps selected."
+
+
+def modules(opened: Opened, selection: Selection) -> Content:
+    """A tree: below each module those that it calls, which its time includes."""
+    variants = _chosen(opened, selection.without("module"))
+    if not any(each.share(lambda owner: bool(owner.module)) for each in variants):
+        return Content((prose(_unknown(opened, "module")),))
+    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, opened.baselines)
+    order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
+    names = [f"{'  ' * max(len(chain) - 1, 0)}{chain[-1]}" if chain else NONE for chain in order]
+    table = inclusive.table([(_MODULE, names)], order)
+
+    def enter(row: int) -> Selection | None:
+        chain = order[row]
+        return selection.narrowed("module", chain, chain[-1], "lines") if chain else None
+
+    sheet = Sheet("modules", table, _title("Modules, with those inside", variants, selection), enter)
+    return _content(sheet, selection, words(opened.narrowed(selection), "modules"))
+
+
+def lines(opened: Opened, selection: Selection) -> Content:
+    """Lines, and groups of lines that were fused; together they are the step."""
+    variants = _chosen(opened, selection)
+    if not any(each.total_ns for each in variants):
+        return Content((prose(_unknown(opened, "line of yours")),))
+    side_by_side = SideBySide(variants, opened.baselines)
+    table = side_by_side.table()
+    files, numbers = (table[name].to_pylist() for name in ("file", "line_number"))
+
+    def enter(row: int) -> Selection | None:
+        if files[row] is None or numbers[row] is None:
+            return None
+        label = f"{files[row].rsplit('/', 1)[-1]}:{numbers[row]}"
+        return selection.narrowed("line", (files[row], numbers[row]), label, "source")
+
+    changes = deltas(table)
+    sort = (changes[0], True) if len(changes) == 1 else None
+    sheet = Sheet("lines", table, _title("Your lines", variants, selection), enter, sort)
+    return _content(sheet, selection, words(opened.narrowed(selection), "lines"))
+
+
+def _content(sheet: Sheet, selection: Selection, said: tuple[Piece, ...]) -> Content:
+    aside = () if selection.of("steps") is None else (prose(_STEPS_ASIDE, tone="quiet"),)
+    return Content((*aside, sheet, *said))
+
+
+def _chosen(opened: Opened, selection: Selection) -> list[OfVariant]:
+    """The owners of the variants shown, only with what lies in the bucket and the module selected."""
+    names = {profile.name for profile in opened.chosen(selection)}
+    bucket, chain = selection.of("bucket"), selection.of("module")
+
+    def wanted(means: OwnerMeans, mean: Mean) -> bool:
+        inside = chain is None or means.owners[mean.owner].module[: len(chain)] == chain
+        return inside and (bucket is None or mean.bucket == bucket)
+
+    chosen = [each for each in opened.owners if each.name in names]
+    if bucket is None and chain is None:
+        return chosen
+    return [_with(each, [mean for mean in each.means.means if wanted(each.means, mean)]) for each in chosen]
+
+
+def _with(variant: OfVariant, means: list[Mean]) -> OfVariant:
+    return replace(variant, means=OwnerMeans(owners=variant.means.owners, means=means, sources=variant.means.sources))
+
+
+def _title(what: str, variants: list[OfVariant], selection: Selection) -> str:
+    bucket = selection.of("bucket")
+    of = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
+    return f"{what}{of}: {', '.join(f'{each.name} {duration(each.total_ns)}' for each in variants)}"
+
+
+def _unknown(opened: Opened, what: str) -> str:
+    reasons = [each.means.reason for each in opened.owners if each.means.reason]
+    return f"No {what} is known of what is selected{f': {reasons[0]}' if reasons else ''}."
+
+
+def are_known(opened: Opened) -> bool:
+    """Whether it is known of any variant whose its time is."""
+    return any(each.total_ns for each in opened.owners)
+
+
+MODULES = Pane(
+    "modules",
+    "Modules",
+    "What each module takes of a step, with the modules that it calls. Enter shows the lines at work in it.",
+    modules,
+    lambda opened: any(each.share(lambda owner: bool(owner.module)) for each in opened.owners),
+)
+LINES = Pane(
+    "lines",
+    "Lines",
+    "What each line of yours takes of a step; lines that were fused by the compiler stand together. Enter shows it in "
+    "its file.",
+    lines,
+    are_known,
+)

@@ -1,0 +1,20 @@
+"""What a pane is: a question, with the help that explains its answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracekit.tui.model.content import Content
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.selection import Selection
+
+
+@dataclass(frozen=True)
+class Pane:
+    """`title` stands on its chip. `query` answers for a selection; it may take as long as reading a trace."""
+
+    name: str
+    title: str
+    help: str
+    query: Callable[[Opened, Selection], Content]
+    applies: Callable[[Opened], bool] = lambda opened: True
+    is_listed: bool = True  # False: only Enter leads there

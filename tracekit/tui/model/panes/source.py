@@ -1,0 +1,124 @@
+"""A file of the user's around the selected line, with what each line costs in every variant."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
+
+import pyarrow as pa
+
+from tracekit.report.source_costs import SourceCosts, source_costs, sources
+from tracekit.trace.schema import column
+from tracekit.tui.model.content import Code, Content, Place, prose
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.sheet import Sheet
+
+_MOST_BYTES = 4 << 20  # of a file that nobody captured
+_FUSED = ("+", "#8854d0")
+_NO_FILE = "Where is it? Neither the recording holds {} nor is it on this machine; start tracekit in its folder."
+
+
+def source(opened: Opened, selection: Selection) -> Content:
+    """The file of the selected line; else the one that costs most."""
+    chosen = selection.of("line")
+    place = Place(*chosen) if chosen is not None else _dearest(opened)
+    if place is None:
+        return Content((prose("No line is selected, and no recording tells which lines cost most."),))
+    code = code_at(opened, place, selection)
+    return Content((code if code is not None else prose(_NO_FILE.format(place.file)),), (0, max(place.line - 1, 0)))
+
+
+def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
+    """The file around a line, as it was captured, else as it is on this machine; None where it is in neither."""
+    file = matching(sources(opened.owners), place.file)
+    if file is not None:
+        return Code(_sheet(source_costs(opened.owners, file), opened, selection), file, place.line)
+    path = on_this_machine(opened, place.file)
+    text = _text(path) if path is not None else None
+    if text is None:
+        return None
+    costs = source_costs(opened.owners, place.file, text)
+    return Code(
+        _sheet(costs, opened, selection, " as it is now: the recording does not hold it"), place.file, place.line
+    )
+
+
+def matching(files: Iterable[str], name: str) -> str | None:
+    """The file of that path; else the only one that ends like it."""
+    ending = PurePath(name).parts
+    fitting = [file for file in files if file == name or PurePath(file).parts[-len(ending) :] == ending]
+    return fitting[0] if len(fitting) == 1 or name in fitting[:1] else None
+
+
+def on_this_machine(opened: Opened, file: str) -> Path | None:
+    """Where an editor finds it: as named, beside what was run, or by its last folders below the current one."""
+    beside = [Path(run.script).parent for run in opened.report.subject.runs.values()]
+    parts = PurePath(file).parts
+    tries = [Path(file), *(folder / file for folder in beside), *(Path(*parts[k:]) for k in range(1, len(parts)))]
+    return next((path for path in tries if path.is_file()), None)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return None if os.path.getsize(path) > _MOST_BYTES else path.read_text("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str = "") -> Sheet:
+    """A row for each line of the file."""
+    lines = [line.expandtabs(4) for line in costs.text.splitlines()]
+    numbers = [*range(1, len(lines) + 1)]
+    names = [each.name for each in opened.owners]
+    fields = [column(f"{name}_ns", pa.float64(), "what the line costs alone, a counted step", "ns") for name in names]
+    columns: list[list[object]] = [[costs.alone[name].get(number) for number in numbers] for name in names]
+    fields += [column("line", pa.int64(), "number of the line", role="identity"), column("text", pa.string(), "")]
+    columns += [[*numbers], [*lines]]
+    for name in names:
+        together = _together(costs, name)
+        meaning = f"what kernels fused of this line and others cost in {name}: never split between them"
+        fields.append(column(f"{name} with others_ns", pa.float64(), meaning, "ns", role="detail"))
+        columns.append([together.get(number) for number in numbers])
+    fields += [column("file", pa.string(), "", role="source"), column("line_number", pa.int64(), "", role="source")]
+    columns += [[costs.file] * len(lines), [*numbers]]
+    arrays = [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)]
+    fused = {number for name in names for number in _together(costs, name)}
+    on_gpu = any(profile.trace.device == "gpu" for profile in opened.report.profiles)
+
+    def enter(row: int) -> Selection:
+        label = f"{PurePath(costs.file).name}:{row + 1}"
+        return selection.narrowed("line", (costs.file, row + 1), label, "kernels" if on_gpu else "operators")
+
+    table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return Sheet("source", table, f"{costs.file}{remark}", enter, marks={number - 1: _FUSED for number in fused})
+
+
+def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:
+    total: dict[int, float] = {}
+    for group in costs.fused:
+        for line in {each.line for each in group.lines if each.file == costs.file}:
+            if group.variant == variant:
+                total[line] = total.get(line, 0.0) + group.step_ns
+    return total
+
+
+def _dearest(opened: Opened) -> Place | None:
+    """The line that costs most of those whose file was captured."""
+    files, total = sources(opened.owners), dict[tuple[str, int], float]()
+    for each in opened.owners:
+        for lines, ns in each.by(lambda owner: owner.lines).items():
+            for line in lines:
+                if line.file in files:
+                    total[line.file, line.line] = total.get((line.file, line.line), 0.0) + ns
+    return Place(*max(total, key=lambda key: total[key])) if total else None
+
+
+SOURCE = Pane(
+    "source",
+    "Source",
+    "Your file with what each line costs alone in every variant; + marks lines that were fused with others, whose cost "
+    "is told below the table and never split. Enter shows the kernels or operators of a line, e opens it in $EDITOR.",
+    source,
+    lambda opened: bool(sources(opened.owners)),
+)

@@ -1,0 +1,223 @@
+"""A table as screens show it: sorted, filtered, and turned into text only where it is looked at."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts, unit
+from tracekit.intervals import Bools, Ints
+from tracekit.kernel_names import distinct_short_names
+from tracekit.sanitize import sanitize
+from tracekit.tui.model.selection import Selection
+from tracekit.units import duration
+
+DELTA = "Δ"
+NONE = "·"  # for nothing of a quantity that adds up
+_LONGEST = 1000  # letters of a cell
+_MEASURED = 200  # rows that decide how wide a column is
+_LABELS = 5_000  # kernels whose names are told apart
+
+Enter = Callable[[int], Selection | None]
+
+
+def nowhere(_: int) -> Selection | None:
+    """What Enter does where there is nothing to go to."""
+    return None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Rows of an Arrow table, whose fields say unit, meaning and role. Rows are numbered as the table has them.
+
+    `enter` says what a row leads to. Columns whose name begins with Δ are differences, and quantities of which a row
+    has nothing are dots. `marks` are signs before the first column and their colours, by row.
+    """
+
+    name: str
+    rows: pa.Table
+    title: str = ""
+    enter: Enter = nowhere
+    sort: tuple[str, bool] | None = None  # column, and whether the largest stand first
+    pattern: str = ""
+    marks: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the column that sorts them
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows in one piece: taking some of many pieces is slow."""
+        return self.rows.combine_chunks()
+
+    @cached_property
+    def fields(self) -> list[pa.Field]:
+        """The columns that are shown."""
+        return readable(self.table, full=False)
+
+    @cached_property
+    def details(self) -> list[pa.Field]:
+        """The columns that are told of the row under the cursor only."""
+        shown = {each.name for each in self.fields}
+        return [each for each in readable(self.table) if each.name not in shown]
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """What the columns are called."""
+        return [heading(each) for each in self.fields]
+
+    @cached_property
+    def numbers(self) -> list[bool]:
+        """Which columns stand flush right."""
+        return [is_number(each) for each in self.fields]
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What the columns mean."""
+        return {heading(each): meaning(each) for each in self.fields if meaning(each)}
+
+    @cached_property
+    def order(self) -> Ints:
+        """The rows that are shown, first to last."""
+        rows = np.arange(self.table.num_rows)
+        if self.sort is not None and self.sort[0] in self.table.column_names:
+            rows = self._sorted(*self.sort)
+        return rows if not self.pattern else rows[self._fitting[rows]]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def row_at(self, index: int) -> int:
+        """The row of the table that is shown there."""
+        return int(self.order[index])
+
+    def index_of(self, row: int) -> int | None:
+        """Where that row is shown; None where it is filtered out."""
+        at = np.flatnonzero(self.order == row)
+        return int(at[0]) if len(at) else None
+
+    def cells(self, start: int, stop: int) -> list[list[str]]:
+        """The rows shown from `start` to before `stop`, as text."""
+        rows = self.order[start:stop]
+        columns = [self._texts(each, rows) for each in self.fields]
+        return [list(values) for values in zip(*columns, strict=True)] if columns else [[] for _ in rows]
+
+    def row_in_full(self, index: int) -> list[tuple[str, str]]:
+        """Title and value of everything that is known of a row, nothing shortened."""
+        rows = self.order[index : index + 1]
+        shown = []
+        for each in [*self.fields, *self.details]:
+            value = self.table[each.name].take(pa.array(rows))[0].as_py()
+            if value is not None and role(each) in ("kernel", "place"):
+                shown.append((heading(each), sanitize(str(value), _LONGEST)))
+            elif value is not None:
+                shown.append((heading(each), self._texts(each, rows)[0]))
+        return shown
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """How wide the values of each column are, by some of its rows and its largest numbers."""
+        spread = np.unique(np.linspace(0, max(self.table.num_rows - 1, 0), _MEASURED).astype(np.int64))
+        shown = np.concatenate((spread, self._extremes))[: self.table.num_rows * 3]
+        widest = []
+        for each in self.fields:
+            values = self._texts(each, shown) if self.table.num_rows else []
+            widest.append(max(map(len, values), default=0))
+        return widest
+
+    def sorted_by(self, column: str, descending: bool) -> "Sheet":
+        """The same in another order."""
+        return replace(self, sort=(column, descending))
+
+    def filtered(self, pattern: str) -> "Sheet":
+        """Only the rows of which some text holds every word of the pattern, in capitals or not."""
+        return replace(self, pattern=pattern)
+
+    @property
+    def shown(self) -> pa.Table:
+        """What is on screen, for exports: every column, the rows in their order."""
+        return self.table.take(pa.array(self.order))
+
+    def _texts(self, of: pa.Field, rows: Ints) -> list[str]:
+        values = self.table[of.name].take(pa.array(rows)).to_pylist()
+        if unit(of) == "ns":
+            signed = of.name.startswith(DELTA)
+            return [NONE if value == 0 else duration(value, signed=signed) for value in values]
+        if role(of) == "kernel":
+            return [self._kernels.get(value, cell(value, of, _LONGEST)) for value in values]
+        if role(of) == "identity":
+            return ["–" if value is None else str(value) for value in values]
+        return texts(values, of, _LONGEST)
+
+    @cached_property
+    def _kernels(self) -> dict[str, str]:
+        """Short names, all of them different."""
+        columns = [self.table[each.name] for each in self.fields if role(each) == "kernel"]
+        names = [name for column in columns for name in pc.unique(column).to_pylist() if name is not None][:_LABELS]
+        return {name: sanitize(short) for name, short in zip(names, distinct_short_names(names), strict=True)}
+
+    @cached_property
+    def _extremes(self) -> Ints:
+        columns = [self.table[each.name] for each, number in zip(self.fields, self.numbers, strict=True) if number]
+        numeric = [column for column in columns if not pa.types.is_string(column.type) and len(column)]
+        ends = [pc.index(column, pc.min_max(column)[end]).as_py() for column in numeric for end in ("min", "max")]
+        return np.array([end for end in ends if end >= 0], np.int64)
+
+    def _sorted(self, column: str, descending: bool) -> Ints:
+        values = self.table[self.sort_keys.get(column, column)]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(pa.string())
+        order = pc.array_sort_indices(values.combine_chunks(), order="descending" if descending else "ascending")
+        rows: Ints = order.to_numpy().astype(np.int64)
+        return rows
+
+    @cached_property
+    def _fitting(self) -> Bools:
+        wanted = np.ones(self.table.num_rows, bool)
+        columns = [self._searched(each) for each in [*self.fields, *self.details] if _is_text(each.type)]
+        for word in self.pattern.split():
+            holds = np.zeros(self.table.num_rows, bool)
+            for column in columns:
+                holds |= _holding(column, word)
+            wanted &= holds
+        return wanted
+
+    def _searched(self, of: pa.Field) -> pa.Array:
+        """A column of text with what is shown of it beside what stands in it."""
+        column = _in_one(self.table[of.name])
+        if role(of) != "kernel":
+            return column
+        labels = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        both = [f"{name} {self._kernels.get(name, '')}" for name in labels.dictionary.to_pylist()]
+        return pa.DictionaryArray.from_arrays(labels.indices, pa.array(both, pa.string()))
+
+
+def _holding(column: pa.Array, word: str) -> Bools:
+    if pa.types.is_dictionary(column.type):
+        labels = np.append(_holding(column.dictionary, word), False)
+        indices = column.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
+        holds: Bools = labels[indices]
+        return holds
+    found: Bools = pc.match_substring(column, word, ignore_case=True).fill_null(False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))
+
+
+def records(rows: pa.Table) -> pa.Table:
+    """Few rows of many columns, turned: a row for each column, a column for each row."""
+    first, *fields = readable(rows)
+    names = texts(rows[first.name].to_pylist(), first, None)
+    columns: Sequence[list[str]] = [[heading(each) for each in fields]]
+    values = [texts(rows[each.name].to_pylist(), each, None) for each in fields]
+    columns = [*columns, *([row[k] for row in values] for k in range(len(names)))]
+    kinds = [pa.field("of each", pa.string()), *(pa.field(name, pa.string()) for name in names)]
+    return pa.Table.from_arrays([pa.array(values, pa.string()) for values in columns], schema=pa.schema(kinds))

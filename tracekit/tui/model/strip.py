@@ -1,0 +1,88 @@
+"""The steps of each variant side by side, one cell each; those that compile and those that stand out are marked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracekit.faces.shared import sparks
+from tracekit.report.blocks import Line
+from tracekit.sanitize import sanitize
+from tracekit.units import duration
+
+COMPILES, UNKNOWN, OUTLIER = sparks.COMPILES, sparks.UNKNOWN, "!"
+_FAR = 1.5  # times the distance of the quartiles beyond the third: what stands out (Tukey 1977)
+_MUCH = 1.1  # times the median: steps that are all alike have no outliers
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The lines, which steps are selected (first and last), and whether any can be."""
+
+    lines: tuple[Line, ...]
+    selected: tuple[int, int] | None = None
+    selectable: bool = True
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of steps that any line has, ascending."""
+        return sorted({number for line in self.lines for number in line.steps})
+
+    def glyphs(self, line: Line, width: int) -> str:
+        """The line in at most so many cells, several steps a cell where there are more steps than cells."""
+        cells = min(len(line.values), width)
+        drawn = [*sparks.glyphs(line, width)]
+        far = outliers(line)
+        for k in range(cells):
+            stretch = range(k * len(far) // cells, (k + 1) * len(far) // cells)
+            if drawn[k] not in (COMPILES, UNKNOWN) and any(far[step] for step in stretch):
+                drawn[k] = OUTLIER
+        return "".join(drawn)
+
+    def step_of(self, line: Line, cell: int, width: int) -> int | None:
+        """The number of the first step in that cell of a line."""
+        cells = min(len(line.steps), width)
+        return line.steps[cell * len(line.steps) // cells] if 0 <= cell < cells else None
+
+    def cell_of(self, line: Line, number: int, width: int) -> int | None:
+        """The cell in which the step of that number is drawn; None where the line has none of it."""
+        cells = min(len(line.steps), width)
+        if number not in line.steps or not cells:
+            return None
+        at = line.steps.index(number)
+        return next(k for k in range(cells) if (k + 1) * len(line.steps) // cells > at)
+
+    def legend(self, line: Line) -> str:
+        """Which steps, how long they take, and what is marked."""
+        names = [str(n) for n, far in zip(line.steps, outliers(line), strict=True) if far]
+        few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        far = f"; {OUTLIER} = step{'s' * (len(names) > 1)} {few} stand{'s' * (len(names) == 1)} out" if names else ""
+        return f"{sparks.legend(line)}{far}"
+
+    def about(self, number: int) -> str:
+        """How long the step of that number takes in each line."""
+        said = []
+        for line in self.lines:
+            if number in line.steps:
+                at = line.steps.index(number)
+                mark = " (compiles)" if line.marks[at] == "compiles" else ""
+                value = line.values[at]
+                took = "unknown" if value is None else duration(value)
+                said.append(f"{sanitize(line.name)} {took}{mark}")
+        return f"step {number}: {', '.join(said)}"
+
+
+def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable: bool = True) -> Strip:
+    """The strip of these lines, their names harmless."""
+    return Strip(tuple(replace(line, name=sanitize(line.name)) for line in lines), selected, selectable)
+
+
+def outliers(line: Line) -> list[bool]:
+    """Which steps take far longer than most that compile nothing."""
+    usual = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
+    if len(usual) < 4:
+        return [False] * len(line.values)
+    low, middle, high = np.quantile(usual, [0.25, 0.5, 0.75])
+    limit = max(high + _FAR * (high - low), _MUCH * middle)
+    pairs = zip(line.values, line.marks, strict=True)
+    return [value is not None and mark != "compiles" and value > limit for value, mark in pairs]

@@ -1,0 +1,112 @@
+"""What the steps of a variant are made of, event by event: the GPU's activities, or what operators compute."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.analyses.kernel_class import kernel_class
+from tracekit.intervals import Bools, Ints, Rows
+from tracekit.profile import Profile
+from tracekit.trace.roles import KERNEL
+from tracekit.trace.schema import LABEL, Role, column
+
+NOTHING = "nothing that was recorded"
+_SUMS = pa.schema(
+    [
+        column("class", LABEL, "what kind of work, inferred from the name"),
+        column("per_step", pa.float64(), "how often in a step"),
+        column("step_ns", pa.float64(), "time in a step", "ns"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A row for each stretch of work: the event, the place of its step (−1: none), its name, its ns, its launch call.
+
+    `kind` counts one occurrence where it is 1: an operator that computes in several stretches is one.
+    """
+
+    profile: Profile
+    event: Rows
+    step: Rows
+    dur: Ints
+    launch: Ints
+    once: Bools
+
+    @property
+    def name(self) -> Rows:
+        """The number of each event's name, −1 for no event."""
+        return _names(self.profile, self.event)
+
+    @cached_property
+    def operator(self) -> Rows:
+        """The number of the name of the operator that launched each, −1 where none is known."""
+        return _names(self.profile, self.profile.trace.operators.of(self.launch))
+
+    def kinds(self, bucket: str) -> Bools:
+        """Which of the GPU's activities such a bucket is made of."""
+        roles = self.profile.trace.rows(self.event).roles
+        kernels: Bools = roles.kind == KERNEL
+        of_kind = {
+            "gpu_compute": kernels & ~roles.communication,
+            "gpu_comm": roles.communication,
+            "gpu_copy": ~kernels,
+        }
+        return of_kind[bucket]
+
+    def by_name(self, names: Rows, chosen: Bools, steps: int, role: Role = "name") -> pa.Table:
+        """The sums of chosen rows by the name that each is given, for a step of so many; the dearest first."""
+        texts = self.profile.trace.names
+        codes = names[chosen].astype(np.int64) + 1
+        total = np.zeros(len(texts) + 1, np.int64)
+        np.add.at(total, codes, self.dur[chosen])
+        number = np.bincount(codes[self.once[chosen]], minlength=len(texts) + 1)
+        present = np.flatnonzero((total > 0) | (number > 0))
+        present = present[np.argsort(-total[present], kind="stable")]
+        labels = [texts[code - 1] if code else NOTHING for code in present.tolist()]
+        columns = [
+            pa.array(labels, pa.string()).dictionary_encode(),
+            pa.array([kernel_class(label, label) for label in labels], pa.string()).dictionary_encode(),
+            pa.array(number[present] / max(steps, 1)),
+            pa.array(total[present] / max(steps, 1)),
+        ]
+        name = column("name", LABEL, "name as written", role=role)
+        return pa.Table.from_arrays(columns, schema=_SUMS.insert(0, name))
+
+
+def work_of(profile: Profile) -> Work:
+    """The GPU's activities; without a GPU, the stretches in which operators compute."""
+    trace = profile.trace
+    if trace.device != "gpu":
+        return blamed(profile, "cpu_compute")
+    events, launches, steps = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for part in trace.parts():
+        gpu = part.rows(part.roles.gpu)
+        launch = trace.links.launch(gpu)
+        events.append(gpu)
+        launches.append(launch)
+        steps.append(np.where(launch >= 0, trace.steps.of(trace.ts_ns[np.maximum(launch, 0)]), -1))
+    event, launch, step = (np.concatenate(each) for each in (events, launches, steps))
+    return Work(
+        profile, event.astype(np.int32), step.astype(np.int32), trace.dur_ns[event], launch, np.ones(len(event), bool)
+    )
+
+
+def blamed(profile: Profile, *buckets: str) -> Work:
+    """The stretches of these buckets, and the events to blame for them: together they are the buckets, exactly."""
+    pieces = profile.cost.pieces
+    chosen = pieces.of(*buckets)
+    event = pieces.event[chosen]
+    once = np.zeros(len(event), bool)
+    once[np.unique(event, return_index=True)[1]] = True
+    return Work(profile, event, pieces.step[chosen], pieces.dur[chosen], np.full(len(event), -1), once)
+
+
+def _names(profile: Profile, events: Ints | Rows) -> Rows:
+    if not len(profile.trace.ts_ns):
+        return np.full(len(events), -1, np.int32)
+    codes: Rows = np.where(events >= 0, profile.trace.name_codes[np.maximum(events, 0)], -1).astype(np.int32)
+    return codes

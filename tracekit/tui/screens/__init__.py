@@ -1,0 +1,1 @@
+"""What opens over the panes: help, and choices."""

@@ -1,0 +1,50 @@
+"""What the keys do and what the words mean, made from the declarations of both."""
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+
+class HelpScreen(ModalScreen[None]):
+    """Over the pane it explains: what it is for, what the widget with the keys is for, the keys, the words."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark", "dismiss", "Close", key_display="esc", id="help.close", tooltip="Back")
+    ]
+
+    def __init__(self, title: str, about: Iterable[str], keys: Iterable[Binding], words: dict[str, str]) -> None:
+        super().__init__()
+        self._title, self._about = title, [*about]
+        self._keys = [(key.key_display or key.key, key.tooltip) for key in keys if key.tooltip]
+        self._words = [*words.items()]
+
+    def compose(self) -> Iterator[Widget]:
+        """The pane first, then the keys, then the words."""
+        with VerticalScroll(classes="box", id="help"):
+            yield Static(Text(self._title, "bold underline"), markup=False)
+            yield Static(Text("\n".join(self._about)), markup=False)
+            yield Static(Text("\nKeys", "bold underline"), markup=False)
+            yield Static(_pairs(self._keys), markup=False)
+            if self._words:
+                yield Static(Text("\nWords", "bold underline"), markup=False)
+                yield Static(_pairs(self._words), markup=False)
+
+    def on_mount(self) -> None:
+        """Arrows scroll it at once."""
+        self.query_one("#help").focus()
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, meaning in pairs:
+        table.add_row(Text(name), Text(meaning))
+    return table

@@ -1,0 +1,244 @@
+"""What is selected, and the pane on screen that answers for it."""
+
+from pathlib import Path
+
+from textual.app import App, ComposeResult
+from textual.containers import Container, Horizontal
+from textual.widgets import Input, Static
+
+from tracekit.errors import TracekitError
+from tracekit.names import short
+from tracekit.sanitize import sanitize
+from tracekit.tui.background import Background, Done
+from tracekit.tui.lifecycle import leave_with_the_terminal
+from tracekit.tui.model.content import Code, Content, Place, place_in, prose
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opening import Reading, open_report
+from tracekit.tui.model.panes import all_panes
+from tracekit.tui.model.panes.instances import place_of
+from tracekit.tui.model.panes.overview import VIEWS
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.panes.source import code_at
+from tracekit.tui.model.selection import History, Selection
+from tracekit.tui.widgets.below import Below
+from tracekit.tui.widgets.chips import Chips
+from tracekit.tui.widgets.crumbs import Crumbs
+from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.key_bar import KeyBar
+from tracekit.tui.widgets.pane_view import PaneView
+from tracekit.tui.widgets.steps import Steps
+
+
+class Panes(App[None]):
+    """What was opened, the history of what was selected, and what is on screen (`shown`: its selection).
+
+    `failure` is why nothing was opened.
+    """
+
+    TITLE = "tracekit"
+    CSS_PATH = "app.tcss"
+    AUTO_FOCUS = None  # the hidden line for filters would have it
+
+    def __init__(self, paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> None:
+        super().__init__()
+        self._paths, self._baseline, self._infer_steps = paths, baseline, infer_steps
+        self._background = Background(self)
+        self._reading = Reading()
+        self._cursors: dict[Selection, tuple[int, int]] = {}
+        self._filtered: Grid | None = None
+        self._codes: dict[str, Code | None] = {}
+        self.opened: Opened | None = None
+        self.panes: list[Pane] = []
+        self.history = History()
+        self.shown: Selection | None = None
+        self.failure: TracekitError | None = None
+
+    @property
+    def now(self) -> Selection:
+        """What is selected."""
+        return self.history.now
+
+    @property
+    def view(self) -> PaneView | None:
+        """The pane on screen."""
+        return next(iter(self.query(PaneView)), None)
+
+    @property
+    def grid(self) -> Grid | None:
+        """The table that has the keys, else the first one."""
+        if isinstance(self.focused, Grid):
+            return self.focused
+        return next(iter(self.view.grids), None) if self.view is not None else None
+
+    @property
+    def listed(self) -> list[Pane]:
+        """The panes that have a chip."""
+        return [pane for pane in self.panes if pane.is_listed]
+
+    def pane_of(self, selection: Selection) -> Pane:
+        """The pane that a selection is shown in."""
+        return next(pane for pane in self.panes if pane.name == selection.pane)
+
+    def compose(self) -> ComposeResult:
+        """What is selected on top, the panes' chips, the pane, what its row is, the keys."""
+        with Horizontal(id="top"):
+            yield Static("tracekit", id="brand", markup=False)
+            yield Crumbs()
+            yield Static("", id="state", markup=False)
+        yield Chips()
+        with Container(id="stage"):
+            yield Static("", id="reading", markup=False)
+        yield Below(id="below")
+        yield Input(placeholder="words that a row must hold; Enter keeps, Esc shows all", id="filter")
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        """Start reading, and say how far it is."""
+        self.animation_level = "none"  # gliding looks slow, and over a slow line it is
+        leave_with_the_terminal(self)
+        self.set_interval(0.2, self._show_progress)
+        self._show_progress()
+        given = (self._paths, self._baseline, self._infer_steps, self._reading)
+        self._background.ask("open", lambda: open_report(*given), can_be_overtaken=False)
+
+    def on_resize(self) -> None:
+        """A small screen leaves one line or two for the row."""
+        self.set_class(self.size.height < 30, "-low")
+
+    def _show_progress(self) -> None:
+        for widget in self.query("#reading").results(Static):
+            named = ", ".join(sanitize(path.name, 60) for path in self._paths)
+            widget.update("\n".join([f"Reading {named} …", "", *self._reading.lines()]))
+
+    async def on_done(self, message: Done) -> None:
+        """What was opened, another baseline, or the answer to a selection."""
+        if isinstance(message.error, TracekitError) and self.opened is None:
+            self.failure = message.error
+            self._reading = Reading()
+            await self._fill(Static(f"{sanitize(str(message.error))}\n\nPress q to leave.", id="failure", markup=False))
+        elif isinstance(message.error, TracekitError):
+            await self._answer(message.ticket, Content((prose(str(message.error)),)))
+        elif message.error is not None:
+            raise message.error
+        elif isinstance(message.result, Opened):
+            self._open(message.result)
+        else:
+            await self._answer(message.ticket, message.result)
+
+    def _open(self, opened: Opened) -> None:
+        first, self.opened, self.panes = self.opened is None, opened, all_panes(opened)
+        self._codes.clear()
+        if first:
+            answered = any(profile.means["wall"] is not None for profile in opened.report.profiles)
+            self.history = History(Selection(view=VIEWS[0] if answered else VIEWS[1]))
+        self.refresh_bindings()
+        self.ask()
+
+    def go(self, selection: Selection) -> None:
+        """Select something else."""
+        self.visit(self.history.visited(selection))
+
+    def visit(self, history: History) -> None:
+        """Go on, back or forth."""
+        if self.opened is not None and history != self.history:
+            self._remember()
+            self.history = history
+            self.ask()
+
+    def _remember(self) -> None:
+        if self.view is not None and self.shown is not None and self.grid is not None:
+            self._cursors[self.shown] = self.view.grids.index(self.grid), self.grid.cursor
+
+    def ask(self) -> None:
+        """Have the pane answer for what is selected."""
+        opened, selection = self.opened, self.now
+        if opened is not None:
+            pane = self.pane_of(selection)
+            self._background.ask(selection, lambda: pane.query(opened, selection))
+
+    async def _answer(self, ticket: object, content: Content) -> None:
+        if ticket != self.now:
+            return
+        self.shown = self.now
+        self.query_one(Crumbs).show(self._opened_names, self._crumbs())
+        self.query_one("#state", Static).update(self._state())
+        here = self.now.pane if self.pane_of(self.now).is_listed else ""
+        self.query_one(Chips).show([(pane.name, pane.title) for pane in self.listed], here)
+        await self._fill(PaneView(content, self._cursors.get(self.now, content.begin)))
+        if not content.sheets:
+            self._show_below(None)
+
+    async def _fill(self, widget: Static | PaneView) -> None:
+        stage = self.query_one("#stage")
+        with self.batch_update():
+            await stage.remove_children()
+            await stage.mount(widget)
+        self._filtered = None
+        self.refresh_bindings()
+
+    @property
+    def _opened_names(self) -> list[str]:
+        """What the user named, and what it turned out to be."""
+        names = [path.name for path in self._paths]
+        return [*names, self.opened.about] if self.opened is not None and self.opened.about else names
+
+    def _crumbs(self) -> list[str]:
+        chosen = [facet.label for facet in self.now.facets]
+        pane = self.pane_of(self.now)
+        return [*chosen, pane.title] if not pane.is_listed and not chosen else chosen
+
+    def _state(self) -> str:
+        if self.opened is None or len(self.opened.variants) < 2:
+            return f"{self.now.view} time"
+        return f"{self.now.view} time, against {short([self.opened.report.baseline.name], 24)[0]}"
+
+    def on_grid_moved(self, message: Grid.Moved) -> None:
+        """Show the row under the cursor in full."""
+        if message.grid is self.grid:
+            self._show_below(message.grid)
+
+    def on_grid_entered(self, message: Grid.Entered) -> None:
+        """Narrow to a row."""
+        target = message.grid.sheet.enter(message.grid.sheet.row_at(message.grid.cursor))
+        if target is not None:
+            self.go(target)
+
+    def on_grid_left(self, message: Grid.Left) -> None:
+        """On to the next table."""
+        if self.view is not None:
+            self.view.leave(message.grid, message.way)
+
+    def on_steps_left(self, message: Steps.Left) -> None:
+        """On to the next table."""
+        if self.view is not None:
+            self.view.leave(message.widget, message.way)
+
+    def on_steps_chosen(self, message: Steps.Chosen) -> None:
+        """Narrow to these steps."""
+        first, last = message.first, message.last
+        label = f"step {first}" if first == last else f"steps {first}–{last}"
+        self.go(self.now.narrowed("steps", (first, last), label))
+
+    def on_chips_picked(self, message: Chips.Picked) -> None:
+        """Go to a pane."""
+        self.go(self.now.at(message.name))
+
+    @property
+    def place(self) -> Place | None:
+        """The line of the row under the cursor; else of what is selected."""
+        place = place_in(self.grid.sheet, self.grid.cursor) if self.grid is not None else None
+        if place is not None or self.opened is None:
+            return place
+        if (line := self.now.of("line")) is not None:
+            return Place(*line)
+        event = self.now.of("event")
+        return place_of(self.opened.profile(event[0]), event[1]) if event is not None else None
+
+    def _show_below(self, grid: Grid | None) -> None:
+        sheet, cursor = (grid.sheet, grid.cursor) if grid is not None else (None, 0)
+        self.query_one(Below).show(sheet, cursor, self.place, self._code_at)
+
+    def _code_at(self, place: Place) -> Code | None:
+        if place.file not in self._codes:
+            self._codes[place.file] = code_at(self.opened, place, self.now) if self.opened is not None else None
+        return self._codes[place.file]

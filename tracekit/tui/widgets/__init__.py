@@ -1,0 +1,1 @@
+"""What is drawn: widgets that show pieces of content, and know nothing of traces."""

@@ -1,0 +1,52 @@
+"""The variants as stacked bars on one scale: colours, and patterns for eyes and terminals that have none."""
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static
+
+from tracekit.names import aligned
+from tracekit.tui.model.bars import Bar, bars
+from tracekit.tui.model.breakdown import Breakdown
+from tracekit.tui.widgets.columns import on
+
+_TALL = 40  # lines of a screen
+_DIM = Style(dim=True)
+
+
+class Bars(Static):
+    """A bar and its value for each variant, drawn to the width there is."""
+
+    def __init__(self, numbers: Breakdown) -> None:
+        super().__init__(markup=False)
+        self._numbers = numbers
+
+    def on_resize(self) -> None:
+        """Draw to the width; the height follows."""
+        width = self.content_size.width
+        if width:
+            self.update(Text("\n").join(self.lines(width)))
+
+    def lines(self, width: int) -> list[Text]:
+        """A bar and its value for each variant; a reason for each without one."""
+        numbers, unanswered = self._numbers, self._numbers.unanswered
+        names = aligned([*numbers.names, *unanswered], max(width // 4, 8))
+        lines: list[Text] = []
+        if numbers.total is not None:
+            total = max(len(share.value) for share in numbers.total.shares.values())
+            longest = width - len(names[0]) - total - len(numbers.unit) - 3
+            tall = self.app.size.height >= _TALL and len(names) <= 3
+            for bar, name in zip(bars(numbers, max(longest, 1)), names, strict=False):
+                lines += _bar(bar, name, tall)
+        for name, reason in zip(names[len(numbers.names) :], unanswered.values(), strict=True):
+            lines.append(Text.assemble(f"{name} ", (f"cannot be answered: {reason}", _DIM)))
+        return lines
+
+
+def _bar(bar: Bar, name: str, tall: bool) -> list[Text]:
+    text, below = Text(f"{name} "), Text(" " * (len(name) + 1))
+    for segment in bar.segments:
+        style = on(segment.line.colour)
+        text.append(segment.text, style)
+        below.append(segment.pattern, style)
+    text.append(f" {bar.value}", Style(bold=True))
+    return [text, below] if tall else [text]

@@ -1,0 +1,77 @@
+"""Below a pane: what the row under the cursor is in full, and the source around its line."""
+
+from collections.abc import Callable
+
+from rich.style import Style
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widgets import Static
+
+from tracekit.sanitize import sanitize
+from tracekit.tui.model.content import Code, Place
+from tracekit.tui.model.sheet import NONE, Sheet
+
+_DIM, _BOLD = Style(dim=True), Style(bold=True)
+_LONG = 40  # letters of a value that gets a line of its own
+_AROUND = 3  # lines above and below
+_WIDE = 120  # cells that hold both side by side
+
+CodeAt = Callable[[Place], Code | None]
+
+
+class Below(Horizontal):
+    """Of one height, whatever it shows, so that nothing jumps while the cursor moves."""
+
+    def compose(self) -> ComposeResult:
+        """The row, and beside it the source."""
+        yield Static("", id="row", markup=False)
+        yield Static("", id="excerpt", markup=False)
+
+    def show(self, sheet: Sheet | None, index: int, place: Place | None, code_at: CodeAt) -> None:
+        """A row of a sheet, and its line."""
+        row = sheet.row_in_full(index) if sheet is not None and 0 <= index < len(sheet) else []
+        code = code_at(place) if place is not None else None
+        side_by_side = code is not None and self.app.size.width >= _WIDE and self.size.height > 4
+        excerpt = self.query_one("#excerpt", Static)
+        excerpt.display = side_by_side
+        lines = [*values(row)]
+        if code is not None and place is not None and side_by_side:
+            excerpt.update(around(code, place.line, self.size.height))
+        elif place is not None:
+            lines.insert(0, _one_line(place, code))
+        self.query_one("#row", Static).update(Text("\n").join(lines))
+
+
+def values(row: list[tuple[str, str]]) -> list[Text]:
+    """Long values on lines of their own, first; short ones one after the other."""
+    long = [Text.assemble((f"{title} ", _BOLD), value.strip()) for title, value in row if len(value) > _LONG]
+    short = Text()
+    for title, value in row:
+        if len(value) <= _LONG and value.strip() not in ("", NONE, "–"):
+            short.append(f"{title}\u00a0", _DIM).append(value.strip().replace(" ", "\u00a0")).append("   ")
+    return [*long, *([short] if short else [])]
+
+
+def around(code: Code, line: int, height: int) -> Text:
+    """The lines around one, with what they cost in the margin."""
+    first = max(min(line - 1 - _AROUND, len(code.sheet) - height), 0)
+    rows = code.sheet.cells(first, first + height)
+    costs = range(code.sheet.titles.index("line"))
+    widths = [max(len(row[k]) for row in rows) for k in costs]
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for number, row in enumerate(rows, first + 1):
+        margin = " ".join(
+            "".rjust(width) if row[k] == "–" else row[k].rjust(width) for k, width in zip(costs, widths, strict=True)
+        )
+        here = number == line
+        text.append("▶" if here else " ").append(f"{margin} ", _BOLD if here else _DIM)
+        text.append(f"{number:>4} ", _DIM).append(f"{row[len(costs) + 1]}\n", _BOLD if here else Style())
+    return text
+
+
+def _one_line(place: Place, code: Code | None) -> Text:
+    source = ""
+    if code is not None and 0 < place.line <= len(code.sheet):
+        source = code.sheet.cells(place.line - 1, place.line)[0][code.sheet.titles.index("line") + 1]
+    return Text.assemble((f"{sanitize(place.file, 60)}:{place.line} ", _BOLD), source.strip())

@@ -1,0 +1,81 @@
+"""The panes as chips in one line, the one that is shown among them; what has no room is a click or a key away."""
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracekit.sanitize import sanitize
+
+_KEYS = "1234567890"
+_TITLE = 16  # cells of a title
+_MORE = "…"
+
+
+class Chips(Widget):
+    """Titles with the digits that lead to them; a click goes there."""
+
+    COMPONENT_CLASSES = {"chips--here", "chips--other"}  # noqa: RUF012 - as Textual declares it
+
+    class Picked(Message):
+        """Go to that pane."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(self) -> None:
+        super().__init__(id="chips")
+        self._panes: list[tuple[str, str]] = []  # name and text
+        self._here = ""
+
+    def show(self, panes: list[tuple[str, str]], here: str) -> None:
+        """These panes, by name and title."""
+        keys = [f"{_KEYS[k]} " if k < len(_KEYS) else "" for k in range(len(panes))]
+        self._panes = [
+            (name, f" {key}{sanitize(title, _TITLE)} ") for key, (name, title) in zip(keys, panes, strict=True)
+        ]
+        self._here = here
+        self.refresh()
+
+    @property
+    def in_sight(self) -> list[tuple[str, str]]:
+        """As many as fit, the one that is shown among them."""
+        room = max(self.size.width - 2 * len(_MORE), 1)
+        at = next((k for k, (name, _) in enumerate(self._panes) if name == self._here), 0)
+        start = 0
+        while start < at and sum(len(text) for _, text in self._panes[start : at + 1]) > room:
+            start += 1
+        shown: list[tuple[str, str]] = []
+        for pane in self._panes[start:]:
+            if sum(len(text) for _, text in shown) + len(pane[1]) > room:
+                break
+            shown.append(pane)
+        before = [("", _MORE)] * (start > 0)
+        return [*before, *shown, *[("", _MORE)] * (start + len(shown) < len(self._panes))]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """One line."""
+        return 1
+
+    def render_line(self, y: int) -> Strip:
+        """The chips."""
+        styles = {True: self._component("chips--here"), False: self._component("chips--other")}
+        segments = [Segment(text, styles[name == self._here and bool(name)]) for name, text in self.in_sight]
+        return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
+
+    def _component(self, name: str) -> Style:
+        return self.get_component_rich_style(name)
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the pane that was clicked."""
+        left = event.x
+        for name, text in self.in_sight:
+            if left < len(text):
+                if name:
+                    self.post_message(self.Picked(name))
+                return
+            left -= len(text)

@@ -1,0 +1,42 @@
+"""What is selected, as a path: what was opened first, then every narrowing."""
+
+from textual.widgets import Static
+
+from tracekit.names import short
+from tracekit.sanitize import sanitize
+
+_SEPARATOR, _MORE = " ▸ ", "…"
+_NAMES = (40, 24, 16, 10, 6)  # letters of a name: the most that leaves room for the path
+
+
+class Crumbs(Static):
+    """One line, made to the width there is: the last narrowing matters most, and is cut last."""
+
+    def __init__(self) -> None:
+        super().__init__(id="crumbs", markup=False)
+        self._opened: list[str] = []
+        self._path: list[str] = []
+
+    def show(self, opened: list[str], path: list[str]) -> None:
+        """What was opened, and the narrowings."""
+        self._opened, self._path = opened, path
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Fit it."""
+        self.update(fitting(self._opened, self._path, max(self.content_size.width, 20)))
+
+
+def fitting(opened: list[str], path: list[str], width: int) -> str:
+    """The names of what was opened shortened as far as needed; if that is not enough, only the last narrowings."""
+    for longest in _NAMES:
+        line = _SEPARATOR.join(
+            ["  ".join(short(opened, longest)), *(sanitize(each, max(longest, 16)) for each in path)]
+        )
+        if len(line) <= width:
+            return line
+    for start in range(len(path)):
+        line = _SEPARATOR.join([_MORE, *(sanitize(each, 24) for each in path[start:])])
+        if len(line) <= width:
+            return line
+    return sanitize(line, width)

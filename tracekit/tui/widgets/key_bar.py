@@ -1,0 +1,62 @@
+"""The keys that do something now, in one line; those of the widget that has the keys first. A click presses one.
+
+Textual's own footer is a widget for each key, all of them made anew whenever the keys move.
+"""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+
+class KeyBar(Widget):
+    """As many keys as fit; the help has all of them."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-bar--key", "key-bar--text"}
+
+    def on_mount(self) -> None:
+        """Draw anew when the keys change."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh())
+
+    @property
+    def keys(self) -> list[tuple[str, str, str]]:
+        """Of each key that is shown: its name on screen, what it does, and its action; in the order of importance."""
+        active = self.screen.active_bindings.values()
+        shown = (each for each in active if each.binding.show and each.enabled)
+        first = sorted(shown, key=lambda each: each.node is self.app)
+        return [(self.app.get_key_display(each.binding), each.binding.description, each.binding.key) for each in first]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """One line."""
+        return 1
+
+    @property
+    def _fitting(self) -> list[tuple[str, str, str]]:
+        shown, room = [], self.size.width
+        for display, text, key in self.keys:
+            room -= len(display) + len(text) + 4
+            if room < 0:
+                break
+            shown.append((display, text, key))
+        return shown
+
+    def render_line(self, y: int) -> Strip:
+        """The keys."""
+        key_style = self.get_component_rich_style("key-bar--key")
+        text_style = self.get_component_rich_style("key-bar--text")
+        segments = []
+        for display, text, _ in self._fitting:
+            segments += [Segment(f" {display} ", key_style), Segment(f"{text} ", text_style)]
+        return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
+
+    def on_click(self, event: events.Click) -> None:
+        """As if the key had been pressed."""
+        left = event.x
+        for display, text, key in self._fitting:
+            left -= len(display) + len(text) + 3
+            if left < 0:
+                self.app.simulate_key(key)
+                return

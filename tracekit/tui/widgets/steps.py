@@ -1,0 +1,128 @@
+"""The steps of every variant as lines of small bars; some of them can be selected."""
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Static
+
+from tracekit.engine.buckets import BUCKETS
+from tracekit.names import aligned
+from tracekit.tui.model.strip import COMPILES, OUTLIER, UNKNOWN, Strip
+
+_DIM, _CHOSEN = Style(dim=True), Style(reverse=True)
+_GLYPHS = {
+    COMPILES: Style(color=BUCKETS["compile"].colour, bold=True),
+    OUTLIER: Style(color=BUCKETS["dispatch"].colour, bold=True),
+    UNKNOWN: _DIM,
+}
+_STEP = Style(color=BUCKETS["gpu_copy"].colour)
+
+
+class Steps(Static, can_focus=True):
+    """A line for each variant. The cursor is on a step, in all lines at once; Shift and arrows take more of them."""
+
+    HELP = "← → go from step to step, with Shift they take a range; Enter narrows everything to it."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "step(-1)", "Step", key_display="← →", id="steps.left", tooltip="Go from step to step"),
+        Binding("right", "step(1)", id="steps.right", show=False),
+        Binding("shift+left", "stretch(-1)", "Range", key_display="⇧← ⇧→", id="steps.wider", tooltip="Take a range"),
+        Binding("shift+right", "stretch(1)", id="steps.wider-right", show=False),
+        Binding("enter", "enter", "Narrow", key_display="⏎", id="steps.enter", tooltip="Narrow to these steps"),
+        Binding("up", "leave(-1)", id="steps.up", show=False),
+        Binding("down", "leave(1)", id="steps.down", show=False),
+    ]
+
+    class Chosen(Message):
+        """These steps are to be looked at alone."""
+
+        def __init__(self, first: int, last: int) -> None:
+            super().__init__()
+            self.first, self.last = first, last
+
+    class Left(Message):
+        """An arrow went beyond the strip."""
+
+        def __init__(self, widget: "Steps", way: int) -> None:
+            super().__init__()
+            self.widget, self.way = widget, way
+
+    def __init__(self, strip: Strip) -> None:
+        super().__init__(markup=False)
+        self.strip = strip
+        self.can_focus = strip.selectable and bool(strip.numbers)
+        numbers = strip.numbers or [0]
+        self._from, self._to = strip.selected or (numbers[0], numbers[0])
+
+    def on_resize(self) -> None:
+        """Draw to the width there is."""
+        self._draw()
+
+    def on_focus(self) -> None:
+        """The cursor shows."""
+        self._draw()
+
+    def on_blur(self) -> None:
+        """It hides."""
+        self._draw()
+
+    def _draw(self) -> None:
+        width = self.content_size.width
+        if width:
+            self.update(Text("\n").join(self.lines(width)))
+
+    def lines(self, width: int) -> list[Text]:
+        """A line for each variant; its legend stands beside the steps, or below them where there is no room."""
+        drawn = []
+        names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
+        for line, name in zip(self.strip.lines, names, strict=True):
+            text, room = Text(f"{name} "), width - len(name) - 1
+            first, last = (self.strip.cell_of(line, each, room) for each in self.range)
+            for cell, glyph in enumerate(self.strip.glyphs(line, room)):
+                inside = first is not None and last is not None and first <= cell <= last and self._is_marked
+                text.append(glyph, _GLYPHS.get(glyph, _STEP) + (_CHOSEN if inside else Style()))
+            legend = self.strip.legend(line)
+            beside = len(text) + 2 + len(legend) <= width
+            drawn.append(text.append("  " if beside else "\n  ").append(legend, _DIM))
+        if self.has_focus:
+            drawn.append(Text(self._about))
+        return drawn
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first and the last step under the cursor."""
+        return min(self._from, self._to), max(self._from, self._to)
+
+    @property
+    def _is_marked(self) -> bool:
+        return self.has_focus or self.strip.selected is not None
+
+    @property
+    def _about(self) -> str:
+        first, last = self.range
+        return self.strip.about(first) if first == last else f"steps {first}–{last}"
+
+    def action_step(self, way: int) -> None:
+        """The cursor on the next step, or the one before."""
+        self._to = self._from = self._neighbour(way)
+        self._draw()
+
+    def action_stretch(self, way: int) -> None:
+        """The range longer or shorter by a step."""
+        self._to = self._neighbour(way)
+        self._draw()
+
+    def _neighbour(self, way: int) -> int:
+        numbers = self.strip.numbers
+        at = numbers.index(self._to) if self._to in numbers else 0
+        return numbers[min(max(at + way, 0), len(numbers) - 1)]
+
+    def action_enter(self) -> None:
+        """Narrow to the steps under the cursor."""
+        self.post_message(self.Chosen(*self.range))
+
+    def action_leave(self, way: int) -> None:
+        """Go to what stands before, or after."""
+        self.post_message(self.Left(self, way))

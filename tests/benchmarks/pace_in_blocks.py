@@ -2,8 +2,8 @@
 
 The same script runs in short blocks, one as it is, one under a measuring pass, and so on: both find the same memory
 layout and the same machine, which two processes never do. Prints, as JSON, for each pair of neighbouring blocks the
-paces of the plain and of the captured one, and how many events Python's audit hooks hear of in a step: that is all that the journal of
-files, which cannot be taken away again, may add to it.
+paces of the plain and of the captured one, and how many events Python's audit hooks hear of in a step: that is all that
+the journal of files, which cannot be taken away again, may add to it.
 """
 
 import json

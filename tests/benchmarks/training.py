@@ -1,6 +1,6 @@
-"""`python training.py STEPS FILE`: trains some layers, and writes down when each step ended, ns: by the clock, and by processor time.
+"""`python training.py STEPS FILE`: trains some layers, and writes down when each step ended.
 
-It imports nothing of tracekit: a capture is measured on it.
+In ns: by the clock, and by processor time. It imports nothing of tracekit: a capture is measured on it.
 """
 
 import gc

@@ -104,7 +104,7 @@ def test_nodes_have_the_line_before_them():
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "expected"),
     [
         (
             CPU,
@@ -118,8 +118,8 @@ def test_nodes_have_the_line_before_them():
         ("no code", []),
     ],
 )
-def test_calls_of_generated_code(code, told):
-    assert calls(code, nodes_of(TRACED), nodes_of(LOWERED)) == told
+def test_calls_of_generated_code(code, expected):
+    assert calls(code, nodes_of(TRACED), nodes_of(LOWERED)) == expected
 
 
 def test_an_operator_that_names_no_source_is_for_the_lines_that_call_it():

@@ -58,10 +58,10 @@ def _of_compilations(trace: Trace, compiled: dict[int, Regions]) -> dict[int, Re
         forward[track] = _in_order(trace, rows, [name_of(name, backward=False) for name in names])
     backward = _operators(trace, _BACKWARD) & np.isin(number, [*of_number])
     both = {}
-    for track, own in forward.items():
+    for track, around in forward.items():
         rows = on_thread(trace, track, backward)
         names = [name_of(of_number[each], backward=True) for each in number[rows].tolist()]
-        both[track] = _in_order(trace, np.concatenate((own.spans.rows, rows)), [*own.names, *names])
+        both[track] = _in_order(trace, np.concatenate((around.spans.rows, rows)), [*around.names, *names])
     return both
 
 

@@ -12,9 +12,9 @@ WORKERS ?= 2
 HTA ?= $(BIN)/python
 
 # Pages of the documentation that are made from the code.
-.PHONY: schema
-schema: $(VENV)/.dev
-	$(BIN)/python -m docs.schema
+.PHONY: pages
+pages: $(VENV)/.dev
+	$(BIN)/python -m docs.made
 
 .PHONY: test demo sample bench verify verify-recipes gpu check format clean
 
@@ -30,6 +30,7 @@ check: $(VENV)/.dev
 demo: $(VENV)/.demo
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
 	$(BIN)/tracekit report run.json
+	$(BIN)/tracekit plot run.json --kind measures -o run.svg
 
 sample: $(VENV)/.demo
 	rm -rf out/sample
@@ -64,7 +65,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
-	$(PIP) install --quiet -c constraints.txt -e '.[capture]'
+	$(PIP) install --quiet -c constraints.txt -e '.[capture,plot]'
 	touch $@
 
 # Libraries that drive training: their scripts are skipped where they are absent.

@@ -47,7 +47,7 @@ def render(report: Report, options: Options | None = None) -> str:
 def _document(report: Report, options: Options, style: str) -> Iterator[str]:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     outlined = outline(report, options.rows, options.full, fold=True)
-    title = escape(_title(report))
+    title = escape(report.title)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield (
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
@@ -66,11 +66,6 @@ def _document(report: Report, options: Options, style: str) -> Iterator[str]:
     for sentence in outlined.closing:
         yield f"<p>{escape(sentence)}</p>"
     yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer>\n</body>\n</html>"
-
-
-def _title(report: Report) -> str:
-    others = [entry.variant for entry in report.comparisons]
-    return " against ".join(filter(None, [", ".join(others), ", ".join(base.name for base, _ in report.groups)]))
 
 
 def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:

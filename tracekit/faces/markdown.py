@@ -63,8 +63,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
 
 
 def _written(report: Report, options: Options, fold: bool) -> Iterator[str]:
-    others = [entry.variant for entry in report.comparisons]
-    yield "# " + " against ".join(escape(name) for name in (*others, *(base.name for base, _ in report.groups)))
+    yield f"# {escape(report.title)}"
     outlined = outline(report, options.rows, options.full, fold)
     for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)

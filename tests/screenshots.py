@@ -10,8 +10,6 @@ from tracekit.tui.app import TracekitApp, build_app
 ROOT = Path(__file__).parent.parent
 PICTURES: dict[str, tuple[str, ...]] = {
     "overview": (),
-    "finding": ("enter",),
-    "operators": ("2",),
     "timeline": ("2", "enter", "enter", "f"),
     "source": ("4", "enter"),
 }

@@ -1,7 +1,7 @@
 # make test   everything that must hold, from nothing
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
-# make bench  reading and attribution against their peers, measured pace against a plain run's
+# make bench  reading and attribution against their peers, measured pace against a plain run's, frames of a timeline
 # make sample the run in sample_traces anew, on a quiet machine with Cora under data/
 # make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
@@ -12,9 +12,9 @@ WORKERS ?= 2
 HTA ?= $(BIN)/python
 
 # Pages of the documentation that are made from the code.
-.PHONY: schema
-schema: $(VENV)/.dev
-	$(BIN)/python -m docs.schema
+.PHONY: pages
+pages: $(VENV)/.dev
+	$(BIN)/python -m docs.made
 
 .PHONY: test demo sample bench verify verify-recipes gpu check format clean
 
@@ -30,6 +30,7 @@ check: $(VENV)/.dev
 demo: $(VENV)/.demo
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
 	$(BIN)/tracekit report run.json
+	$(BIN)/tracekit plot run.json --kind measures -o run.svg
 
 sample: $(VENV)/.demo
 	rm -rf out/sample
@@ -41,6 +42,7 @@ sample: $(VENV)/.demo
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
 	$(BIN)/python -m tests.benchmarks.pace
+	$(BIN)/python -m tests.benchmarks.timeline
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
 verify: $(VENV)/.verify verify-recipes
@@ -64,7 +66,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
-	$(PIP) install --quiet -c constraints.txt -e '.[capture]'
+	$(PIP) install --quiet -c constraints.txt -e '.[capture,plot]'
 	touch $@
 
 # Libraries that drive training: their scripts are skipped where they are absent.

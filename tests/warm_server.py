@@ -11,6 +11,7 @@ import runpy
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import traceback
 from importlib.machinery import SourceFileLoader
@@ -74,6 +75,7 @@ def _become(request: dict, stdout: int, stderr: int) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
+    tempfile.tempdir = None  # it was asked for before TMPDIR was this one
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()
     code = 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+_stopping = threading.Event()
 _ASKING = ("SIGINT", "SIGTERM", "SIGHUP")  # by name, because Windows has no SIGHUP
 
 
@@ -42,6 +43,26 @@ def deferred() -> Iterator[None]:
             signal.signal(each, handler)
         for number in received[:1]:
             signal.raise_signal(number)
+
+
+@contextmanager
+def reaching_threads() -> Iterator[None]:
+    """In this context an exception of the main thread also interrupts other threads, at their next `check`.
+
+    Signals reach the main thread only: without this, Ctrl-C would wait for the passes that other threads run.
+    """
+    _stopping.clear()
+    try:
+        yield
+    except BaseException:
+        _stopping.set()
+        raise
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt where the main thread was interrupted while other threads work for it."""
+    if _stopping.is_set():
+        raise KeyboardInterrupt
 
 
 def _settable() -> list[signal.Signals]:

@@ -4,15 +4,19 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
+from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.report import Report, report
 from tracekit.report.headline import headline
 from tracekit.report.tables import every_table
+
+if TYPE_CHECKING:
+    from tracekit.plots.shared.chart import Chart
 
 
 class ShownReport(Report):
@@ -26,6 +30,33 @@ class ShownReport(Report):
 
     def __repr__(self) -> str:
         return "\n".join(headline(self))
+
+
+class Plots:
+    """Charts of a report: matplotlib figures that a notebook shows. They need the extra `plot`."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def attribution(self) -> "Chart":
+        """Where the time of a step goes, a stacked bar for each variant."""
+        return plot(self._report, "attribution")
+
+    def waterfall(self) -> "Chart":
+        """From the baseline's step to each variant's, bucket by bucket."""
+        return plot(self._report, "waterfall")
+
+    def steps(self) -> "Chart":
+        """A bar for each step."""
+        return plot(self._report, "steps")
+
+    def lines(self) -> "Chart":
+        """The most expensive lines of yours."""
+        return plot(self._report, "lines")
+
+    def measures(self) -> "Chart":
+        """Step time and memory of the variants, to a logarithmic scale."""
+        return plot(self._report, "measures")
 
 
 class Tables(Mapping[str, pa.Table]):
@@ -47,6 +78,17 @@ class Tables(Mapping[str, pa.Table]):
         """Everything that the faces show, with the first variant as the baseline. A notebook renders it."""
         made = report(self._subject)
         return ShownReport(made.subject, made.baseline, made.comparisons)
+
+    @property
+    def plot(self) -> Plots:
+        """Charts: `data.plot.waterfall()`."""
+        return Plots(self.report)
+
+    def sql(self, query: str) -> pa.Table:
+        """What DuckDB answers, every table being a view. It needs the extra `sql`."""
+        from tracekit.sql import query as ask
+
+        return ask(self.report, query)
 
     @cached_property
     def _tables(self) -> dict[str, pa.Table]:

@@ -30,9 +30,21 @@ def x(watch):
     return torch.arange(6.0, device="cuda")
 
 
+def test_a_device_by_its_number_is_a_gpu(watch):
+    first = torch.device(0)
+    assert isinstance(first, torch.device)
+    assert not isinstance("cuda", torch.device)
+    assert (first, torch.device(1), torch.device("cpu")) == (GPU, torch.device("cuda", 1), torch.device(type="cpu"))
+    with first:
+        assert torch.ones(2).device == GPU
+
+
 MADE_ON_THE_GPU = {
     "factory": lambda x: torch.zeros(2, device="cuda"),
     "index": lambda x: torch.ones(2, device=0),
+    "number of a device": lambda x: torch.ones(2, device=torch.device(0)),
+    "number of a device, to which it moves": lambda x: torch.ones(2).to(torch.device(device=0)),
+    "copy of a number": lambda x: torch.ones(2, device=copy.deepcopy(torch.device(0))),
     "like": torch.zeros_like,
     "new": lambda x: x.new_ones(3),
     "operator": lambda x: x + 1,

@@ -29,7 +29,7 @@ def sample():
 
 
 def test_the_schema_page_is_what_is_written(sample):
-    assert (ROOT / "docs" / "SCHEMA.md").read_text() == describe(every_table(sample)), "run: make schema"
+    assert (ROOT / "docs" / "SCHEMA.md").read_text() == describe(every_table(sample)), "run: make pages"
 
 
 def test_every_file_says_what_it_is(sample, tmp_path):

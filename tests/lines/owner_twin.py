@@ -25,7 +25,7 @@ class Twin:
         self.events = [(row, name, *each) for row, (name, each) in enumerate(zip(names, rows, strict=True))]
         self.of_thread = {track: [e for e in self.events if e[4] == track] for track in trace.threads.driving}
         self.frames = frames
-        self.own = [e for e in self.of_thread.get(trace.threads.main, ()) if e[5] == PYTHON and frames.of(e[1]).line]
+        self.users = [e for e in self.of_thread.get(trace.threads.main, ()) if e[5] == PYTHON and frames.of(e[1]).line]
         base, lines = trace.meta.get("baseTimeNanoseconds", 0), recording.lines
         calls = zip(lines.call_start_ns, lines.call_line, strict=True) if lines else ()
         begun = {e[2] for e in self.of_thread.get(trace.threads.main, ())}
@@ -42,10 +42,10 @@ class Twin:
         """File and line of the innermost frame of the user's, and whether the main thread runs forward or backward."""
         main = self.trace.threads.main
         live = [e for e in self.of_thread[main] if e[5] == PYTHON and e[2] <= t < e[3]]
-        own = [e for e in self.own if e[2] <= t < e[3]]
-        if not own:
+        frames = [e for e in self.users if e[2] <= t < e[3]]
+        if not frames:
             return None, self.phase(t, live)
-        frame = max(own, key=lambda e: (e[2], -e[3]))
+        frame = max(frames, key=lambda e: (e[2], -e[3]))
         function = self.frames.of(frame[1]).line
         return (function.file, self.called_on(frame, t) or function.line), self.phase(t, live)
 
@@ -53,7 +53,7 @@ class Twin:
         """The line of the last call that a frame made; None before the first."""
         for start, line in self.calls:
             if frame[2] < start <= t:
-                around = [e for e in self.own if e[2] < start < e[3]]
+                around = [e for e in self.users if e[2] < start < e[3]]
                 if max(around, key=lambda e: (e[2], -e[3])) is frame:
                     return line
         return None
@@ -164,5 +164,5 @@ def agrees(ownership, moments):
         for t, owner in zip(asked.tolist(), blamed.at(asked).tolist(), strict=True):
             group, _, _, phase = ownership.owners.rows[owner]
             lines = ownership.owners.groups[group]
-            place = (lines[0].file, lines[0].line) if lines else None
-            assert (place, PHASES[phase]) == (twin.of(view, t) or (None, "other")), f"{view} {t}"
+            line = (lines[0].file, lines[0].line) if lines else None
+            assert (line, PHASES[phase]) == (twin.of(view, t) or (None, "other")), f"{view} {t}"

@@ -68,9 +68,9 @@ def setup(ctx):
         at.append(now())
         y.backward(slope)  # product, backward
         at.append(now())
-        told = dict(zip(NAMES, (end - start for start, end in pairwise(at)), strict=True))
+        took = dict(zip(NAMES, (end - start for start, end in pairwise(at)), strict=True))
         with open(ctx.truth, "a") as file:
-            file.write(json.dumps({"start": at[0], **told}) + "\n")
+            file.write(json.dumps({"start": at[0], **took}) + "\n")
         return z.detach()[0, 0]
 
     return SimpleNamespace(step=step)

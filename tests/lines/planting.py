@@ -64,9 +64,9 @@ def read(folder):
     cost = attribute(Trace.load(steady))
     profile = Profile("planted", (Capture(steady, cost), Capture(detail, None, window="detail")))
     base = cost.trace.meta["baseTimeNanoseconds"]
-    told = [json.loads(line) for line in (folder / "truth.json").read_text().splitlines()]
+    truths = [json.loads(line) for line in (folder / "truth.json").read_text().splitlines()]
     bounds = zip(cost.trace.steps.issued.tolist(), cost.trace.steps.returned.tolist(), strict=True)
-    return Planted(profile, [each for low, high in bounds for each in told if low <= each["start"] - base < high])
+    return Planted(profile, [each for low, high in bounds for each in truths if low <= each["start"] - base < high])
 
 
 def line_of(name):

@@ -27,45 +27,47 @@ def shown(capsys, *arguments):
 
 
 def test_each_line_has_its_time(recording, capsys):
-    told = shown(capsys, recording)
-    rows = {line.split()[0]: line.split()[1:3] for line in told.splitlines() if line.startswith("mine.py:")}
+    output = shown(capsys, recording)
+    rows = {line.split()[0]: line.split()[1:3] for line in output.splitlines() if line.startswith("mine.py:")}
     assert rows["mine.py:1"] == ["10.0", "µs"]  # before it calls anything
     assert rows["mine.py:2"] == ["50.0", "µs"]
     assert rows["mine.py:3"] == ["20.0", "µs"]  # the addition, found in the bytecode, until the next call
     assert rows["mine.py:4"] == ["20.0", "µs"]
-    assert "100.0 % of 100 µs a step is for a line of yours" in told
+    assert "100.0 % of 100 µs a step is for a line of yours" in output
 
 
 def test_a_file_with_costs_in_the_margin(recording, capsys):
-    told = [line.split() for line in shown(capsys, recording, "mine.py").splitlines()]
-    assert ["50.0", "µs", "2", "y", "=", "slow(x)"] in told
-    assert ["20.0", "µs", "4", "return", "fast(z)"] in told
+    output = [line.split() for line in shown(capsys, recording, "mine.py").splitlines()]
+    assert ["50.0", "µs", "2", "y", "=", "slow(x)"] in output
+    assert ["20.0", "µs", "4", "return", "fast(z)"] in output
     assert ["50.0", "µs", "2", "y", "=", "slow(x)"] in [
         line.split() for line in shown(capsys, recording, "me/mine.py:work").splitlines()
     ]
 
 
-@pytest.mark.parametrize(("where", "told"), [("other.py", "mine.py"), ("mine.py:play", "work"), ("ine.py", "mine.py")])
-def test_what_is_not_there_is_said(recording, capsys, where, told):
+@pytest.mark.parametrize(
+    ("where", "message"), [("other.py", "mine.py"), ("mine.py:play", "work"), ("ine.py", "mine.py")]
+)
+def test_what_is_not_there_is_said(recording, capsys, where, message):
     assert main(["lines", str(recording), where]) == 1
     said = capsys.readouterr().err
     assert where.partition(":")[0] in said
-    assert told in said
+    assert message in said
 
 
 def test_without_a_lines_file_functions_are_told(recording, capsys):
     lines_file.lines_path(recording).unlink()
-    told = shown(capsys, recording)
-    assert "no calling lines were recorded" in told
-    assert "mine.py:1" in told
+    output = shown(capsys, recording)
+    assert "no calling lines were recorded" in output
+    assert "mine.py:1" in output
 
 
 def test_a_report_has_the_lines_of_a_capture(run, capsys):
     assert main(["report", str(run), "--full"]) == 0
-    told = capsys.readouterr().out
-    assert "What each line of yours costs" in told
-    assert "y = slow(x)" in told
-    rows = {line.split()[0]: line.split()[2:4] for line in told.splitlines() if line.startswith("mine.py:")}
+    output = capsys.readouterr().out
+    assert "What each line of yours costs" in output
+    assert "y = slow(x)" in output
+    rows = {line.split()[0]: line.split()[2:4] for line in output.splitlines() if line.startswith("mine.py:")}
     assert rows["mine.py:3"] == ["40.0", "µs"]  # its operator, and half of what lies before the next
     assert rows["mine.py:4"] == ["40.0", "µs"]
 
@@ -79,8 +81,8 @@ def test_exported_lines_add_up_to_the_buckets(run, tmp_path, capsys):
     assert {row["line"] for row in rows} == {1, 2, 3, 4}
     assert {(row["variant"], row["file"], row["phase"]) for row in rows} == {("eager", FILE, "other")}
     for entry in wanted:
-        own = [row for row in rows if (row["view"], row["bucket"]) == (entry["view"], entry["bucket"])]
-        assert sum(row["step_ns"] for row in own) == entry["dur_ns"]
+        in_bucket = [row for row in rows if (row["view"], row["bucket"]) == (entry["view"], entry["bucket"])]
+        assert sum(row["step_ns"] for row in in_bucket) == entry["dur_ns"]
     assert all(row["divided_ns"] <= row["step_ns"] for row in rows)
 
 
@@ -95,8 +97,8 @@ def test_programs_get_every_row(run, capsys):
     (variant,) = document["variants"]
     for view in ("wall", "host"):
         for bucket, ns in variant["mean"][view].items():
-            own = [row["step_ns"] for row in rows if (row["view"], row["bucket"]) == (view, bucket)]
-            assert sum(own) == pytest.approx(ns)
+            in_bucket = [row["step_ns"] for row in rows if (row["view"], row["bucket"]) == (view, bucket)]
+            assert sum(in_bucket) == pytest.approx(ns)
     assert {(row["variant"], row["file"], tuple(row["lines"])) for row in rows} == {
         ("eager", FILE, (f"{FILE}:{line}",)) for line in (1, 2, 3, 4)
     }
@@ -113,10 +115,10 @@ def test_a_package_of_yours_is_named(tmp_path, capsys):
     trace = write(
         tmp_path / "trace.json", step(0, 0, 100), call("ours/model.py(7): run", 0, 80), op("aten::mm", 20, 60)
     )
-    told = shown(capsys, trace)
-    assert "what lies in ours counts as a library's" in told
-    told = shown(capsys, trace, "--mine", "ours")
-    assert [line.split()[:3] for line in told.splitlines() if "model.py" in line] == [["model.py:7", "80.0", "µs"]]
+    output = shown(capsys, trace)
+    assert "what lies in ours counts as a library's" in output
+    output = shown(capsys, trace, "--mine", "ours")
+    assert [line.split()[:3] for line in output.splitlines() if "model.py" in line] == [["model.py:7", "80.0", "µs"]]
 
 
 @pytest.mark.parametrize("base", ['"no number"', "-5", "1e400", "null"])

@@ -33,13 +33,13 @@ def rows(section):
 
 
 def test_phases(sections):
-    found = {row["phase"]: row["trace_ns"] for row in rows(sections["phases"])}
-    assert found == {"data": 10_000, "forward": 40_000, "backward": 20_000, "other": 30_000}
+    costs = {row["phase"]: row["trace_ns"] for row in rows(sections["phases"])}
+    assert costs == {"data": 10_000, "forward": 40_000, "backward": 20_000, "other": 30_000}
 
 
 def test_modules_are_a_tree(sections):
-    found = [(row["module"], row["trace_ns"], row["trace itself_ns"]) for row in rows(sections["modules"])]
-    assert found == [
+    costs = [(row["module"], row["trace_ns"], row["trace itself_ns"]) for row in rows(sections["modules"])]
+    assert costs == [
         ("outside of modules", 60_000, 60_000),
         ("Net_0", 40_000, 30_000),
         ("Net_0 · Linear_0", 10_000, 10_000),
@@ -47,9 +47,9 @@ def test_modules_are_a_tree(sections):
 
 
 def test_libraries(sections):
-    found = {row["library"]: row["trace_ns"] for row in rows(sections["libraries"])}
-    assert found["torch_geometric"] == 5_000
-    assert sum(found.values()) == 100_000
+    costs = {row["library"]: row["trace_ns"] for row in rows(sections["libraries"])}
+    assert costs["torch_geometric"] == 5_000
+    assert sum(costs.values()) == 100_000
 
 
 def test_the_dearest_comes_first_below_what_calls_it():
@@ -69,9 +69,9 @@ def test_differences_add_up(tmp_path):
                 op("aten::add", 30, 40),
             )
         )
-    found = {section.id: section for section in report(open_subject(paths)).sections}
+    sections = {section.id: section for section in report(open_subject(paths)).sections}
     for name in ("lines", "phases"):
-        table = next(block.rows for block in found[name].blocks if block.kind == "table")
+        table = next(block.rows for block in sections[name].blocks if block.kind == "table")
         assert sum(table["Δ other_ns"].to_pylist()) == 60_000
         assert sum(table["one_ns"].to_pylist()) == 100_000
         parts = [name for name in table.column_names if name in ("one python_ns", "one cpu_compute_ns")]
@@ -90,9 +90,9 @@ def test_the_stages_of_message_passing_are_part_of_the_tree(tmp_path):
         call("torch_geometric/nn/conv/message_passing.py(620): aggregate", 40, 70),
         call("nn.Module: SumAggregation_0", 45, 65),
     )
-    found = {section.id: section for section in report(open_subject([trace])).sections}["modules"]
-    own = {row["module"]: row["trace itself_ns"] for row in rows(found)}
-    assert own == {
+    modules = {section.id: section for section in report(open_subject([trace])).sections}["modules"]
+    costs = {row["module"]: row["trace itself_ns"] for row in rows(modules)}
+    assert costs == {
         "outside of modules": 20_000,
         "GCNConv_0": 20_000,
         "GCNConv_0 · propagate": 20_000,

@@ -9,8 +9,8 @@ from tracekit.profile.where import distinct_places, where_of
 from tracekit.tables import tables
 
 
-def told(profile, *names):
-    """What is told of the events of these names, the first of each."""
+def where(profile, *names):
+    """Where the first event of each of these names happens."""
     trace = profile.trace
     events = [trace.names[code] for code in trace.name_codes.tolist()]
     rows = np.array([events.index(name) if name else -1 for name in names], np.int64)
@@ -25,19 +25,19 @@ def test_operators_and_calls_and_kernels_have_the_line_of_their_owner(tmp_path):
     more = (launch(130, 132, 1), kernel("gemm", 150, 160, 1), launch(60, 61, 0, "cudaDeviceSynchronize"))
     run = recorded_run(recorded(tmp_path / "trace.json"), *more)
     names = ("aten::mm", "aten::add", "aten::relu", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize")
-    found = told(opened(run), *names)
-    assert found["line"].to_pylist() == [2, 3, 4, 3, 3, 2]
-    assert set(found["file"].to_pylist()) == {FILE}
-    assert found["where"].to_pylist()[0] == f"{FILE}:2 work"
+    rows = where(opened(run), *names)
+    assert rows["line"].to_pylist() == [2, 3, 4, 3, 3, 2]
+    assert set(rows["file"].to_pylist()) == {FILE}
+    assert rows["where"].to_pylist()[0] == f"{FILE}:2 work"
 
 
 def test_no_event_and_none_outside_the_steps_has_a_line(tmp_path):
     run = recorded_run(recorded(tmp_path / "trace.json"), op("aten::late", 300, 310))
-    found = told(opened(run), "", "aten::late", "aten::mm")
-    assert found["where"].to_pylist()[:2] == [None, None]
-    assert found["line"].to_pylist() == [None, None, 2]
-    which, places = distinct_places(found)
-    assert [places[place]["line"] for place in which] == [None, None, 2]
+    rows = where(opened(run), "", "aten::late", "aten::mm")
+    assert rows["where"].to_pylist()[:2] == [None, None]
+    assert rows["line"].to_pylist() == [None, None, 2]
+    which, places = distinct_places(rows)
+    assert [places[number]["line"] for number in which] == [None, None, 2]
 
 
 def test_a_trace_with_stacks_tells_functions(tmp_path):
@@ -49,25 +49,25 @@ def test_a_trace_with_stacks_tells_functions(tmp_path):
         launch(30, 40, 1),
         kernel("gemm", 50, 90, 1),
     )
-    found = told(opened(trace), "aten::mm", "gemm", "ProfilerStep#0")
-    assert found["where"].to_pylist() == ["mine.py(1): work"] * 3
-    assert found["function"].to_pylist() == ["work"] * 3
-    assert found["line"].null_count == 3
+    rows = where(opened(trace), "aten::mm", "gemm", "ProfilerStep#0")
+    assert rows["where"].to_pylist() == ["mine.py(1): work"] * 3
+    assert rows["function"].to_pylist() == ["work"] * 3
+    assert rows["line"].null_count == 3
 
 
 def test_without_any_stacks_nothing_is_told(tmp_path):
     trace = write(tmp_path / "trace.json", step(0, 0, 100), op("aten::mm", 20, 60))
-    found = told(opened(trace), "aten::mm")
-    assert found.column_names == ["where", "file", "line", "function", "module"]
-    assert all(column.null_count == 1 for column in found.columns)
+    rows = where(opened(trace), "aten::mm")
+    assert rows.column_names == ["where", "file", "line", "function", "module"]
+    assert all(column.null_count == 1 for column in rows.columns)
 
 
 def test_every_table_of_events_has_their_lines(tmp_path):
     more = (launch(130, 132, 1), kernel("gemm", 150, 160, 1), launch(160, 172, 0, "cudaDeviceSynchronize"))
     profile = opened(recorded_run(recorded(tmp_path / "trace.json"), *more))
-    found = tables([profile])
+    exported = tables([profile])
     for name, line in (("launches", 3), ("kernels", 3), ("syncs", 4)):
-        for table in (found[name], found[f"{name}_summary"]):
+        for table in (exported[name], exported[f"{name}_summary"]):
             assert (table["file"].to_pylist(), table["line"].to_pylist()) == ([FILE], [line]), name
             assert table["where"].to_pylist() == [f"{FILE}:{line} work"]
 
@@ -76,7 +76,7 @@ def test_a_group_of_events_has_its_dearest_line(tmp_path):
     more = (launch(50, 51, 1), launch(130, 135, 2), launch(136, 141, 3), kernel("gemm", 150, 160, 1))
     more += (kernel("gemm", 160, 164, 2), kernel("gemm", 164, 169, 3))
     profile = opened(recorded_run(recorded(tmp_path / "trace.json"), *more))
-    found = tables([profile])
-    assert found["launches_summary"]["line"].to_pylist() == [3, 2]  # each operator has a row
-    assert found["kernels_summary"]["line"].to_pylist() == [2]  # 10 µs of line 2, 9 of line 3
-    assert found["kernels"]["line"].to_pylist() == [2, 3, 3]
+    exported = tables([profile])
+    assert exported["launches_summary"]["line"].to_pylist() == [3, 2]  # each operator has a row
+    assert exported["kernels_summary"]["line"].to_pylist() == [2]  # 10 µs of line 2, 9 of line 3
+    assert exported["kernels"]["line"].to_pylist() == [2, 3, 3]

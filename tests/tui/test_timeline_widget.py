@@ -167,7 +167,7 @@ async def test_a_variant_that_cannot_be_read_is_said_and_the_others_are_shown(
 
 PICTURES = {
     "step": (),
-    "kernel": ("down", "full_stop", "enter"),
+    "kernel": ("down", "full_stop", "z"),
     "share": ("l", "n", "down", "down", "down", "r", "shift+right"),
 }
 

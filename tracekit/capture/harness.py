@@ -70,7 +70,8 @@ def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out:
             options.tell(messages.interrupted(run, out))
             raise KeyboardInterrupt(variant.error)  # the command line tells by it which signal it was
     if not any(each.measured for each in run.variants):
-        raise NothingCapturedError(run.script, run.variants[0].error or run.variants[0].outcome)
+        first = run.variants[0]
+        raise NothingCapturedError(run.script, first.error or first.outcome, first.outcome)
     return run
 
 

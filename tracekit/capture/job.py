@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from tracekit.capture.audit.rows import Audit
-from tracekit.run import Effective, GraphSizes, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces
+from tracekit.run import Effective, GraphSizes, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces, Workload
 
 SO_FAR = "so_far.json"  # in the scratch folder: an answer, but for what is still to come
 Stage = Literal["inspect", "measure", "profile", "check", "audit"]
@@ -25,6 +25,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     steps: int = 20
     warmup: int = 10
+    workload: Workload = "training"  # of a recipe: a step trains, or calls infer()
+    python: str = ""  # the interpreter to run in; "" is the parent's
     script: bool = False  # no recipe: it trains by itself, and its optimizer says where steps end
     arguments: list[str] = []  # the script's own
     module: bool = False  # `recipe` is the name of a module, as python -m takes it

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.capture import messages
+from tracekit.run import Workload
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,7 @@ class Options:
     script: bool = False  # a script, even if it looks like a recipe
     in_place: bool = False  # what a script writes in its passes stays
     module: bool = False  # `recipe` names a module, as python -m takes it
+    workload: Workload = "training"  # of a recipe: what a step is
+    python: str = ""  # the interpreter that runs the passes; "" is this one
     out: str | Path = "run.json"
     tell: Callable[[str], None] = messages.on_stderr

@@ -42,7 +42,8 @@ def capture_variant(
         outcome, error = _outcome(answers)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
-    return _variant(plan, answers, traces_folder, outcome, error), _data(answers)
+    variant = _variant(plan, answers, traces_folder, outcome, error)
+    return replace(variant, workload=options.workload), _data(answers)
 
 
 def measure_again(
@@ -65,7 +66,8 @@ def _perform_all(
     plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, answers: PassResults
 ) -> None:
     # A recipe has a metric, too; of a script only losses could be told, and of one variant there is nothing to compare.
-    for stages in _WITHOUT_CHECK if prepared.script and len(prepared.plans) == 1 else _GROUPS:
+    without_losses = (prepared.script and len(prepared.plans) == 1) or options.workload == "inference"
+    for stages in _WITHOUT_CHECK if without_losses else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
                 options.tell(messages.doing(plan.name, stage))
@@ -107,6 +109,8 @@ def _job(
         steps=run.steps,
         warmup=run.warmup,
         folder=str(traces_folder),
+        workload=options.workload,
+        python=options.python,
         script=prepared.script,
         arguments=[*options.arguments],
         module=options.module,

@@ -131,7 +131,12 @@ def _script_params(options: Options) -> dict[str, Any]:
 def _inspect(options: Options, script: bool) -> PassResult:
     options.tell(messages.doing(Path(options.recipe).stem, "inspect"))
     job = Job(
-        stage="inspect", recipe=str(options.recipe), params=dict(options.params), seed=options.seed, script=script
+        stage="inspect",
+        recipe=str(options.recipe),
+        params=dict(options.params),
+        seed=options.seed,
+        script=script,
+        python=options.python,
     )
     with process.scratch() as scratch:
         answer = process.perform(job, scratch, scratch / "inspect.log", options.timeout)

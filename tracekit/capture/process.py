@@ -87,6 +87,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Rea
         except subprocess.TimeoutExpired:
             if left <= _LOOKED_EVERY_S:
                 raise
+            interruption.check()
             reader.look()
 
 
@@ -104,7 +105,7 @@ def _with_so_far(failed: PassResult, path: Path) -> PassResult:
 
 def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
+        [job.python or sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
         env=_environment(job, folder),
         stdin=subprocess.DEVNULL,
         stdout=output,

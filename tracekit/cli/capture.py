@@ -55,6 +55,15 @@ class CaptureVerb:
             "first ones took, up to 600)",
         )
         parser.add_argument(
+            "--workload",
+            choices=("training", "inference"),
+            default="training",
+            help="what a step of a recipe is: one of training, or a call of its infer() (default: training)",
+        )
+        parser.add_argument(
+            "--python", default="", metavar="PATH", help="another interpreter to run it in; it needs torch and msgspec"
+        )
+        parser.add_argument(
             "-o",
             "--output",
             type=Path,
@@ -90,6 +99,8 @@ class CaptureVerb:
                     script=options.script,
                     module=options.module,
                     in_place=options.in_place,
+                    workload=options.workload,
+                    python=options.python,
                 )
             )
         )

@@ -18,10 +18,12 @@ from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
+from tracekit.cli.plot import PlotVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.streams import open_streams, tell, write_out
+from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb
 from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
@@ -29,7 +31,20 @@ from tracekit.sanitize import sanitize
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (CaptureVerb, AuditVerb, ReportVerb, LinesVerb, TuiVerb, CheckVerb, ExportVerb, SqlVerb, CacheVerb, DoctorVerb)
+VERBS = (
+    CaptureVerb,
+    SweepVerb,
+    AuditVerb,
+    ReportVerb,
+    LinesVerb,
+    TuiVerb,
+    CheckVerb,
+    ExportVerb,
+    SqlVerb,
+    PlotVerb,
+    CacheVerb,
+    DoctorVerb,
+)
 _MESSAGE_WIDTH = 400  # of what argparse says of an argument
 
 

@@ -158,8 +158,16 @@ class ForeignDeviceError(TracekitError):
         )
 
 
-class NothingCapturedError(TracekitError):
-    """Every variant failed, so there is no run to write."""
+class NoInferenceError(TracekitError):
+    """Inference is to be measured, and the recipe has none."""
 
-    def __init__(self, recipe: object, why: str) -> None:
+    def __init__(self, recipe: object) -> None:
+        super().__init__(f"{recipe}: its setup returns no infer(), so there is no inference to measure.")
+
+
+class NothingCapturedError(TracekitError):
+    """Every variant failed, so there is no run to write; `outcome` is the first one's."""
+
+    def __init__(self, recipe: object, why: str, outcome: str = "error") -> None:
         super().__init__(f"{recipe}: no variant could be captured ({why}). Nothing was written.")
+        self.outcome, self.why = outcome, why

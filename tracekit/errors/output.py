@@ -54,6 +54,15 @@ class NeedsPackageError(TracekitError):
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'tracekit[{extra}]'")
 
 
+class NothingToDrawError(TracekitError):
+    """A chart of something that nothing is known of."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"There is nothing to draw for --kind {kind}. Another kind may have something: tracekit plot --help"
+        )
+
+
 class QueryError(TracekitError):
     """A query that DuckDB cannot answer."""
 

@@ -10,7 +10,7 @@ from tracekit.analyses.kernel_class import kernel_class
 from tracekit.findings.counted import Steps
 from tracekit.findings.evidence import evidence
 from tracekit.findings.finding import Finding, Where
-from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.intervals import Bools, Ints, Rows, Union, occurring
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.rows import Events
@@ -85,11 +85,11 @@ def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
 
 def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:
     """Of each kernel which kind of work it does."""
-    names = profile.trace.names
-    pairs = np.stack((profile.trace.name_codes[rows].astype(np.int64), operator_names(profile, rows)), axis=1)
-    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
-    labels = [kernel_class(names[name], names[maker] if maker >= 0 else None) for name, maker in kinds.tolist()]
-    return np.array(labels, np.str_)[which.ravel()] if len(rows) else np.zeros(0, np.str_)
+    names, makers = profile.trace.names, [None, *profile.trace.names]
+    kinds, which = occurring(_kinds(profile, rows))
+    pairs = (divmod(kind, len(makers)) for kind in kinds.tolist())
+    labels = [kernel_class(names[name], makers[maker]) for name, maker in pairs]
+    return np.array(labels, np.str_)[which] if len(rows) else np.zeros(0, np.str_)
 
 
 def share_of_work(profile: Profile, rows: Ints) -> float:
@@ -105,9 +105,9 @@ def operator_names(profile: Profile, rows: Ints) -> Ints:
 
 
 def _kinds(profile: Profile, rows: Ints) -> Ints:
-    """One number for the name of each kernel and of its operator."""
+    """One number for the name of each kernel and of its operator, which may be none."""
     codes = profile.trace.name_codes[rows].astype(np.int64)
-    return codes * (len(profile.trace.names) + 1) + operator_names(profile, rows)
+    return codes * (len(profile.trace.names) + 1) + operator_names(profile, rows) + 1
 
 
 def _heaviest(keys: Ints | Rows, weights: Ints) -> Bools:

@@ -100,5 +100,6 @@ def _overlaps(found: list[Finding]) -> dict[int, list[str]]:
 def _meet(one: Union | None, other: Union | None) -> bool:
     if one is None or other is None:
         return False
-    common = one.total() - one.minus(other).total()
+    few, many = sorted((one, other), key=lambda union: len(union.starts))
+    common = int(many.within(few.starts, few.ends).sum())
     return common > _SHARED * min(one.total(), other.total())

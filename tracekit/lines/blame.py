@@ -21,7 +21,7 @@ _GAP = CODES["gpu_gap"]
 class Costs:
     """What each owner costs: one row per step, bucket and owner. They add up to the buckets of the step, exactly."""
 
-    step: Ints  # place among the steps
+    step: Ints  # index among the steps
     bucket: Ints  # index into the keys of all buckets
     owner: Ints
     ns: Ints

@@ -54,9 +54,9 @@ class _Pair:
 def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
     """Read each step of one trace from a step of the other."""
     names: dict[tuple[str, int], int] = {}
-    theirs = _steps(detailed, names, detailed.threads.main)
-    ours = _steps(steady, names, steady.threads.main)
-    pairs = _pairs(ours, theirs)
+    detailed_steps = _steps(detailed, names, detailed.threads.main)
+    steady_steps = _steps(steady, names, steady.threads.main)
+    pairs = _pairs(steady_steps, detailed_steps)
     moments = _calls_and_returns(detailed)
     stretches = _by_anchors(pairs, moments)
     pieces = [_read(pair, owners, _Clock.of(stretches[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
@@ -68,7 +68,7 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
         StepFunction(edges, values, 0),
         StepFunction(edges, shared, 0),
         rows,
-        sum(len(step.tokens) for step in ours),
+        sum(len(step.tokens) for step in steady_steps),
         int((rows >= 0).sum()),
     )
 
@@ -76,10 +76,10 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
 def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
     """For each event of a helper thread the row of the detailed one that does the same in a step; −1 for none."""
     rows = np.full(len(steady.ts_ns), -1, np.int64)
-    for own, other in zip(steady.threads.helpers, detailed.threads.helpers, strict=False):
+    for track, detailed_track in zip(steady.threads.helpers, detailed.threads.helpers, strict=False):
         names: dict[tuple[str, int], int] = {}
-        theirs = _steps(detailed, names, other)
-        for pair in _pairs(_steps(steady, names, own), theirs):
+        detailed_steps = _steps(detailed, names, detailed_track)
+        for pair in _pairs(_steps(steady, names, track), detailed_steps):
             rows[pair.rows[0]] = pair.rows[1]
     return rows
 
@@ -101,10 +101,10 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -
     mask = ((roles.kind == OPERATOR) | roles.annotation) & ~roles.named(STEP)
     spans = Spans.of(trace, on_thread(trace, track, mask))
     deepest = int(spans.depth.max(initial=0)) + 1
-    distinct_tokens, place = occurring(trace.name_codes[spans.rows] * np.int64(deepest) + spans.depth)
+    distinct_tokens, index = occurring(trace.name_codes[spans.rows] * np.int64(deepest) + spans.depth)
     keys = ((trace.names[token // deepest], token % deepest) for token in distinct_tokens.tolist())
     numbers = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
-    tokens = numbers[place] if len(numbers) else np.zeros(0, np.int64)
+    tokens = numbers[index] if len(numbers) else np.zeros(0, np.int64)
     bounds = zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True)
     return [_of_step(spans, tokens, start, end, until) for start, end, until in bounds]
 
@@ -115,26 +115,26 @@ def _of_step(spans: Spans, tokens: Ints, start: int, end: int, until: int) -> _S
     return _Step(start, end, Spans(spans.rows[chosen], spans.starts[chosen], spans.ends[chosen]), tokens[chosen])
 
 
-def _pairs(ours: list[_Step], theirs: list[_Step]) -> list[_Pair]:
+def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:
     """Equal steps in turn; else the one with most tokens matched."""
-    if not theirs:
+    if not detailed:
         return []
     equal: dict[bytes, list[_Step]] = {}
-    for step in theirs:
+    for step in detailed:
         equal.setdefault(step.tokens.tobytes(), []).append(step)
     best: dict[bytes, tuple[_Step, Ints, Ints]] = {}
     turns: dict[bytes, int] = {}
     pairs = []
-    for step in ours:
+    for step in steady:
         key = step.tokens.tobytes()
         if key in equal:
-            other = equal[key][turns.get(key, 0) % len(equal[key])]
+            same = equal[key][turns.get(key, 0) % len(equal[key])]
             turns[key] = turns.get(key, 0) + 1
             every = np.arange(len(step.tokens))
-            pairs.append(_pair(step, other, every, every))
+            pairs.append(_pair(step, same, every, every))
             continue
         if key not in best:
-            tried = ((other, *matched(step.tokens, other.tokens)) for other in theirs)
+            tried = ((each, *matched(step.tokens, each.tokens)) for each in detailed)
             best[key] = max(tried, key=lambda each: len(each[1]))
         pairs.append(_pair(step, *best[key]))
     return pairs

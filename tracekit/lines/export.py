@@ -29,15 +29,15 @@ LINES = pa.schema(
 
 def lines_table(variants: dict[str, OwnerMeans], row_of: Callable[[Group], Group]) -> pa.Table:
     """A row for each variant, view, owner and bucket; of each variant the most expensive first."""
-    rows = [row for name, found in variants.items() for row in _rows(name, found, row_of)]
+    rows = [row for name, means in variants.items() for row in _rows(name, means, row_of)]
     columns = {field.name: [row[field.name] for row in rows] for field in LINES}
     return pa.Table.from_arrays([_array(columns[field.name], field.type) for field in LINES], schema=LINES)
 
 
-def _rows(variant: str, found: OwnerMeans, row_of: Callable[[Group], Group]) -> list[dict[str, object]]:
+def _rows(variant: str, means: OwnerMeans, row_of: Callable[[Group], Group]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for mean in sorted(found.means, key=lambda each: (each.view != "wall", -each.step_ns, each.owner)):
-        lines, library, module, phase = found.owners[mean.owner]
+    for mean in sorted(means.means, key=lambda each: (each.view != "wall", -each.step_ns, each.owner)):
+        lines, library, module, phase = means.owners[mean.owner]
         single = lines[0] if len(lines) == 1 else None
         rows.append(
             {

@@ -63,8 +63,8 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
         total: dict[Key, float] = {}
         for mean in self.means:
             if mean.view == view and (chosen is None or chosen(mean)):
-                own = key(self.owners[mean.owner])
-                total[own] = total.get(own, 0.0) + mean.step_ns
+                value = key(self.owners[mean.owner])
+                total[value] = total.get(value, 0.0) + mean.step_ns
         return total
 
     def divided_ns(self, view: str) -> float:

@@ -84,12 +84,12 @@ class Owners:
     def of_columns(self, group: Ints, library: Ints, module: Ints, phase: Ints) -> Ints:
         """The owner of each row of four columns of numbers."""
         packed = ((group * len(self.libraries) + library) * len(self.modules) + module) * len(PHASES) + phase
-        distinct, place = occurring(packed)
+        distinct, index = occurring(packed)
         first = np.zeros(len(distinct), np.int64)
-        first[place] = np.arange(len(packed))  # any of them
+        first[index] = np.arange(len(packed))  # any of them
         parts = zip(*(column[first].tolist() for column in (group, library, module, phase)), strict=True)
         numbers = np.array([self.owner(*row) for row in parts], np.int64)
-        chosen: Ints = numbers[place]
+        chosen: Ints = numbers[index]
         return chosen
 
     def in_phase(self, owners: Ints, phase: int) -> Ints:
@@ -101,9 +101,9 @@ class Owners:
         return self._changed(owners, lambda _, library, module, phase: (group, library, module, phase))
 
     def _changed(self, owners: Ints, change: Callable[[int, int, int, int], tuple[int, int, int, int]]) -> Ints:
-        distinct, place = occurring(owners)
+        distinct, index = occurring(owners)
         numbers = np.array([self.owner(*change(*self.rows[each])) for each in distinct.tolist()], np.int64)
-        changed: Ints = numbers[place]
+        changed: Ints = numbers[index]
         return changed
 
     def _number(self, values: list[Any], value: object) -> int:

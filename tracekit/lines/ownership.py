@@ -131,8 +131,8 @@ class Ownership:
         recorded = None
         if self.carried is not None and self.recording is not None:
             recorded = Recorded(self.recording.trace, self._timeline, self.carried.detailed)
-        own = threads(trace, self.main, self.owners, recorded)
-        return compiled(trace, self.launch, own, graph_calls(lines, self.graphs), self.owners)
+        by_track = threads(trace, self.main, self.owners, recorded)
+        return compiled(trace, self.launch, by_track, graph_calls(lines, self.graphs), self.owners)
 
     @cached_property
     def launch(self) -> Ints:

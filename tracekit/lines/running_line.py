@@ -99,18 +99,18 @@ def _walk(code: Code, happened: list[tuple[int, int, str]]) -> list[tuple[int, i
     for (start, line, name), call in zip(happened, following, strict=True):
         if line:
             at = _position_of_call(code, at, line)
-        elif (found := _position_of_operator(code, at, call, kinds_of(name))) is not None:
-            at = found + 1
-            marks.append((start, code.lines[found]))
+        elif (position := _position_of_operator(code, at, call, kinds_of(name))) is not None:
+            at = position + 1
+            marks.append((start, code.lines[position]))
     return marks
 
 
 def _next_calls(happened: list[tuple[int, int, str]]) -> list[int]:
     """For each entry the line of the first call after it; 0 for none."""
     following, line = [], 0
-    for _, own, _ in reversed(happened):
+    for _, line_of_call, _ in reversed(happened):
         following.append(line)
-        line = own or line
+        line = line_of_call or line
     return following[::-1]
 
 

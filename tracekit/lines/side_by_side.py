@@ -36,8 +36,8 @@ def _row(group: Group, joined: "_Joined", together: dict[Line, list[Line]]) -> R
     if len(group) > 1 and not joined.is_joined(group):
         return group
     assert len(roots) == 1
-    own = together[next(iter(roots))]
-    return tuple(sorted(own)) if len(own) > 1 else group
+    lines = together[next(iter(roots))]
+    return tuple(sorted(lines)) if len(lines) > 1 else group
 
 
 class _Joined:

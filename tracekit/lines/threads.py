@@ -72,9 +72,9 @@ def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> t
     owner, divided = np.zeros(len(track), np.int64), np.zeros(len(track), bool)
     helpers = [*threads][1:]
     for number, thread in threads.items():
-        own = track == number if number in helpers else ~np.isin(track, helpers)
-        owner[own] = thread.owners.at(moment[own])
-        divided[own] = thread.divided.at(moment[own]) > 0
+        asked = track == number if number in helpers else ~np.isin(track, helpers)
+        owner[asked] = thread.owners.at(moment[asked])
+        divided[asked] = thread.divided.at(moment[asked]) > 0
     return owner, divided
 
 

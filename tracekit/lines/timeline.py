@@ -52,11 +52,11 @@ class _Kinds:
         trace = recording.trace
         used, self.name = occurring(trace.name_codes[spans.rows])  # of each span: which of these
         names = [trace.names[code] for code in used.tolist()]
-        told = [recording.frames.of(name) for name in names]
-        self.lines = [frame.line for frame in told]
+        frames = [recording.frames.of(name) for name in names]
+        self.lines = [frame.line for frame in frames]
         self.labels = [module_of(name) for name in names]
-        self.line = self._spread([at if frame.line else -1 for at, frame in enumerate(told)])
-        self.library = self._spread([owners.library(frame.library) if frame.library else -1 for frame in told])
+        self.line = self._spread([at if frame.line else -1 for at, frame in enumerate(frames)])
+        self.library = self._spread([owners.library(frame.library) if frame.library else -1 for frame in frames])
         self.stages = [stage_of(name) for name in names]
         self.is_stage = self._spread([stage is not None for stage in self.stages]).astype(bool)
         self.is_module = self._spread([label is not None for label in self.labels]).astype(bool)
@@ -76,10 +76,10 @@ def _groups(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans, own
     defined = np.array([each.line if each else 0 for each in kinds.lines], np.int64)
     line = np.where(line > 0, line, defined[which[frame]] if len(which) else 0)
     width = int(line.max(initial=0)) + 1
-    keys, place = occurring((which[frame] * width + line) if len(which) else line)
-    places = [divmod(key, width) for key in keys.tolist()] if len(which) else []
-    numbers = np.array([owners.group((_at(kinds.lines[name], number),)) for name, number in places], np.int64)
-    value = np.where(frame >= 0, numbers[place], 0) if len(numbers) else np.zeros(len(frame), np.int64)
+    keys, index = occurring((which[frame] * width + line) if len(which) else line)
+    named = [divmod(key, width) for key in keys.tolist()] if len(which) else []
+    numbers = np.array([owners.group((_at(kinds.lines[name], number),)) for name, number in named], np.int64)
+    value = np.where(frame >= 0, numbers[index], 0) if len(numbers) else np.zeros(len(frame), np.int64)
     return StepFunction(edges, value, 0)
 
 
@@ -95,13 +95,13 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
         return Calls(nothing, nothing, nothing)
     base = _base_ns(recording.trace.meta.get("baseTimeNanoseconds"))
     start, line = np.array(lines.call_start_ns, np.int64) - base, np.array(lines.call_line, np.int64)
-    place = np.minimum(np.searchsorted(spans.starts, start), max(len(spans) - 1, 0))
-    known = spans.starts[place] == start if len(spans) else np.zeros(len(start), bool)  # on the main thread
+    nearest = np.minimum(np.searchsorted(spans.starts, start), max(len(spans) - 1, 0))
+    known = spans.starts[nearest] == start if len(spans) else np.zeros(len(start), bool)  # on the main thread
     start, line = start[known], line[known]
     frame = users.innermost.at(start)
-    own = np.minimum(np.searchsorted(users.starts, start), max(len(users) - 1, 0))
-    begins = (users.starts[own] == start) if len(users) else np.zeros(len(start), bool)
-    frame = np.where(begins, users.parent[own] if len(users) else -1, frame)
+    called = np.minimum(np.searchsorted(users.starts, start), max(len(users) - 1, 0))
+    begins = (users.starts[called] == start) if len(users) else np.zeros(len(start), bool)
+    frame = np.where(begins, users.parent[called] if len(users) else -1, frame)
     inside = frame >= 0
     return Calls(start[inside], frame[inside], line[inside])
 
@@ -114,12 +114,12 @@ def _base_ns(given: object) -> int:
 def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
     """The innermost frame of a library's, where it lies inside the user's innermost."""
     mask = kinds.library >= 0
-    theirs = spans.chosen(mask)
+    of_libraries = spans.chosen(mask)
     names = kinds.library[mask]
-    edges, (library, frame) = merged([theirs.innermost, users.innermost])
-    if not len(theirs) or not len(users):
+    edges, (library, frame) = merged([of_libraries.innermost, users.innermost])
+    if not len(of_libraries) or not len(users):
         return StepFunction(edges, np.zeros(max(len(edges) - 1, 0), np.int64), 0)
-    inside = (library >= 0) & (frame >= 0) & (theirs.starts[library] >= users.starts[frame])
+    inside = (library >= 0) & (frame >= 0) & (of_libraries.starts[library] >= users.starts[frame])
     return StepFunction(edges, np.where(inside, names[library], 0), 0)
 
 

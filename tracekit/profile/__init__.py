@@ -1,8 +1,9 @@
 """What was opened: variants, each with its captures, read and attributed."""
 
 from tracekit.profile.capture import Capture, Window, Workload
+from tracekit.profile.opening import open_subject
 from tracekit.profile.profile import Mean, Profile
-from tracekit.profile.subject import Member, Missing, Subject, open_subject
+from tracekit.profile.subject import Member, Missing, Subject
 
 __all__ = [
     "Capture",

@@ -32,6 +32,14 @@ class Report:
         """The profiles, and the variants that were measured but have no trace."""
         return self.subject.known
 
+    @property
+    def title(self) -> str:
+        """`compiled against eager`; of a study its folder."""
+        if self.subject.study is not None:
+            return f"Study {self.subject.study.folder.resolve().name}"
+        others = ", ".join(entry.variant for entry in self.comparisons)
+        return " against ".join(filter(None, [others, ", ".join(base.name for base, _ in self.groups)]))
+
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
         """Every analysis of every variant: analysis by analysis, so that variants stand side by side."""

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from tracekit.compare import Comparison
 from tracekit.profile import Capture, Profile
 from tracekit.report.section import Contents, Section, Stage
+from tracekit.study import Study
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
 
 OfRun = Callable[["Report"], Contents | None]
+OfStudy = Callable[["Report", Study], Contents | None]
 OfVariant = Callable[["Report", Profile], Contents | None]
 OfComparison = Callable[["Report", Comparison], Contents | None]
 OfTrace = Callable[["Report", Profile, Capture], Contents | None]
@@ -24,11 +26,13 @@ Make = Callable[["Report"], Iterator[Section]]
 
 
 _registered: dict[str, Make] = {}
+_of_studies: set[str] = set()
+_of_both: set[str] = set()
 
 
-def producers() -> list[Make]:
-    """All registered producers; each yields its sections."""
-    return list(_registered.values())
+def producers(of_study: bool = False) -> list[Make]:
+    """All producers for runs and traces, or those for studies; each yields its sections."""
+    return [make for name, make in _registered.items() if name in _of_both or (name in _of_studies) == of_study]
 
 
 def unregister(name: str) -> None:
@@ -46,8 +50,10 @@ def made_by(name: str) -> Callable[[Make], Make]:
     return register
 
 
-def of_run(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfRun], OfRun]:
-    """Register a question that is asked once per report."""
+def of_run(
+    name: str, title: str, rank: int = 1000, stage: Stage = "body", *, studies: bool = False
+) -> Callable[[OfRun], OfRun]:
+    """Register a question that is asked once per report; with `studies` of the report of a study, too."""
 
     def register(ask: OfRun) -> OfRun:
         def make(report: "Report") -> Iterator[Section]:
@@ -55,6 +61,23 @@ def of_run(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Ca
                 yield Section(name, title, "run", stage, rank, contents)
 
         _registered[name] = make
+        if studies:
+            _of_both.add(name)
+        return ask
+
+    return register
+
+
+def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfStudy], OfStudy]:
+    """Register a question that is asked of a study, which gets no other sections."""
+
+    def register(ask: OfStudy) -> OfStudy:
+        def asked(report: "Report") -> Contents | None:
+            assert report.subject.study is not None
+            return ask(report, report.subject.study)
+
+        of_run(name, title, rank, stage)(asked)
+        _of_studies.add(name)
         return ask
 
     return register

@@ -17,6 +17,7 @@ from tracekit.run.model import (
     Traces,
     Variant,
     Which,
+    Workload,
 )
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Traces",
     "Variant",
     "Which",
+    "Workload",
     "divergence",
     "is_run",
     "loss_tolerance",

@@ -13,6 +13,7 @@ SCHEMA = "tracekit.run/1"
 # `crash`: the process died without an error message. Older files say `failed`, which is read as `error`.
 Outcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted", "failed"]
 Which = Literal["cold", "steady", "detail"]
+Workload = Literal["training", "inference"]
 # Limits on what a file may contain: readers divide by a step's time and take quantiles of the steps.
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
 _StepNs = Annotated[int, msgspec.Meta(gt=0)]
@@ -109,6 +110,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     error: str | None = None  # one line
     params: dict[str, Any] = {}  # only those that differ from the run's
+    workload: Workload = "training"  # what a step is: one of training, or the recipe's infer()
     requested: Requested
     effective: Effective = Effective()
     traces: Traces = Traces()

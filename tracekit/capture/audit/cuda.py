@@ -28,7 +28,7 @@ def replace(replacing: Replacing, devices: Devices, watch: Watch) -> None:
     replacing.replace(torch.cuda.memory, **memory, empty_cache=waits.empty_cache)
     replacing.replace(torch.backends.cudnn, is_acceptable=always(False))
     replacing.replace(torch.cuda.nvtx, range_push=nothing, range_pop=nothing, mark=nothing)
-    replacing.replace(torch, Generator=_Generator, Event=event_kind(waits), Stream=stream_kind(waits))
+    replacing.replace(torch, device=_Device, Generator=_Generator, Event=event_kind(waits), Stream=stream_kind(waits))
     if hasattr(torch, "accelerator"):
         replacing.replace(torch.accelerator, **_accelerator(), **memory, **streams(waits))
         replacing.replace(torch.accelerator, synchronize=waits.synchronize, empty_cache=waits.empty_cache)
@@ -149,6 +149,27 @@ class _device_context:  # noqa: N801 - torch's name
 
     def __exit__(self, *_: object) -> None:
         return None
+
+
+_TRUE_DEVICE = torch.device
+
+
+class _AnyDevice(type):
+    """Makes and knows devices as `torch.device` does, and takes a bare number for a GPU, as it does where one is."""
+
+    def __call__(cls, *args: Any, **options: Any) -> torch.device:
+        if isinstance(number := args[0] if args else options.get("device"), int):
+            return _TRUE_DEVICE("cuda", number)
+        return _TRUE_DEVICE(*args, **options)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, _TRUE_DEVICE)
+
+
+class _Device(metaclass=_AnyDevice):
+    """In place of `torch.device`, under its name, by which a device is pickled."""
+
+    __module__, __qualname__ = "torch", "device"
 
 
 class _AnyGenerator(type(torch._C.Generator)):  # type: ignore[misc]

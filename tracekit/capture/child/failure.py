@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tracekit.capture.job import PassResult
-from tracekit.errors import TracekitError
+from tracekit.errors import NoInferenceError, TracekitError
 from tracekit.run import Outcome
 from tracekit.sanitize import sanitize
 
@@ -27,6 +27,8 @@ def failure(error: BaseException) -> PassResult:
 
 def outcome(error: BaseException) -> Outcome:
     """`oom` where memory ran out, on whatever device, however the compiler wrapped it."""
+    if isinstance(error, NoInferenceError):
+        return "skipped"
     return "oom" if any(_is_out_of_memory(each) for each in _causes(error)) else "error"
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from tracekit.capture.child.graph_log import GraphLog, told
 from tracekit.capture.job import Job
-from tracekit.errors import NotARecipeError
-from tracekit.run import Requested
+from tracekit.errors import NoInferenceError, NotARecipeError
+from tracekit.run import Requested, Workload
 
 
 def load(path: str) -> ModuleType:
@@ -54,9 +54,15 @@ def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamesp
 
 
 class Feed:
-    """One call trains one step, on the next batch where the recipe has batches."""
+    """One call is one step: of training, on the next batch where the recipe has batches, or of inference."""
 
-    def __init__(self, module: ModuleType, context: SimpleNamespace, mark_loading: bool = False) -> None:
+    def __init__(
+        self,
+        module: ModuleType,
+        context: SimpleNamespace,
+        mark_loading: bool = False,
+        workload: Workload = "training",
+    ) -> None:
         self.graphs = GraphLog()
         made = module.setup(context)
         self._step: Callable[..., Any] | None = made if callable(made) else getattr(made, "step", None)
@@ -68,9 +74,11 @@ class Feed:
         self._graph_size: Callable[..., Mapping[str, int]] | None = getattr(made, "graph_size", None)
         self.infer: Callable[[], Any] | None = getattr(made, "infer", None)
         self.evaluate: Callable[[], Any] | None = getattr(made, "evaluate", None)
+        if workload == "inference":
+            self._infer_instead(module)
 
     def __call__(self) -> Any:
-        """Train one step; what it returns is the recipe's loss."""
+        """One step; in training it returns the recipe's loss."""
         assert self._step is not None
         given = () if self._batches is None else (self._next_batch(),)
         loss = self._step(*given)
@@ -80,6 +88,11 @@ class Feed:
             self.graphs.saw(*given)
         self.graphs.step_ended()
         return loss
+
+    def _infer_instead(self, module: ModuleType) -> None:
+        if self.infer is None:
+            raise NoInferenceError(module.__file__)
+        self._step, self._batches, self.infer, self._graph_size = self.infer, None, None, None
 
     def _plain_batch(self) -> Any:
         for batch in self._left:

@@ -150,6 +150,6 @@ _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
 def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
     module = recipe.load(job.recipe)
     recipe.seed_all(job.seed)
-    feed = Feed(module, recipe.make_context(module, job, notes), mark_loading)
+    feed = Feed(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)
     return feed

@@ -7,12 +7,13 @@ import pyarrow as pa
 from tracekit.kernel_names import distinct_short_names
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import metadata
-from tracekit.units import count, duration, percent, size
+from tracekit.units import count, duration, percent, ratio, size
 
 _BY_UNIT: dict[str, Callable[[float], str]] = {
     "ns": duration,
     "B": size,
     "share": percent,
+    "×": ratio,
 }
 _NAME_WIDTH = 60
 _FOLDERS = 2

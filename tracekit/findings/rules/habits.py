@@ -10,7 +10,7 @@ from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import line_of
 from tracekit.findings.holes import SLOW_HOST
-from tracekit.intervals import Union
+from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
 from tracekit.units import count, duration
@@ -73,14 +73,12 @@ def _found(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     trace, pieces = profile.trace, profile.cost.pieces
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
-    found = [part.rows(part.process & part.roles.named(habit.name) & part.lasting) for part in trace.parts()]
-    spans = np.concatenate(found)
-    steps = trace.steps.of(trace.ts_ns[spans])
-    spans = spans[np.append(profile.counted, False)[steps]]
-    if not len(spans):
-        return
-    launches = _launches(profile, habit) / counted_steps(profile)
-    if habit.one_by_one and launches < _LEAST_LAUNCHES:
+    spans = np.concatenate(
+        [part.rows(part.process & part.roles.named(habit.name) & part.lasting) for part in trace.parts()]
+    )
+    launches = _launches(profile, spans) / counted_steps(profile) if habit.one_by_one else 0
+    spans = spans[_in_counted_steps(profile, spans)]
+    if not len(spans) or (habit.one_by_one and launches < _LEAST_LAUNCHES):
         return
     asked = trace.rows(spans)
     inside = Union.of(asked.ts_ns, asked.end_ns)
@@ -100,12 +98,15 @@ def _found(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     )
 
 
-def _launches(profile: Profile, habit: _Habit) -> float:
-    """How many launch calls of counted steps lie inside such spans."""
-    trace, number = profile.trace, 0
-    counted = np.append(profile.counted, False)
-    for part in trace.parts():
-        calls = part.rows(part.roles.launch & part.process)
-        calls = calls[counted[trace.steps.of(trace.ts_ns[calls])]]
-        number += int((enclosing(trace, calls, lambda part: part.process & part.roles.named(habit.name)) >= 0).sum())
-    return float(number)
+def _launches(profile: Profile, spans: Ints) -> int:
+    """How many launch calls of counted steps lie inside those spans."""
+    trace = profile.trace
+    calls = np.concatenate([part.rows(part.roles.launch & part.process) for part in trace.parts()])
+    calls = calls[_in_counted_steps(profile, calls)]
+    return int((enclosing(trace, calls, lambda part: part.among(spans)) >= 0).sum())
+
+
+def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:
+    """Which of these events start in a step that figures per step are of."""
+    steps = profile.trace.steps.of(profile.trace.ts_ns[rows])
+    return np.append(profile.counted, False)[steps]

@@ -14,7 +14,7 @@ def all_sections(report: Report) -> list[Section]:
     """The sections of every producer, the most valuable first; those of one question stand together."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
-    sections = [section for make in producers() for section in make(report)]
+    sections = [section for make in producers(of_study=report.subject.study is not None) for section in make(report)]
     worth: dict[str, float] = {}
     for section in sections:
         worth[section.id] = max(worth.get(section.id, 0.0), section.worth)

@@ -16,6 +16,7 @@ from tracekit.report.section import Contents
 from tracekit.report.warnings import remarks
 from tracekit.run import Run, Variant
 from tracekit.run_facts import break_even_steps, cold_cost_ns, loss_difference
+from tracekit.study import Cell
 from tracekit.trace.schema import column
 from tracekit.unprofiled import step_interval
 
@@ -36,6 +37,27 @@ def _of_variant(read: Callable[[Variant], Any]) -> Of:
 
 def _of_run(read: Callable[[Run], Any]) -> Of:
     return lambda report, member: read(member.run) if member.run is not None else None
+
+
+def _of_cell(read: Callable[[Cell], Any]) -> Of:
+    return lambda report, member: read(member.cell) if isinstance(member, Missing) and member.cell else None
+
+
+def _of_run_or_cell(read: Callable[[Run | Cell], Any]) -> Of:
+    """What a failed cell of a study has no run for, its plan knows."""
+
+    def read_either(_: Report, member: Member) -> Any:
+        cell = member.cell if isinstance(member, Missing) else None
+        known = member.run or cell
+        return read(known) if known is not None else None
+
+    return read_either
+
+
+def _params(member: Member) -> str | None:
+    if member.run is not None and member.variant is not None:
+        return _plain({**member.run.params, **member.variant.params})
+    return _plain(member.cell.params) if isinstance(member, Missing) and member.cell is not None else None
 
 
 def _measured(name: str) -> Of:
@@ -167,14 +189,26 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         column("metrics", _TEXT, "all of the recipe's metrics, JSON", role="plumbing"),
         _of_variant(lambda v: _plain(v.metrics)),
     ),
-    (column("recipe", _TEXT, "what was run", role="detail"), _of_run(lambda run: run.recipe)),
+    (column("recipe", _TEXT, "what was run", role="detail"), _of_run_or_cell(lambda each: each.recipe)),
+    (column("cell", _TEXT, "folder of the cell, in a study", role="detail"), _of_cell(lambda cell: cell.folder)),
+    (
+        column("interpreter", _TEXT, "Python that ran it, as the sweep file calls it", role="detail"),
+        _of_cell(lambda cell: cell.interpreter or None),
+    ),
+    (
+        column("workload", _TEXT, "what a step is: training or inference", role="detail"),
+        _of_variant(lambda variant: variant.workload),
+    ),
     (column("data", _TEXT, "what it trained on", role="detail"), _of_run(lambda run: run.data)),
     (column("device", _TEXT, "cpu or cuda", role="detail"), _of_run(lambda run: run.device)),
     (column("created", _TEXT, "when the run was captured", role="detail"), _of_run(lambda run: run.created)),
-    (column("seed", _WHOLE, "of every random number generator", role="detail"), _of_run(lambda run: run.seed)),
+    (
+        column("seed", _WHOLE, "of every random number generator", role="detail"),
+        _of_run_or_cell(lambda each: each.seed),
+    ),
     (
         column("params", _TEXT, "parameters, those of the variant included, JSON", role="plumbing"),
-        lambda report, m: _plain({**m.run.params, **m.variant.params}) if m.run and m.variant else None,
+        lambda report, member: _params(member),
     ),
     (
         column("environment", _TEXT, "what the numbers depend on, JSON", role="plumbing"),
@@ -188,7 +222,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
 VARIANTS = pa.schema([field for field, _ in COLUMNS])
 
 
-@of_run("variants", "Everything measured", rank=40, stage="end")
+@of_run("variants", "Everything measured", rank=40, stage="end", studies=True)
 def variants(report: Report) -> Contents:
     """One row per variant, those that failed included."""
     return Contents((Table("variants", table(report), layout="records", detail=True),))

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
-from tracekit.intervals import Bools, runs
+from tracekit.intervals import runs
 from tracekit.sanitize import sanitize
-from tracekit.tui.timeline.palette import Ink, Palette, Run, blend, readable_on
+from tracekit.timeline.colours import blend, readable_on
+from tracekit.tui.timeline.palette import Ink, Palette, Run
 
 Inks = NDArray[np.int32]
 
@@ -106,7 +107,8 @@ class Line:
         if room <= 0 or first < 0:
             return
         shown = fitted(text, room)
-        cells = [part for char in shown for part in (char, *[""] * (cell_len(char) - 1))]
+        wide = not shown.isascii()
+        cells = [part for char in shown for part in (char, *[""] * (cell_len(char) - 1))] if wide else list(shown)
         self._chars[first : first + len(cells)] = cells
         self._inks[first : first + len(cells)] = ink
 
@@ -138,10 +140,3 @@ def fitted(text: str, room: int) -> str:
     if cell_len(shown) <= room:
         return shown
     return set_cell_size(shown, room - 1).rstrip() + "…" if room > 1 else "…"[:room]
-
-
-def stretches(mask: Bools) -> list[tuple[int, int]]:
-    """From where to where a mask is true."""
-    bounds = runs(mask.astype(np.int8)).tolist()
-    pairs = pairwise(bounds)
-    return [(first, beyond) for first, beyond in pairs if beyond > first and mask[first]]

@@ -25,7 +25,8 @@ KEYS = [
     ),
     Binding("minus", "move('zoom', 0.5)", id="zoom-out", show=False),
     Binding("f", "act('fit')", "Fit", id="fit", tooltip="The whole step; again: all that was recorded"),
-    Binding("enter", "enter", "Zoom to", id="near", tooltip="Go to the selected stretch, or the range"),
+    Binding("z", "act('near')", "Zoom to", id="near", tooltip="As near as shows what is selected, or the range"),
+    Binding("enter", "enter", "Open", id="open", tooltip="More about what is selected"),
     Binding(
         "r", "act('range')", "Range", id="range", tooltip="Begin a range at the selected stretch; again: end it there"
     ),
@@ -37,8 +38,8 @@ KEYS = [
     ),
     Binding("n", "move('step', 1)", "Step", id="step-after", key_display="n p", tooltip="Next and previous step"),
     Binding("p", "move('step', -1)", id="step-before", show=False),
-    Binding("g", "move('gap', 1)", "Gap", id="gap", tooltip="Next gap of the GPU that can be seen; G: before"),
-    Binding("G", "move('gap', -1)", id="gap-before", show=False),
+    Binding("i", "move('gap', 1)", "Idle", id="gap", tooltip="Next gap of the GPU that can be seen; I: before"),
+    Binding("I", "move('gap', -1)", id="gap-before", show=False),
     Binding("s", "move('sync', 1)", "Sync", id="sync", tooltip="Next sync; S: before"),
     Binding("S", "move('sync', -1)", id="sync-before", show=False),
     Binding("c", "move('compile', 1)", "Compile", id="compile", tooltip="Next compilation; C: before"),

@@ -1,10 +1,11 @@
 """Colours of a timeline on a given background, or patterns where colours cannot tell the kinds apart."""
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 from tracekit.timeline import CATEGORIES
+from tracekit.timeline.colours import blend
 
 
 class Ink(NamedTuple):
@@ -58,17 +59,3 @@ class Palette:
         """Of each category from little covered to all covered."""
         shares = [0.4 + 0.6 * shade / (SHADES - 1) for shade in range(SHADES)]
         return [[blend(self.track, each.colour, share) for share in shares] for each in CATEGORIES]
-
-
-@lru_cache(1 << 12)
-def blend(one: str, other: str, share: float) -> str:
-    """So much of the way from one colour to another."""
-    pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
-
-
-@lru_cache(1 << 12)
-def readable_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on it."""
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 128 else "#ffffff"

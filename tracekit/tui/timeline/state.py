@@ -221,6 +221,7 @@ MOVES: dict[str, Callable[..., State]] = {  # each takes how far, or which way
 }
 ACTS: dict[str, Callable[[State], State]] = {
     "fit": State.fit,
+    "near": State.near,
     "range": State.ranged,
     "lock": State.toggled_lock,
     "clear": State.cleared,

@@ -93,6 +93,8 @@ class Timeline(Widget, can_focus=True):
     def _become(self, state: State) -> None:
         before, self.state = self.state, state
         self._redraw()
+        if before is None or before.is_selected != state.is_selected:
+            self.refresh_bindings()
         known = before is not None and (before.variant, before.instance) == (state.variant, state.instance)
         if state.is_selected and not known:
             self._tell(state)
@@ -148,12 +150,17 @@ class Timeline(Widget, can_focus=True):
         if self.state is not None:
             self._become(ACTS[name](self.state))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """What there is nothing to do for is left to others: Enter and Esc lead on where nothing is selected."""
+        selected = self.state is not None and self.state.is_selected
+        if action == "enter":
+            return selected
+        return parameters != ("clear",) or selected or (self.state is not None and self.state.range is not None)
+
     def action_enter(self) -> None:
-        """To the range or to what is selected, as near as it takes."""
+        """Tell that more is wanted of what is selected."""
         if self.state is not None:
-            self._become(self.state.near())
-            if self.state.is_selected:
-                self._tell(self.state, entered=True)
+            self._tell(self.state, entered=True)
 
     def on_mouse_down(self, message: events.MouseDown) -> None:
         """A drag may begin."""

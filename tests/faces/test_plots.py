@@ -1,0 +1,103 @@
+"""Charts draw the report's numbers, need no colour, and take names as they are."""
+
+import sys
+
+import pytest
+from small import training
+
+import tracekit
+from tracekit.cli import main
+from tracekit.errors import NothingToDrawError
+from tracekit.plots import kinds, plot
+from tracekit.profile import open_subject
+from tracekit.report import report as make_report
+from tracekit.report.sections.breakdowns import of_view
+from tracekit.units import thousandths
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plots")
+    return [training(folder / "sl$o$w.json", steps=6, python=40), training(folder / "fast.json", steps=5, python=10)]
+
+
+@pytest.fixture(scope="module")
+def report(pair):
+    return make_report(open_subject(pair))
+
+
+def texts(chart):
+    return [text.get_text() for text in chart.findobj(lambda each: hasattr(each, "get_text"))]
+
+
+def test_bars_are_as_long_as_the_parts(report):
+    chart = plot(report, "attribution")
+    numbers = of_view(report, "wall")
+    (axes,) = chart.axes
+    for part, bars in zip(numbers.parts, axes.containers, strict=True):
+        widths = [numbers.cells[part.key][name] / 1000 for name in numbers.variants]
+        assert [bar.get_width() for bar in bars] == pytest.approx(widths)
+        assert bars.get_label() == part.label
+    looks = [(bars[0].get_facecolor(), bars[0].get_hatch()) for bars in axes.containers]
+    assert len({hatch for _, hatch in looks}) == len(looks)
+    assert "sl$o$w" in texts(chart)
+
+
+def test_a_waterfall_ends_where_the_variant_is(report):
+    chart = plot(report, "waterfall")
+    numbers = of_view(report, "wall")
+    (axes,) = chart.axes
+    first, *parts, last = (bar for bars in axes.containers for bar in bars)
+    assert first.get_height() == numbers.cells[""]["sl$o$w"] / 1000
+    assert last.get_height() == pytest.approx(numbers.cells[""]["fast"] / 1000)
+    deltas = [numbers.deltas[part.key]["fast"] / 1000 for part in numbers.parts if numbers.deltas[part.key]["fast"]]
+    assert [bar.get_height() for bar in parts] == pytest.approx(deltas)
+    assert parts[-1].get_y() + parts[-1].get_height() == pytest.approx(last.get_height())
+    assert thousandths(numbers.cells[""]["fast"]) in texts(chart)
+
+
+def test_a_bar_for_each_step(report):
+    chart = plot(report, "steps")
+    for axes, profile in zip(chart.axes, report.profiles, strict=True):
+        heights = [bar.get_height() * 1e6 for bars in axes.containers for bar in bars]
+        assert heights == pytest.approx(profile.views["wall"].step_ns.tolist())
+
+
+def test_time_and_memory_of_a_run(capsys):
+    data = tracekit.load("sample_traces/run.json")
+    time, memory = data.plot.measures().axes
+    rows = data["variants"].to_pylist()
+    assert [bar.get_height() * 1e6 for bar in time.patches] == pytest.approx([row["step_ns"] for row in rows])
+    peaks = [row["host_peak_rss_bytes"] for row in rows]
+    assert [bar.get_height() * 2**20 for bar in memory.patches] == pytest.approx(peaks)
+    assert (time.get_yscale(), memory.get_yscale()) == ("log", "log")
+    lines = data.plot.lines()
+    assert any(text.startswith("gcn_cora.py:43") for text in texts(lines))
+    assert lines._repr_svg_().startswith("<?xml")
+
+
+def test_every_kind_becomes_every_file(pair, tmp_path, capsys):
+    given = [*map(str, pair)]
+    assert kinds() == ["attribution", "lines", "measures", "steps", "waterfall"]
+    for form, begins in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        out = tmp_path / f"chart.{form}"
+        assert main(["plot", *given, "-o", str(out)]) == 0
+        assert out.read_bytes().startswith(begins)
+    once = (tmp_path / "chart.svg").read_bytes()
+    assert main(["plot", *given, "-o", str(tmp_path / "chart.svg")]) == 0
+    assert (tmp_path / "chart.svg").read_bytes() == once
+    assert main(["plot", given[0], "-o", str(tmp_path / "chart.bmp")]) == 1
+    assert main(["plot", given[0], "--kind", "waterfall", "-o", str(tmp_path / "none.svg")]) == 1
+    assert "There is nothing to draw" in capsys.readouterr().err
+    assert not (tmp_path / "none.svg").exists()
+
+
+def test_without_matplotlib_it_is_told(report, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tracekit.plots.shared.chart", None)
+    with pytest.raises(tracekit.errors.TracekitError, match=r"pip install 'tracekit\[plot\]'"):
+        plot(report, "steps")
+
+
+def test_a_trace_alone_has_no_waterfall(pair):
+    with pytest.raises(NothingToDrawError):
+        plot(make_report(open_subject(pair[:1])), "waterfall")

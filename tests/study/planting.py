@@ -1,0 +1,59 @@
+"""Studies with planted results: runs as a capture writes them, without capturing anything."""
+
+import math
+import statistics
+import time
+
+from tracekit import run as runs
+from tracekit.run import Measured, Memory, Pass, Requested, Run, Variant
+
+MS = 1_000_000
+
+
+def measured(step_ms, *, compile_s=0.0, passes=6, spread=0.01):
+    """Passes whose medians lie around `step_ms`, `spread` apart."""
+    ns = [round(step_ms * MS * math.exp(spread * (k - (passes - 1) / 2) / passes)) for k in range(passes)]
+    now = time.time_ns()
+    each = [Pass(round=k, started_ns=now + k, step_ns=value, step_all_ns=[value] * 9) for k, value in enumerate(ns)]
+    return Measured(
+        step_ns=round(statistics.geometric_mean(ns)),
+        step_all_ns=[value for value in ns for _ in range(9)],
+        spread_ns=0,
+        first_steps_ns=[round(step_ms * MS + compile_s * 1e9), ns[0], ns[0]],
+        compile_ns=round(compile_s * 1e9),
+        clock="perf_counter",
+        passes=each,
+    )
+
+
+def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5)):
+    """What `capture(options)` would have written and returned."""
+    name = options.variants[0]
+    variant = Variant(
+        name=name,
+        outcome="ok",
+        workload=options.workload,
+        requested=Requested(compile=name != "eager"),
+        measured=measured(step_ms, compile_s=compile_s),
+        memory=Memory(host_peak_rss_bytes=100 << 20),
+        losses=list(losses),
+    )
+    run = Run(
+        created=runs.now(),
+        tracekit="0",
+        recipe=options.recipe.stem,
+        script=str(options.recipe),
+        params=dict(options.params),
+        seed=options.seed,
+        variants=[variant],
+    )
+    runs.write(run, options.out)
+    return run
+
+
+def sweep_file(folder, text):
+    """A sweep file of one recipe that is never run."""
+    (folder / "net.py").write_text("def setup(ctx):\n    return lambda: None\n")
+    path = folder / "sweep.toml"
+    path.write_text(text)
+    return path

@@ -1,0 +1,129 @@
+"""What follows from a study: planted results, both ways."""
+
+import json
+
+import pytest
+from study.planting import sweep_file, write_run
+
+from tracekit.errors import NothingMeasuredError, StudyAmongOthersError
+from tracekit.faces.shared.document import as_document
+from tracekit.profile import open_subject
+from tracekit.report import report as make_report
+from tracekit.report.sections.variants import table
+from tracekit.study import read_study
+from tracekit.study.axis_effects import axis_effects
+from tracekit.study.comparisons import settings
+from tracekit.study.recommendations import recommend
+from tracekit.sweep import SweepOptions, runner, sweep
+
+GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-autotune"]\n'
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    """A study in which each cell takes what `cost(options)` says: ms, or ms and more for `write_run`."""
+
+    def plant(cost, text=GRID):
+        def capture(options):
+            ms, more = cost(options)
+            return write_run(options, ms, **more)
+
+        monkeypatch.setattr(runner, "capture", capture)
+        sweep(SweepOptions(file=sweep_file(tmp_path, text), out=tmp_path / "study", tell=lambda _: None))
+        return read_study(tmp_path / "study")
+
+    return plant
+
+
+def by_variant(eager, compiled, max_autotune):
+    costs = {"eager": eager, "compiled": compiled, "max-autotune": max_autotune}
+    return lambda options: costs[options.variants[0]]
+
+
+def sentence(study):
+    (setting,) = settings(study)
+    return recommend(setting).sentence
+
+
+def test_the_fastest_is_recommended_with_its_price(planted):
+    study = planted(by_variant((10, {}), (8, {"compile_s": 20}), (5, {"compile_s": 90})))
+    assert sentence(study) == (
+        "net: use max-autotune, 2.0 × faster than eager (1.99–2.01), breaks even after 18,000 steps; "
+        "compiled is only 1.25 × faster than eager (1.24–1.26)."
+    )
+
+
+def test_of_equally_fast_ones_the_cheaper_to_compile_wins(planted):
+    study = planted(by_variant((10, {}), (8, {"compile_s": 20}), (7.999, {"compile_s": 540})))
+    assert sentence(study).startswith("net: use compiled, 1.25 × faster than eager")
+    assert "max-autotune is as fast within noise, but compiles for longer (540 s)" in sentence(study)
+
+
+def test_nothing_gained_means_stay(planted):
+    study = planted(by_variant((10, {}), (10.001, {"compile_s": 9}), (12, {"compile_s": 540})))
+    assert sentence(study) == (
+        "net: stay with eager; compiled is within noise of eager; "
+        "max-autotune is 1.20 × slower than eager (1.19–1.21) and compiles for 540 s."
+    )
+
+
+def test_what_computes_something_else_is_not_recommended(planted):
+    study = planted(by_variant((10, {}), (5, {"losses": (1.0, 0.9)}), (20, {})))
+    assert "stay with eager; compiled computes other losses" in sentence(study)
+
+
+def test_the_interval_covers_the_seeds(planted):
+    ms = {("eager", 0): 10, ("compiled", 0): 8, ("eager", 1): 10, ("compiled", 1): 13}
+    text = GRID.replace(', "max-autotune"', "") + "seeds = [0, 1]\n"
+    (setting,) = settings(planted(lambda options: (ms[options.variants[0], options.seed], {}), text))
+    (speed_up,) = setting.speed_ups
+    assert speed_up.ratio == pytest.approx((0.8 * 1.3) ** 0.5, rel=1e-3)
+    assert (speed_up.seeds, speed_up.noise) == (2, True)
+
+
+def test_one_axis_at_a_time(planted):
+    text = (
+        GRID.replace('"compiled", "max-autotune"', '"compiled", "compiled:dynamic=true"')
+        + '[sweep.params]\nmodel = ["a", "b"]\n'
+    )
+    times = {"eager": 10, "compiled": 5, "compiled:dynamic=true": 6}
+    study = planted(
+        lambda options: (times[options.variants[0]] * (1 if options.params["model"] == "a" else 3), {}), text
+    )
+    effects = {
+        (each.axis, each.value): (each.reference, each.pairs, round(each.ratio, 3)) for each in axis_effects(study)
+    }
+    assert effects == {
+        ("mode", "default"): ("eager", 2, 0.5),
+        ("dynamic", "true"): ("auto", 2, 1.2),
+        ("model", "b"): ("a", 3, 3.0),
+    }
+
+
+def test_a_study_opens_like_a_run(planted, tmp_path):
+    study = planted(by_variant((10, {}), (8, {}), (5, {})))
+    report = make_report(open_subject([study.folder]))
+    document = json.loads(json.dumps(as_document(report)))
+    assert [section["id"] for section in document["sections"]][:2] == ["recommendations", "speed_ups"]
+    assert [each["name"] for each in document["variants"]] == [
+        f"net seed=0: {name}" for name in ("eager", "compiled", "max-autotune")
+    ]
+    rows = table(report).to_pylist()
+    assert [(row["recipe"], row["seed"], row["workload"], round(row["step_ns"] / 1e6)) for row in rows] == [
+        ("net", 0, "training", 10), ("net", 0, "training", 8), ("net", 0, "training", 5),
+    ]  # fmt: skip
+    assert all((study.folder / "cells" / row["cell"]).is_dir() for row in rows)
+    with pytest.raises(StudyAmongOthersError):
+        open_subject([study.folder, tmp_path / "trace.json"])
+
+
+def test_a_study_without_measurements_says_so(tmp_path, monkeypatch):
+    from tracekit.errors import RecipeFailedError
+
+    def capture(options):
+        raise RecipeFailedError(options.recipe, "no")
+
+    monkeypatch.setattr(runner, "capture", capture)
+    assert sweep(SweepOptions(file=sweep_file(tmp_path, GRID), out=tmp_path / "study", tell=lambda _: None)) == 1
+    with pytest.raises(NothingMeasuredError, match="3 error"):
+        open_subject([tmp_path / "study"])

@@ -1,0 +1,47 @@
+"""The sweep files beside the recipes: what they expand to, and that every recipe can be given what they ask for."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tracekit.capture.variants import plan
+from tracekit.study import cells, read_sweep
+from tracekit.study.cell import text_of
+
+SWEEPS = sorted((Path(__file__).parents[2] / "recipes" / "sweeps").glob("*.toml"))
+
+
+def declared(recipe, name):
+    """A literal that a recipe declares, without running it."""
+    for node in ast.parse(recipe.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            pairs = zip(node.value.keys, node.value.values, strict=True)
+            return {key.value: _literal(value) for key, value in pairs if key is not None}
+    return {}
+
+
+def _literal(node):
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return {} if isinstance(node, ast.Dict) else ""
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
+def test_each_cell_can_be_planned(path):
+    every = cells(read_sweep(path))
+    for cell in every:
+        recipe = (path.parent / cell.program).resolve()
+        params, variants = declared(recipe, "PARAMS"), declared(recipe, "VARIANTS")
+        assert set(cell.params) <= set(params), cell
+        assert plan([cell.variant], {**params, **{k: text_of(v) for k, v in cell.params.items()}}, variants, "inductor")
+
+
+def test_the_grid_of_the_study_has_the_cells_that_its_comment_counts():
+    path = next(path for path in SWEEPS if path.stem == "gnn_compile_bench")
+    every = cells(read_sweep(path))
+    trainings = [cell for cell in every if cell.workload == "training"]
+    assert f"{len(trainings)} trainings" in path.read_text()
+    assert f"{len(every)} cells" in path.read_text()
+    assert len({cell.variant for cell in every}) == 1 + 4 * 3  # eager, and every mode with every kind of dynamic shapes

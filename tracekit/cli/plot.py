@@ -1,0 +1,55 @@
+"""`tracekit plot`: charts of a run, for papers."""
+
+import argparse
+from pathlib import Path
+
+from tracekit.cli.arguments import add_inputs, add_knowledge
+from tracekit.cli.opening import open_given
+from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
+
+# The modules of tracekit.plots, which takes longer to import than to list.
+_KINDS = sorted(path.stem for path in (Path(__file__).parents[1] / "plots").glob("[a-z]*.py"))
+_FORMS = ("svg", "png", "pdf")
+
+
+class PlotVerb:
+    """Draw a chart: where the time goes, from a baseline to a variant, steps, lines, time and memory."""
+
+    name = "plot"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add_inputs(parser)
+        add_knowledge(parser)
+        parser.add_argument(
+            "--baseline", metavar="NAME", help="variant the others are set against (default: the first of each run)"
+        )
+        parser.add_argument("--kind", choices=_KINDS, default="attribution", help="which chart (default: attribution)")
+        add_output(parser, "an .svg, .png or .pdf to write; - is stdout, as SVG", required=True)
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Draw it."""
+        from tracekit.cli.progress import Progress
+        from tracekit.errors import OutputError
+        from tracekit.faces.shared.files import put
+        from tracekit.plots import plot
+        from tracekit.report import report
+
+        to_file = options.output != STDOUT
+        form = options.output.suffix.lower().removeprefix(".") if to_file else "svg"
+        if form not in _FORMS:
+            raise OutputError(options.output, "its name must end in .svg, .png or .pdf")
+        spared = overwriting(options, options.inputs)
+        if to_file:
+            spared.refuse(options.output)
+        with Progress() as progress:
+            opened = report(open_given(options.inputs, options, progress), options.baseline)
+            content = plot(opened, options.kind).content(form)
+        if to_file:
+            put(content, options.output, spared)
+            tell_written(options.output)
+        else:
+            send(content.decode() if form == "svg" else content)
+        return 0

@@ -1,0 +1,74 @@
+"""`tracekit sweep`: a grid of captures."""
+
+import argparse
+from pathlib import Path
+
+from tracekit.cli.arguments import names
+
+
+class SweepVerb:
+    """Capture every cell of a grid – recipes, parameters, compile settings, seeds – into one study."""
+
+    name = "sweep"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("file", type=Path, metavar="SWEEP", help="the sweep file, TOML")
+        parser.add_argument(
+            "-o",
+            "--output",
+            type=Path,
+            default=Path("study"),
+            metavar="FOLDER",
+            help="folder of the study; cells that are finished in it are not run again (default: study/)",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="list the cells and estimate the time, run nothing")
+        parser.add_argument(
+            "--only",
+            type=selection,
+            default={},
+            metavar="AXIS=VALUE,…",
+            help="cells to run, as in 'model=gat,mode=max-autotune'; several values of an axis: model=gat|gcn",
+        )
+        parser.add_argument(
+            "--retry",
+            type=names,
+            default=(),
+            metavar="OUTCOME,…",
+            help="run cells again that ended so: oom, timeout, crash, error, skipped; failed is all of these",
+        )
+        parser.add_argument(
+            "--device",
+            type=names,
+            default=("auto",),
+            metavar="DEVICE,…",
+            help="cpu, cuda:0,cuda:1 …; several devices run cells side by side (default: auto)",
+        )
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Sweep."""
+        from tracekit.sweep import SweepOptions, sweep
+
+        return sweep(
+            SweepOptions(
+                file=options.file,
+                out=options.output,
+                only=options.only,
+                retry=options.retry,
+                devices=options.device,
+                dry_run=options.dry_run,
+            )
+        )
+
+
+def selection(text: str) -> dict[str, list[str]]:
+    """`model=gat|gcn,mode=default` → the values of each axis."""
+    wanted: dict[str, list[str]] = {}
+    for piece in names(text):
+        axis, equals, values = piece.partition("=")
+        if not equals or not axis or not values:
+            raise argparse.ArgumentTypeError(f"{piece!r} selects nothing: give AXIS=VALUE")
+        wanted[axis] = values.split("|")
+    return wanted

@@ -1,0 +1,38 @@
+"""What do the most expensive lines of yours cost? A group of bars for each line, a bar for each variant."""
+
+from tracekit.faces.shared.cells import texts
+from tracekit.plots.shared.chart import Chart, blocks, named, outline
+from tracekit.report import Report
+from tracekit.report.blocks import Table
+from tracekit.trace.schema import metadata
+
+_MOST = 12  # lines
+_COLOURS = ("#4b7bec", "#e4572e", "#3a9d5d", "#8854d0", "#a0722a", "#1f7a8c")
+_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----")
+
+
+def draw(report: Report, chart: Chart) -> None:
+    """The rows of the report's table, most expensive first."""
+    table = next((b.rows for b in blocks(report) if isinstance(b, Table) and b.name == "lines"), None)
+    if table is None:
+        return
+    rows = table.slice(0, _MOST)
+    place, *others = rows.schema
+    costs = [field for field in others if metadata(field, "unit") == "ns" and not metadata(field, "role")]
+    costs = [field for field in costs if not field.name.startswith("Δ")]
+    if not costs or not len(rows):
+        return
+    (axes,) = chart.panels(1, 1.0 + (0.12 + 0.16 * len(costs)) * len(rows))
+    height = 0.8 / len(costs)
+    for k, field in enumerate(costs):
+        at = [row + k * height for row in range(len(rows))]
+        values = [(value or 0.0) / 1e6 for value in rows[field.name].to_pylist()]
+        look = outline(_COLOURS[k % len(_COLOURS)]) | {"hatch": _HATCHES[k % len(_HATCHES)]}
+        axes.barh(at, values, height=height, label=named(field.name.removesuffix("_ns")), **look)
+    middle = 0.4 - height / 2
+    labels = [named(text) for text in texts(rows[place.name].to_pylist(), place)]
+    axes.set_yticks([row + middle for row in range(len(rows))], labels)
+    axes.invert_yaxis()
+    axes.set_xlabel("ms of a step")
+    axes.set_title("What each line of yours costs")
+    chart.legend(loc="outside lower center", ncols=min(len(costs), 4), frameon=False, fontsize=8)

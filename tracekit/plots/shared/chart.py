@@ -1,0 +1,109 @@
+"""An empty chart: its fonts, its colours, and how it becomes a file."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from io import BytesIO
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tracekit.report.blocks import Block
+from tracekit.report.breakdown import Breakdown
+from tracekit.report.model import Report
+from tracekit.sanitize import sanitize
+
+_STYLE: dict[Any, Any] = {
+    "text.parse_math": False,  # names are no formulas
+    "text.usetex": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "tracekit",  # the same report makes the same file
+    "pdf.fonttype": 42,
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "hatch.linewidth": 0.5,
+    "figure.facecolor": "white",
+}
+_HATCHES = (
+    "",
+    "////",
+    "\\\\\\\\",
+    "xxxx",
+    "....",
+    "----",
+    "||||",
+    "++++",
+    "oooo",
+    "//..",
+    "\\\\..",
+    "**",
+    "xx..",
+    "--//",
+    "OO",
+)
+_INK = "#30363d"
+WIDTH = 7.0  # inches, as wide as a page's text
+_NAME = 28  # letters
+
+
+class Chart(Figure):
+    """A figure that notebooks show, and that names from traces cannot bend."""
+
+    def __init__(self) -> None:
+        super().__init__(figsize=(WIDTH, 3.0), layout="constrained")
+
+    @staticmethod
+    def style() -> AbstractContextManager[None]:
+        """The settings in which it is drawn and written, whatever the user's are."""
+        defaults: dict[Any, Any] = {key: value for key, value in mpl.rcParamsDefault.items() if key != "backend"}
+        return mpl.rc_context(defaults | _STYLE)
+
+    def panels(self, count: int, height: float, across: bool = False) -> list[Axes]:
+        """So many axes, one below the other or side by side, each so many inches high."""
+        self.set_size_inches(WIDTH, height * (1 if across else count))
+        rows, columns = (1, count) if across else (count, 1)
+        return [*self.subplots(rows, columns, squeeze=False).ravel()]
+
+    def content(self, form: str) -> bytes:
+        """The file: `svg`, `png` or `pdf`."""
+        file = BytesIO()
+        with self.style():
+            self.savefig(file, format=form, dpi=200, metadata=_undated(form))
+        return file.getvalue()
+
+    def _repr_svg_(self) -> str:
+        return self.content("svg").decode()
+
+
+def _undated(form: str) -> dict[str, None]:
+    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+
+
+def named(text: str) -> str:
+    """A name as a chart can bear it."""
+    return sanitize(text, _NAME)
+
+
+def looks(keys: Sequence[str], key: str, colour: str) -> dict[str, Any]:
+    """How a bucket's bars look: its colour, and a hatch that no other bucket of the chart has."""
+    hatch = _HATCHES[list(keys).index(key) % len(_HATCHES)]
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
+
+
+def outline(colour: str = _INK) -> dict[str, Any]:
+    """How a bar looks that is no bucket's."""
+    return {"facecolor": colour, "edgecolor": "white", "linewidth": 0.5}
+
+
+def blocks(report: Report) -> list[Block]:
+    """Every block of the report, in order."""
+    return [block for section in report.sections for block in section.blocks]
+
+
+def breakdown(report: Report) -> Breakdown | None:
+    """Where the time goes: the wall time's, or the host's where that is all there is."""
+    return next((block for block in blocks(report) if isinstance(block, Breakdown)), None)

@@ -1,0 +1,41 @@
+"""Do the steps take the same time? A bar for each step; those that compile are hatched, and cut at the top."""
+
+from tracekit.plots.shared.chart import Chart, blocks, named, outline
+from tracekit.report import Report
+from tracekit.report.blocks import Line, Series
+from tracekit.units import duration
+
+_MOST = 400  # bars of a line
+_COMPILES, _UNKNOWN = "#d6336c", "#d8dee4"
+
+
+def draw(report: Report, chart: Chart) -> None:
+    """A panel for each line of the series."""
+    series = next((block for block in blocks(report) if isinstance(block, Series)), None)
+    lines = [line for line in series.lines if line.steps] if series is not None else []
+    if not lines:
+        return
+    for axes, line in zip(chart.panels(len(lines), 1.3), lines, strict=True):
+        steady = _steady(line)
+        top = max(steady, default=1) or 1
+        shown = slice(0, _MOST)
+        for place, (value, mark) in enumerate(zip(line.values[shown], line.marks[shown], strict=True)):
+            if mark == "compiles":
+                axes.bar(place, 1.15 * top / 1e6, width=0.85, hatch="////", **outline(_COMPILES))
+            elif value is None:
+                axes.bar(place, top / 1e6, width=0.85, hatch="....", **outline(_UNKNOWN))
+            else:
+                axes.bar(place, value / 1e6, width=0.85, **outline("#4b7bec"))
+            if mark == "compiles" and value is not None:
+                axes.text(place, 1.15 * top / 1e6, f"compiles, {duration(value)}", va="bottom", fontsize=7)
+        count = len(line.steps[shown])
+        every = max(1, count // 12)
+        axes.set_xticks(range(0, count, every), [str(step) for step in line.steps[shown][::every]])
+        axes.set_ylim(0, 1.4 * top / 1e6)
+        axes.set_ylabel("ms")
+        cut = f", the first {_MOST} of {len(line.steps)} steps" if len(line.steps) > _MOST else ""
+        axes.set_title(f"{named(line.name)}{cut}", fontsize=8)
+
+
+def _steady(line: Line) -> list[int]:
+    return [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]

@@ -1,0 +1,83 @@
+"""Which cells failed, how, and along which axes?"""
+
+from collections import Counter
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.study import Study
+from tracekit.trace.schema import column
+
+OUTCOMES = pa.schema(
+    [
+        column("axis", pa.string(), "an axis of the sweep", role="name"),
+        column("value", pa.string(), "a value of the axis"),
+        column("cells", pa.int64(), "cells with that value"),
+        column("ok", pa.int64(), "of these, those that succeeded"),
+        column("failures", pa.string(), "the others, by how they ended"),
+    ]
+)
+FAILURES = pa.schema(
+    [
+        column("cell", pa.string(), "folder of the cell", role="detail"),
+        column("recipe", pa.string(), "what was run"),
+        column("variant", pa.string(), "compile settings", role="name"),
+        column("seed", pa.int64(), "of every random number generator", role="identity"),
+        column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted"),
+        column("error", pa.string(), "what happened, in one line", role="name"),
+        column("params", pa.string(), "parameters of the cell"),
+    ]
+)
+
+
+@of_study("outcomes", "How the cells ended", rank=4)
+def outcomes(_: Report, study: Study) -> Contents:
+    """Counts over all, then by axis, then every failure."""
+    counts = Counter(each.outcome for each in study.results)
+    said = f"{len(study.results)} cells: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}."
+    blocks: list[Block] = [
+        Sentences((said,)),
+        Table("outcomes", pa.Table.from_pylist([*_by_axis(study)], OUTCOMES), detail=True),
+    ]
+    failures = [*_failures(study)]
+    if failures:
+        blocks.append(Table("failures", pa.Table.from_pylist(failures, FAILURES)))
+    return Contents(tuple(blocks))
+
+
+def _by_axis(study: Study) -> list[dict[str, object]]:
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for result in study.results:
+        for axis, value in result.cell.axes.items():
+            counts.setdefault((axis, value), Counter())[result.outcome] += 1
+    varying = Counter(axis for axis, _ in counts)
+    return [
+        {
+            "axis": axis,
+            "value": value,
+            "cells": count.total(),
+            "ok": count["ok"],
+            "failures": ", ".join(f"{n} {outcome}" for outcome, n in count.most_common() if outcome != "ok") or None,
+        }
+        for (axis, value), count in counts.items()
+        if varying[axis] > 1
+    ]
+
+
+def _failures(study: Study) -> list[dict[str, object]]:
+    return [
+        {
+            "cell": each.cell.folder,
+            "recipe": each.cell.recipe,
+            "variant": each.cell.variant,
+            "seed": each.cell.seed,
+            "outcome": each.outcome,
+            "error": each.record.error,
+            "params": ", ".join(f"{name}={value}" for name, value in each.cell.params.items()) or None,
+        }
+        for each in study.finished
+        if each.record is not None and each.outcome != "ok"
+    ]

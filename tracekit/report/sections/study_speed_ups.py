@@ -1,0 +1,83 @@
+"""How fast is each variant at each setting, what does compiling it cost, and when does that pay?"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.study import Study
+from tracekit.study.comparisons import Group, Setting, interval_text, settings
+from tracekit.trace.schema import column
+
+_REAL, _WHOLE = pa.float64(), pa.int64()
+SPEED_UPS = pa.schema(
+    [
+        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
+        column("variant", pa.string(), "compile settings", role="name"),
+        column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
+        column("speed_up", _REAL, "step time of the setting's first variant divided by this one's", "×"),
+        column("interval", pa.string(), "95 % interval of the speed-up", role="figure"),
+        column("low", _REAL, "its lower end", "×", role="detail"),
+        column("high", _REAL, "its upper end", "×", role="detail"),
+        column("noise", pa.bool_(), "whether the interval contains 1"),
+        column("compile_ns", _REAL, "inside compilations; mean over the seeds", "ns"),
+        column("break_even_steps", _REAL, "steps until the time saved makes up for compiling"),
+        column("graph_breaks", _WHOLE, "places where a graph breaks"),
+        column("recompiles", _WHOLE, "recompilations in the profiled pass"),
+        column("peak_bytes", _WHOLE, "memory at the peak: allocated on the GPU, or else resident on the host", "B"),
+        column("seeds", _WHOLE, "seeds that were measured"),
+        column("between_seeds", _REAL, "standard deviation of log step time between seeds", "share", role="detail"),
+        column("failed", _WHOLE, "cells that failed", role="detail"),
+    ]
+)
+
+
+@of_study("speed_ups", "Speed-ups", rank=2, stage="lead")
+def speed_ups(_: Report, study: Study) -> Contents:
+    """A row per setting and variant."""
+    rows = [row for setting in settings(study) for row in _rows(setting)]
+    return Contents((Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS)),))
+
+
+def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
+    by_variant = {each.group.variant: each for each in setting.speed_ups}
+    for group in setting.groups:
+        compared = by_variant.get(group.variant)
+        low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
+        yield {
+            "setting": setting.name,
+            "variant": group.variant,
+            "step_ns": group.step_ns,
+            "speed_up": 1 / compared.ratio if compared is not None else None,
+            "interval": interval_text((1 / high, 1 / low) if low and high else None),
+            "low": 1 / high if high else None,
+            "high": 1 / low if low else None,
+            "noise": compared.noise if compared is not None else None,
+            "compile_ns": group.compile_ns,
+            "break_even_steps": compared.break_even_steps if compared is not None else None,
+            "graph_breaks": _most(group, "breaks"),
+            "recompiles": _most(group, "recompiles"),
+            "peak_bytes": _peak_bytes(group),
+            "seeds": len(group.measured),
+            "between_seeds": group.spread,
+            "failed": len(group.failures),
+        }
+
+
+def _most(group: Group, what: str) -> int | None:
+    ledgers = [each.variant.ledger for each in group.results if each.variant is not None]
+    if what == "breaks":
+        counts = [len({(each.file, each.line, each.reason) for each in ledger.breaks}) for ledger in ledgers]
+    else:
+        counts = [sum(each.kind == "recompile" for each in ledger.compiles) for ledger in ledgers]
+    return max(counts, default=None)
+
+
+def _peak_bytes(group: Group) -> int | None:
+    memories = [each.variant.memory for each in group.results if each.variant is not None]
+    peaks = [each.peak_allocated_bytes or each.host_peak_rss_bytes for each in memories]
+    return max((peak for peak in peaks if peak is not None), default=None)

@@ -1,0 +1,175 @@
+"""How does each variant compare with the first one of its setting, over the seeds?"""
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tracekit.run import Measured, divergence, loss_tolerance
+from tracekit.study.store import CellResult, Study
+from tracekit.uncertainty import Interval, half_width_of_mean
+from tracekit.unprofiled import contrast
+
+_USELESS = 100  # the ends of an interval differ by such a factor after only two passes, or two pairs
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cells of one variant at one setting, a cell per seed."""
+
+    setting: dict[str, str]
+    variant: str
+    results: tuple[CellResult, ...]
+
+    @cached_property
+    def measured(self) -> dict[int, Measured]:
+        """What was measured, by seed."""
+        pairs = ((each.cell.seed, each.variant) for each in self.results)
+        return {seed: variant.measured for seed, variant in pairs if variant is not None and variant.measured}
+
+    @property
+    def step_ns(self) -> float | None:
+        """The geometric mean over the seeds; None where nothing was measured."""
+        times = [each.step_ns for each in self.measured.values()]
+        return statistics.geometric_mean(times) if times else None
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation of the logarithm of the step time between seeds; None for fewer than two."""
+        logs = [math.log(each.step_ns) for each in self.measured.values()]
+        return statistics.stdev(logs) if len(logs) > 1 else None
+
+    @property
+    def compile_ns(self) -> float | None:
+        """The mean over the seeds of the time inside compilations."""
+        times = [each.compile_ns for each in self.measured.values()]
+        return statistics.fmean(times) if times else None
+
+    @property
+    def failures(self) -> list[CellResult]:
+        """The cells that ended in anything but success."""
+        return [each for each in self.results if each.outcome not in ("ok", "planned")]
+
+    @property
+    def ran_eagerly(self) -> str | None:
+        """Why it ran eagerly, where it should have been compiled and was not."""
+        effective = (each.variant.effective.ran_eagerly for each in self.results if each.variant is not None)
+        return next((why for why in effective if why), None)
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the compiler gave up on a function at the recompile limit."""
+        return any(each.variant.ledger.limits for each in self.results if each.variant is not None)
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """The step time of a variant divided by that of its baseline, at one setting."""
+
+    group: Group
+    baseline: Group
+    ratio: float
+    interval: Interval | None
+    seeds: int  # seeds at which both were measured; with two or more, the interval covers how much seeds differ
+
+    @property
+    def noise(self) -> bool:
+        """Whether the difference is within noise."""
+        return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
+
+    @property
+    def break_even_steps(self) -> float | None:
+        """After how many steps the time saved makes up for compiling; None where no time is surely saved."""
+        cost, base = self.group.compile_ns, self.baseline.step_ns
+        if self.noise or self.ratio >= 1 or cost is None or base is None:
+            return None
+        return cost / (base * (1 - self.ratio))
+
+    @property
+    def losses_differ(self) -> bool:
+        """Whether the losses differ from the baseline's by more than rounding explains, at any seed."""
+        return any(_losses_differ(*pair) for pair in _by_seed(self.group, self.baseline))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting with all its variants, the first of which is the baseline."""
+
+    name: str
+    axes: dict[str, str]
+    groups: tuple[Group, ...]
+
+    @property
+    def baseline(self) -> Group | None:
+        """The first variant of the sweep file; None where it was not measured, so that nothing can be compared."""
+        return self.groups[0] if self.groups[0].measured else None
+
+    @cached_property
+    def speed_ups(self) -> list[SpeedUp]:
+        """Every variant that can be compared with the baseline."""
+        base = self.baseline
+        made = (speed_up(group, base) for group in self.groups[1:] if base is not None)
+        return [each for each in made if each is not None]
+
+
+def settings(study: Study) -> list[Setting]:
+    """The settings of the study in the order of its plan; what all have in common is left out of their names."""
+    by_setting: dict[tuple[tuple[str, str], ...], dict[str, list[CellResult]]] = {}
+    for result in study.results:
+        variants = by_setting.setdefault(tuple(sorted(result.cell.setting.items())), {})
+        variants.setdefault(result.cell.variant, []).append(result)
+    names = names_of([dict(key) for key in by_setting])
+    return [
+        Setting(name, dict(key), tuple(Group(dict(key), variant, tuple(each)) for variant, each in variants.items()))
+        for name, (key, variants) in zip(names, by_setting.items(), strict=True)
+    ]
+
+
+def names_of(every: Sequence[dict[str, str]]) -> list[str]:
+    """`gat_pubmed model=gat`: the recipe, and the axes in which settings of the study differ."""
+    values: dict[str, set[str | None]] = {}
+    for axis in dict.fromkeys(axis for each in every for axis in each):
+        values[axis] = {each.get(axis) for each in every}
+    varying = [axis for axis, different in values.items() if len(different) > 1 and axis != "recipe"]
+    return [
+        " ".join([each["recipe"], *(f"{axis}={each[axis]}" for axis in varying if each.get(axis))]) for each in every
+    ]
+
+
+def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
+    """One variant compared with another at the same setting; None where no seed has both."""
+    seeds = [seed for seed in baseline.measured if seed in group.measured]
+    contrasts = [contrast(group.measured[seed], baseline.measured[seed]) for seed in seeds]
+    if not contrasts:
+        return None
+    if len(contrasts) == 1:
+        return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1)
+    logs = [math.log(each.ratio) for each in contrasts]
+    middle, half = statistics.fmean(logs), half_width_of_mean(logs)
+    return SpeedUp(group, baseline, math.exp(middle), around(middle, half), len(logs))
+
+
+def around(log: float, half: float) -> Interval:
+    """The interval of a ratio, given its logarithm and half the width of the logarithm's interval."""
+    return math.exp(log - half), math.exp(min(log + half, 700.0))
+
+
+def interval_text(interval: Interval | None) -> str | None:
+    """`0.96–1.31`; None where it is unknown, or so wide that it says nothing."""
+    if interval is None or not interval[0] or interval[1] / interval[0] > _USELESS:
+        return None
+    return f"{interval[0]:.2f}–{interval[1]:.2f}"
+
+
+def _by_seed(group: Group, other: Group) -> Iterator[tuple[CellResult, CellResult]]:
+    theirs = {each.cell.seed: each for each in other.results}
+    return ((each, theirs[each.cell.seed]) for each in group.results if each.cell.seed in theirs)
+
+
+def _losses_differ(ours: CellResult, theirs: CellResult) -> bool:
+    if ours.variant is None or theirs.variant is None:
+        return False
+    difference = divergence(theirs.variant.losses, ours.variant.losses)
+    tolerance = loss_tolerance(ours.variant.loss_drift, theirs.variant.loss_drift)
+    return difference is not None and difference > tolerance

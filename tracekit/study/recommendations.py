@@ -1,0 +1,103 @@
+"""Which variant is best at each setting, and on what evidence?
+
+A variant is recommended where it is faster than the baseline beyond noise, computes the same losses, and no cheaper
+one is as fast: among variants that are within noise of the fastest, the one that compiles for the shortest time wins.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tracekit.study.comparisons import Group, Setting, SpeedUp, speed_up
+from tracekit.units import count, duration, ratio
+
+_NOTED = 3  # rejected variants that a sentence names
+_COSTLY_NS = 60_000_000_000  # compiling for longer is worth a remark
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to use at a setting; `best` is None where the baseline is to be kept or nothing can be said."""
+
+    setting: Setting
+    best: SpeedUp | None
+    sentence: str
+
+    @property
+    def variant(self) -> str | None:
+        """The variant to use; None where nothing could be compared."""
+        if self.best is not None:
+            return self.best.group.variant
+        return self.setting.baseline.variant if self.setting.baseline is not None else None
+
+
+def recommend(setting: Setting) -> Recommendation:
+    """The variant to use at this setting, with the evidence in words."""
+    base = setting.baseline
+    if base is None:
+        failed = setting.groups[0]
+        why = failed.results[0].outcome
+        return Recommendation(setting, None, f"{setting.name}: nothing can be said, because {failed.variant} is {why}.")
+    best = _best(setting)
+    lead = _use(best) if best is not None else f"stay with {base.variant}"
+    reasons = [reason for reason in _reasons(setting, best) if reason]
+    return Recommendation(setting, best, f"{setting.name}: {'; '.join([lead, *reasons])}.")
+
+
+def _best(setting: Setting) -> SpeedUp | None:
+    faster = [each for each in setting.speed_ups if each.ratio < 1 and not each.noise and not each.losses_differ]
+    if not faster:
+        return None
+    fastest = min(faster, key=lambda each: each.ratio)
+    alike = [each for each in faster if each is fastest or _within_noise(each.group, fastest.group)]
+    return min(alike, key=lambda each: (each.group.compile_ns or 0.0, each.ratio))
+
+
+def _within_noise(group: Group, other: Group) -> bool:
+    compared = speed_up(group, other)
+    return compared is None or compared.noise
+
+
+def _use(best: SpeedUp) -> str:
+    steps = best.break_even_steps
+    pays = f", breaks even after {count(round(steps))} steps" if steps is not None else ""
+    return f"use {best.group.variant}, {_said(best)}{pays}"
+
+
+def _said(each: SpeedUp) -> str:
+    """`1.31 × faster than eager (1.25–1.40)`."""
+    slower = each.ratio > 1
+    low, high = each.interval or (each.ratio, each.ratio)
+    ends = (low, high) if slower else (1 / high, 1 / low if low else float("inf"))
+    factor = each.ratio if slower else 1 / each.ratio
+    seeds = f" over {each.seeds} seeds" if each.seeds > 1 else ""
+    interval = f" ({ends[0]:.2f}–{ends[1]:.2f}{seeds})" if each.interval else ""
+    return f"{ratio(factor)} {'slower' if slower else 'faster'} than {each.baseline.variant}{interval}"
+
+
+def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
+    """Why each of the other variants is not the one."""
+    others = [each for each in setting.speed_ups if each is not best]
+    for each in others[:_NOTED]:
+        yield _why_not(each, best)
+    if len(others) > _NOTED:
+        yield f"{len(others) - _NOTED} more are not better either"
+    for group in setting.groups[1:]:
+        if group.failures and not group.measured:
+            yield f"{group.variant} failed ({group.failures[0].outcome})"
+
+
+def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
+    name, cost = each.group.variant, each.group.compile_ns or 0.0
+    compiling = f" and compiles for {duration(cost)}" if cost > _COSTLY_NS else ""
+    if each.losses_differ:
+        return f"{name} computes other losses"
+    if each.group.ran_eagerly:
+        return f"{name} ran eagerly ({each.group.ran_eagerly})"
+    limit = ", after the compiler gave up at the recompile limit" if each.group.gave_up else ""
+    if each.noise:
+        return f"{name} is within noise of {each.baseline.variant}{compiling}{limit}"
+    if each.ratio > 1:
+        return f"{name} is {_said(each)}{compiling}{limit}"
+    if best is not None and _within_noise(each.group, best.group):
+        return f"{name} is as fast within noise, but compiles for longer ({duration(cost)})"
+    return f"{name} is only {_said(each)}{compiling}{limit}"

@@ -1,0 +1,123 @@
+"""The folder of a study: `study.json` with the cells that were planned, and a folder for each cell that is finished.
+
+A cell is run in `running/` and moved to `cells/` when it is finished, so that whatever stands there is whole. Its
+`cell.json` says how it ended; its `run.json` has the measurements, where there are any.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tracekit import run as runs
+from tracekit.atomic import replacing
+from tracekit.errors import BadStudyError, TracekitError
+from tracekit.run import Outcome, Run, Variant
+from tracekit.study.cell import Cell
+from tracekit.study.sweep_file import CaptureOptions
+
+MANIFEST, CELLS, RUNNING, RECORD, RUN = "study.json", "cells", "running", "cell.json", "run.json"
+SCHEMA = "tracekit.study/1"
+CELL_SCHEMA = "tracekit.cell/1"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a study is meant to hold."""
+
+    schema: str = SCHEMA
+    created: str  # ISO 8601 with offset
+    tracekit: str
+    sweep: str  # name of the sweep file
+    device: str  # as given: auto, cpu, cuda …
+    options: CaptureOptions = CaptureOptions()
+    cells: list[Cell] = []
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cell ended."""
+
+    schema: str = CELL_SCHEMA
+    cell: Cell
+    outcome: Outcome
+    error: str | None = None  # one line
+    started: str = ""  # ISO 8601 with offset
+    seconds: float = 0  # from its start to its end
+
+
+_Document = TypeVar("_Document", Manifest, Record)
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A cell with what came of it; a cell that was not run yet has no record."""
+
+    cell: Cell
+    folder: Path
+    record: Record | None = None
+
+    @cached_property
+    def run(self) -> Run | None:
+        """Its run; None where nothing was measured, or the file cannot be read."""
+        try:
+            return runs.read(self.folder / RUN) if self.record is not None else None
+        except TracekitError:
+            return None
+
+    @property
+    def variant(self) -> Variant | None:
+        """The one variant of its run."""
+        return self.run.variants[0] if self.run is not None and self.run.variants else None
+
+    @property
+    def outcome(self) -> str:
+        """How it ended; `planned` where it was not run yet."""
+        return self.record.outcome if self.record is not None else "planned"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as it stands: `results` has the planned cells in order, and then finished ones of earlier plans."""
+
+    folder: Path
+    manifest: Manifest
+    results: list[CellResult]
+
+    @property
+    def finished(self) -> list[CellResult]:
+        """The cells that were run, whether they succeeded or failed."""
+        return [each for each in self.results if each.record is not None]
+
+
+def is_study(path: str | Path) -> bool:
+    """Whether the path is a folder with a study in it."""
+    return os.path.isfile(os.path.join(path, MANIFEST))
+
+
+def read_study(folder: Path) -> Study:
+    """Read a study without its runs, which are read when they are asked for. Raises BadStudyError."""
+    manifest = _decode(folder / MANIFEST, Manifest, SCHEMA)
+    records = {}
+    for path in sorted((folder / CELLS).glob(f"*/{RECORD}")):
+        record = _decode(path, Record, CELL_SCHEMA)
+        records[record.cell.key] = CellResult(record.cell, path.parent, record)
+    planned = [records.pop(cell.key, CellResult(cell, folder / CELLS / cell.folder)) for cell in manifest.cells]
+    return Study(folder, manifest, [*planned, *records.values()])
+
+
+def write_json(content: Manifest | Record, path: Path) -> None:
+    """Write one of the two files atomically; it survives a crash of the machine."""
+    with replacing(path, durable=True) as part:
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+
+
+def _decode(path: Path, kind: type[_Document], schema: str) -> _Document:
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadStudyError(path, str(error).splitlines()[0]) from None
+    if content.schema != schema:
+        raise BadStudyError(path, f"its schema is {content.schema}, this version reads {schema}")
+    return content

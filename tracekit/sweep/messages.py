@@ -1,0 +1,81 @@
+"""What the person at the terminal reads while a sweep runs."""
+
+import statistics
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tracekit.study import Cell, Record, Study
+from tracekit.units import duration
+
+_LISTED = 200  # cells that a dry run names
+
+
+def label(cell: Cell) -> str:
+    """`gat_pubmed model=gat seed=0: compiled`."""
+    plain = {"recipe": cell.recipe, "interpreter": "", "workload": "training"}
+    setting = [f"{name}={value}" for name, value in cell.setting.items() if plain.get(name) != value]
+    return f"{' '.join([cell.recipe, *setting, f'seed={cell.seed}'])}: {cell.variant}"
+
+
+def dry_run(study: Study, chosen: Sequence[Cell], due: Sequence[Cell]) -> Iterator[str]:
+    """The cells, and how long they will take where others were timed."""
+    done = {each.cell.key: each for each in study.finished}
+    keys = {cell.key for cell in due}
+    for cell in chosen[:_LISTED]:
+        state = "to run" if cell.key in keys else done[cell.key].outcome
+        yield f"  {label(cell)}  ({state})"
+    if len(chosen) > _LISTED:
+        yield f"  … and {len(chosen) - _LISTED} more"
+    yield f"{len(chosen)} cells, {len(due)} of them to run{_estimate(study, due)}."
+
+
+def _estimate(study: Study, due: Sequence[Cell]) -> str:
+    seconds = _expected_seconds([each.record for each in study.finished if each.record is not None], due)
+    return f"; about {duration(seconds * 1e9)} by those that are finished" if seconds is not None else ""
+
+
+def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float | None:
+    """The sum over the cells of the median time of their recipe and variant, else of their recipe, else of all."""
+    if not records:
+        return None
+
+    def expected(cell: Cell) -> float:
+        recipe = [each for each in records if each.cell.recipe == cell.recipe]
+        same = [each for each in recipe if each.cell.variant == cell.variant]
+        return statistics.median(each.seconds for each in same or recipe or records)
+
+    return sum(expected(cell) for cell in due)
+
+
+class Progress:
+    """Tells of each cell as it begins and ends, with the time that is left. May be called from several threads."""
+
+    def __init__(self, study: Study, chosen: Sequence[Cell], tell: Callable[[str], None]) -> None:
+        self._left = {cell.key: cell for cell in chosen}
+        self._records = [each.record for each in study.finished if each.record is not None]
+        self._total, self._tell, self._lock = len(chosen), tell, threading.Lock()
+
+    def begin(self, cell: Cell) -> None:
+        """A cell starts."""
+        self._tell(f"[{self._total - len(self._left) + 1}/{self._total}] {label(cell)} …")
+
+    def end(self, record: Record) -> None:
+        """A cell has ended."""
+        with self._lock:
+            self._left.pop(record.cell.key, None)
+            self._records.append(record)
+            seconds = _expected_seconds(self._records, [*self._left.values()]) or 0
+        how = record.outcome if record.outcome == "ok" else f"{record.outcome} ({record.error})"
+        left = f"; about {duration(seconds * 1e9)} left" if self._left else ""
+        self._tell(f"  {how}, {duration(record.seconds * 1e9)}{left}")
+
+
+def ending(study: Study, folder: Path) -> Iterator[str]:
+    """How the cells ended, and what to do next."""
+    counts = Counter(each.outcome for each in study.results)
+    yield f"{len(study.results)} cells: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}."
+    if any(outcome not in ("ok", "planned") for outcome in counts):
+        yield "Failures are part of the study; --retry failed runs them again."
+    yield f"See what follows from it: tracekit report {folder}"

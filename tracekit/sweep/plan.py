@@ -1,0 +1,63 @@
+"""Which cells a sweep runs: those selected, without those that are finished already."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tracekit import installed
+from tracekit import run as runs
+from tracekit.errors import NoCellError, OtherOptionsError
+from tracekit.study import Cell, Manifest, Study, Sweep, cells, is_study, read_study
+
+FAILED = "failed"
+
+
+def selected(sweep: Sweep, only: Mapping[str, Sequence[str]]) -> list[Cell]:
+    """The cells whose axes have the values asked for. Raises NoCellError where there is none."""
+    every = cells(sweep)
+    chosen = [cell for cell in every if cell.matches({name: [*values] for name, values in only.items()})]
+    if not chosen:
+        raise NoCellError(",".join(f"{name}={'|'.join(each)}" for name, each in only.items()) or "--only", axes(every))
+    return chosen
+
+
+def axes(every: Sequence[Cell]) -> dict[str, list[str]]:
+    """Each axis with the values that occur, in order."""
+    values: dict[str, dict[str, None]] = {}
+    for cell in every:
+        for name, value in cell.axes.items():
+            values.setdefault(name, {})[value] = None
+    return {name: [*each] for name, each in values.items()}
+
+
+def is_due(outcome: str, retry: Sequence[str]) -> bool:
+    """Whether a cell is still to be run: it was not yet, or it ended in a way that is to be tried again."""
+    return outcome == "planned" or outcome in retry or (FAILED in retry and outcome != "ok")
+
+
+def planned(folder: Path, name: str, sweep: Sweep, chosen: Sequence[Cell], device: str) -> Study:
+    """The study with these cells added to its plan. Raises OtherOptionsError where they could not be compared."""
+    manifest = Manifest(
+        created=runs.now(),
+        tracekit=installed.version() or "0",
+        sweep=name,
+        device=device,
+        options=sweep.options,
+        cells=[*chosen],
+    )
+    if not is_study(folder):
+        return Study(folder, manifest, [])
+    earlier = read_study(folder)
+    if earlier.finished:
+        _refuse_other_options(folder, earlier.manifest, manifest)
+    by_key = {cell.key: cell for cell in [*earlier.manifest.cells, *chosen]}
+    manifest = msgspec.structs.replace(manifest, created=earlier.manifest.created, cells=[*by_key.values()])
+    return Study(folder, manifest, earlier.results)
+
+
+def _refuse_other_options(folder: Path, earlier: Manifest, now: Manifest) -> None:
+    before, after = ({**msgspec.structs.asdict(each.options), "device": each.device} for each in (earlier, now))
+    different = [f"{name} {before[name]}, now {after[name]}" for name in after if before[name] != after[name]]
+    if different:
+        raise OtherOptionsError(folder, "; ".join(different))

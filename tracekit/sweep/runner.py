@@ -1,0 +1,152 @@
+"""Run a sweep: each cell is captured in a folder of its own, which is moved into the study when it is finished."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from tracekit import interruption
+from tracekit import run as runs
+from tracekit.capture import messages as capture_messages
+from tracekit.capture.harness import Options, capture
+from tracekit.capture.preparation import check_options
+from tracekit.errors import NothingCapturedError, OutputError, TracekitError
+from tracekit.run import Outcome
+from tracekit.study import Cell, Record, Study, Sweep, read_study, read_sweep
+from tracekit.study.cell import text_of
+from tracekit.study.store import CELLS, MANIFEST, RECORD, RUN, RUNNING, write_json
+from tracekit.sweep import messages
+from tracekit.sweep.lock import locked
+from tracekit.sweep.plan import is_due, planned, selected
+
+_LEAST_FREE_BYTES = 64 << 20  # with less, a cell would fail for want of room and count as a failure of its setting
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What to sweep, and where to."""
+
+    file: Path
+    out: Path
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    retry: Sequence[str] = ()  # outcomes to try again, or "failed" for all but "ok"
+    devices: Sequence[str] = ("auto",)
+    dry_run: bool = False
+    tell: Callable[[str], None] = capture_messages.on_stderr
+
+
+def sweep(options: SweepOptions) -> int:
+    """Run every cell that is not finished; 1 where one failed. Ctrl-C stops, and the finished cells stay."""
+    plan = read_sweep(options.file)
+    chosen = selected(plan, options.only)
+    device = ",".join(options.devices)
+    if options.dry_run:
+        study = planned(options.out, options.file.name, plan, chosen, device)
+        for line in messages.dry_run(study, chosen, _due(study, chosen, options)):
+            options.tell(line)
+        return 0
+    for cell in chosen:
+        check_options(_capture_options(cell, plan, options, options.devices[0]), "sweep")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        with interruption.by_any_signal(), locked(options.out):
+            study = planned(options.out, options.file.name, plan, chosen, device)
+            shutil.rmtree(options.out / RUNNING, ignore_errors=True)  # of a sweep that was killed
+            (options.out / CELLS).mkdir(exist_ok=True)
+            write_json(study.manifest, options.out / MANIFEST)
+            _run_all(_due(study, chosen, options), plan, options, messages.Progress(study, chosen, options.tell))
+    except OSError as error:
+        raise OutputError(options.out, error.strerror or str(error)) from None
+    finished = read_study(options.out)
+    for line in messages.ending(finished, options.out):
+        options.tell(line)
+    keys = {cell.key for cell in chosen}
+    return int(any(each.outcome != "ok" for each in finished.results if each.cell.key in keys))
+
+
+def _due(study: Study, chosen: Sequence[Cell], options: SweepOptions) -> list[Cell]:
+    outcomes = {each.cell.key: each.outcome for each in study.results}
+    return [cell for cell in chosen if is_due(outcomes.get(cell.key, "planned"), options.retry)]
+
+
+def _run_all(due: list[Cell], plan: Sweep, options: SweepOptions, progress: messages.Progress) -> None:
+    """On each device one cell after the other; with several devices, side by side."""
+    if len(options.devices) == 1:
+        for cell in due:
+            _run(cell, plan, options, options.devices[0], progress)
+        return
+    left, free = iter(due), [*options.devices]
+    with ThreadPoolExecutor(len(options.devices)) as pool, interruption.reaching_threads():
+        running: dict[Future[None], str] = {}
+        while True:
+            while free and (cell_due := next(left, None)) is not None:
+                device = free.pop()
+                running[pool.submit(_run, cell_due, plan, options, device, progress)] = device
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                free.append(running.pop(future))
+                future.result()
+
+
+def _run(cell: Cell, plan: Sweep, options: SweepOptions, device: str, progress: messages.Progress) -> None:
+    """Capture the cell and move it into the study. A failure of the cell is its result; a full disk is not."""
+    _refuse_a_full_disk(options.out)
+    folder = options.out / RUNNING / cell.folder
+    folder.mkdir(parents=True)
+    progress.begin(cell)
+    started, began = runs.now(), time.monotonic()
+    outcome, error = _capture(_capture_options(cell, plan, options, device, folder / RUN))
+    seconds = round(time.monotonic() - began, 3)
+    record = Record(cell=cell, outcome=outcome, error=error, started=started, seconds=seconds)
+    write_json(record, folder / RECORD)
+    target = options.out / CELLS / cell.folder
+    shutil.rmtree(target, ignore_errors=True)  # an earlier attempt that is tried again
+    os.rename(folder, target)
+    progress.end(record)
+
+
+def _capture(options: Options) -> tuple[Outcome, str | None]:
+    try:
+        variant = capture(options).variants[0]
+    except OutputError:
+        raise
+    except NothingCapturedError as error:
+        return cast("Outcome", error.outcome), error.why
+    except TracekitError as error:
+        return "error", str(error)
+    return variant.outcome, variant.error
+
+
+def _capture_options(cell: Cell, plan: Sweep, options: SweepOptions, device: str, out: Path = Path(RUN)) -> Options:
+    base, given = options.file.resolve().parent, plan.options
+    return Options(
+        recipe=base / cell.program,
+        variants=[cell.variant],
+        params={} if cell.script else {name: text_of(value) for name, value in cell.params.items()},
+        device=device,
+        backend=given.backend,
+        steps=given.steps,
+        warmup=given.warmup,
+        seed=cell.seed,
+        timeout=given.timeout,
+        passes=given.passes,
+        budget=given.budget,
+        arguments=cell.script_arguments if cell.script else (),
+        step_at=given.step_at if cell.script else "",
+        step_every=given.step_every if cell.script else 1,
+        script=cell.script,
+        workload=cell.workload,
+        python=str(base / cell.python) if cell.python else "",
+        out=out,
+        tell=lambda _: None,
+    )
+
+
+def _refuse_a_full_disk(folder: Path) -> None:
+    if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+        raise OutputError(folder, f"less than {_LEAST_FREE_BYTES >> 20} MiB are free")

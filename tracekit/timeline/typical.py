@@ -1,0 +1,121 @@
+"""What does one typical step of each variant look like? Lanes as stretches of columns, on one scale, for a picture.
+
+The steps begin at the same place and are equally near, so that a shorter one is seen to be shorter.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.intervals import Ints, runs
+from tracekit.timeline.index import Family, Group, Index
+from tracekit.timeline.labels import labels
+from tracekit.timeline.lane import NONE, Columns
+
+COLUMNS = 600
+_LEVELS = 8  # of how much of a column is covered
+_WIDE = 4  # columns from which on an event is named
+_DEPTH = 6  # lanes of a thread
+_THREADS = 2
+_SHOWN: tuple[Family, ...] = ("wall", "gpu", "compile", "host")
+
+
+@dataclass(frozen=True)
+class Named:
+    """An event that is wide enough for a name: its columns, its kind, its names, the longest first, not sanitized."""
+
+    first: int
+    beyond: int
+    category: int
+    names: tuple[str, ...]
+    dur_ns: int
+
+
+@dataclass(frozen=True)
+class StillLane:
+    """A lane: stretches of columns `[first, beyond)` of one category of which `level` eighths are covered.
+
+    `title` stands on the first lane of a stream or a thread; it is text of the trace, not sanitized.
+    """
+
+    title: str
+    family: Family
+    first: Ints
+    beyond: Ints
+    category: Ints
+    level: Ints
+    named: tuple[Named, ...]
+
+
+@dataclass(frozen=True)
+class Still:
+    """One step of a variant: the N of its annotation, how long it takes, and its lanes from top to bottom."""
+
+    variant: str
+    step: int
+    dur_ns: int
+    lanes: tuple[StillLane, ...]
+
+
+@dataclass(frozen=True)
+class TypicalSteps:
+    """A step of each variant; `columns` columns stand for `span_ns`."""
+
+    span_ns: int
+    columns: int
+    stills: tuple[Still, ...]
+
+
+def typical_steps(indexes: Sequence[Index], columns: int = COLUMNS) -> TypicalSteps:
+    """The typical step of each variant, from its beginning; the longest fills the picture."""
+    begins = [int(index.step_bounds[0][index.typical_step]) for index in indexes]
+    ends = [int(index.step_bounds[1][index.typical_step]) for index in indexes]
+    span = max([columns, *(end - begin for begin, end in zip(begins, ends, strict=True))])
+    stills = []
+    for index, begin, end in zip(indexes, begins, ends, strict=True):
+        edges = begin + np.arange(columns + 1, dtype=np.int64) * span // columns
+        lanes = tuple(_lanes(index, np.minimum(edges, max(end, begin + 1))))
+        stills.append(Still(index.profile.name, index.numbers[index.typical_step], end - begin, lanes))
+    return TypicalSteps(span, columns, tuple(stills))
+
+
+def _lanes(index: Index, edges: Ints) -> Iterator[StillLane]:
+    """The lanes on which something happens in the step: what comes after its end is not shown."""
+    inside = edges[: int(np.searchsorted(edges, edges[-1])) + 1]
+    threads = 0
+    for group in index.groups:
+        threads += group.family == "host"
+        if group.family not in _SHOWN or (group.family == "host" and threads > _THREADS):
+            continue
+        title = group.title
+        for depth in range(min(len(group.lanes), _DEPTH)):
+            columns = group.lanes[depth].columns(inside)
+            if (columns.category != NONE).any():
+                yield _lane(index, group, depth, columns, title)
+                title = ""
+
+
+def _lane(index: Index, group: Group, depth: int, columns: Columns, title: str) -> StillLane:
+    level = np.where(columns.category == NONE, 0, np.clip(np.rint(columns.share * _LEVELS), 1, _LEVELS)).astype(
+        np.int64
+    )
+    category = columns.category.astype(np.int64)
+    bounds = runs(category * (_LEVELS + 1) + level)
+    busy = np.flatnonzero(category[bounds[:-1]] != NONE)
+    first = bounds[:-1][busy].astype(np.int64)
+    named = tuple(_named(index, group, depth, columns, level))
+    return StillLane(
+        title, group.family, first, bounds[1:][busy].astype(np.int64), category[first], level[first], named
+    )
+
+
+def _named(index: Index, group: Group, depth: int, columns: Columns, level: Ints) -> Iterator[Named]:
+    events = np.where(level == _LEVELS, columns.filling, NONE)
+    bounds = runs(events)
+    on = group.lanes[depth]
+    for run in np.flatnonzero(np.diff(bounds) >= _WIDE).tolist():
+        first, beyond, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
+        if event != NONE:
+            dur = int(on.end[event] - on.start[event])
+            yield Named(first, beyond, int(columns.category[first]), labels(index, group, depth, event), dur)

@@ -1,4 +1,4 @@
-"""Quantities as text, and whole numbers that add up. Every face uses these functions, so that a number reads the same."""
+"""Quantities as text, the same in every face, and whole numbers that add up."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -11,6 +11,7 @@ from tracekit.faces import Options, face
 from tracekit.faces.shared.html_breakdown import breakdown
 from tracekit.faces.shared.html_drawings import escape, step_bars
 from tracekit.faces.shared.html_tables import folded, head, table
+from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.timeline_svg import typical_step_svg
 from tracekit.faces.shared.wording import note_text
@@ -18,7 +19,6 @@ from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, outline
-from tracekit.units import duration
 
 _TIMELINE = 2_000_000  # events of a variant: a picture of one step is not worth holding more in memory
 _READING = (
@@ -149,8 +149,7 @@ def _source(block: Excerpt) -> Iterator[str]:
     yield '<div class="scroll"><table class="source">'
     yield head([(name, True, "") for name in names] + [("", True, ""), (block.file, False, "")])
     for number, line in enumerate(block.lines, block.first):
-        costs = [duration(block.costs[name][number]) if number in block.costs[name] else "" for name in names]
-        cells = "".join(f'<td class="number">{escape(cost)}</td>' for cost in costs)
+        cells = "".join(f'<td class="number">{escape(cost)}</td>' for cost in margins(block, number))
         yield f'<tr>{cells}<td class="number quiet">{number}</td><td><pre>{escape(line)}</pre></td></tr>'
     yield "</table></div>"
 

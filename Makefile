@@ -1,7 +1,7 @@
 # make test   everything that must hold, from nothing
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
-# make bench  reading and attribution against their peers, measured pace against a plain run's
+# make bench  reading and attribution against their peers, measured pace against a plain run's, frames of a timeline
 # make sample the run in sample_traces anew, on a quiet machine with Cora under data/
 # make bench-tui    how quick the terminal UI is; make screenshots writes the README's pictures of it
 # make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
@@ -43,10 +43,11 @@ sample: $(VENV)/.demo
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
 	$(BIN)/python -m tests.benchmarks.pace
+	$(BIN)/python -m tests.benchmarks.timeline
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
 verify: $(VENV)/.verify verify-recipes
-	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu -n $(WORKERS)
+	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py -n $(WORKERS)
 
 verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)

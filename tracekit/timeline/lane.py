@@ -43,7 +43,7 @@ class Lane:
 
     @cached_property
     def _busy(self) -> dict[int, tuple[Rows, Ints]]:
-        """Of each category that occurs: the positions of its events, and the busy ns before each and after all of them."""
+        """Of each category that occurs: the positions of its events, and the busy ns before each and after all."""
         dur = self.end - self.start
         counts = np.bincount(self.category, minlength=1)
         busy = {}

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 SERVER = Path(__file__).with_name("warm_server.py")
 ROOT = Path(__file__).parents[1]
-# Read when they are needed, and not as Python or torch start.
-_READ_LATER = {
-    *("TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "KINETO_LOG_LEVEL", "CXX", "COLUMNS", "PATH"),
-    *("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"),
-}
+# Variables with these names are read as Python or torch start; of torch's, some only where they are needed.
+_READ_AT_START = ("PYTHON", "TORCH", "OMP_", "MKL_", "KMP_", "LD_")
+_READ_LATER = ("TORCHINDUCTOR_CACHE_DIR",)
+_LENT = "TRACEKIT_TESTS_SERVER"
+# One thread, and no pool of compilers that import torch themselves.
+FIXED = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+_STARTED_WITH = {**os.environ, **FIXED}  # now, before any test changes it
 
 
 class Process:
@@ -62,16 +64,20 @@ class Process:
 
 def is_same(environment: dict[str, str]) -> bool:
     """Would a new interpreter with this environment start as the server has started?"""
-    ours = _environment()
-    differing = {name for name in {*ours, *environment} if ours.get(name) != environment.get(name)}
-    return differing <= _READ_LATER and not os.environ.get("TRACEKIT_VERIFY")
+    names = filter(_matters, {*_STARTED_WITH, *environment})
+    same = all(_STARTED_WITH.get(name) == environment.get(name) for name in names)
+    return same and not os.environ.get("TRACEKIT_VERIFY")
+
+
+def _matters(name: str) -> bool:
+    return name.startswith(_READ_AT_START) and name not in _READ_LATER
 
 
 def run(
     arguments: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """`python ARGUMENTS` as `subprocess.run` does it, with both outputs captured as text; it never raises."""
-    environment, folder = {**os.environ, **(env or {}), **_FIXED}, str(cwd or Path.cwd())
+    environment, folder = {**os.environ, **(env or {}), **FIXED}, str(cwd or Path.cwd())
     asked = [sys.executable, *map(str, arguments)]
     if not is_same(environment):
         return subprocess.run(asked, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -103,7 +109,7 @@ def passes() -> Iterator[None]:
     cold = process._start
 
     def start(job: Job, folder: Path, output: BinaryIO) -> Any:
-        environment = {**process._environment(job, folder), **_FIXED}
+        environment = {**process._environment(job, folder), **FIXED}
         if not is_same(environment):
             return cold(job, folder, output)
         first_file = str(Path(process.__file__).parent / "child" / "start.py")
@@ -116,21 +122,11 @@ def passes() -> Iterator[None]:
         process._start = cold
 
 
-_LENT = "TRACEKIT_TESTS_SERVER"
-# One thread, and no pool of compilers that import torch themselves.
-_FIXED = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-
-
 def lend() -> dict[str, Any]:
     """What `subprocess.Popen` is given so that the process may call `passes`, too."""
     descriptor = _server().fileno()
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    return {"env": {**_environment(), _LENT: str(descriptor), "PYTHONPATH": path}, "pass_fds": [descriptor]}
-
-
-@cache
-def _environment() -> dict[str, str]:
-    return {**os.environ, **_FIXED}
+    return {"env": {**_STARTED_WITH, _LENT: str(descriptor), "PYTHONPATH": path}, "pass_fds": [descriptor]}
 
 
 @cache
@@ -141,7 +137,7 @@ def _server() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     subprocess.Popen(
         [sys.executable, str(SERVER), str(theirs.fileno())],
-        env=_environment(),
+        env=_STARTED_WITH,
         cwd=ROOT,
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,

@@ -1,114 +1,92 @@
-"""The pace that a capture measures of a script, beside that of a plain run. `python -m tests.benchmarks.pace`.
+"""What a capture adds to the steps that it measures of a script. `python -m tests.benchmarks.pace`, two minutes.
 
-Plain and captured runs take turns, and the same steps of both are compared: by the clock and, since other people's
-jobs disturb that, by the processor time that the script itself counts in its calmest steps.
+Two processes of one script differ by more than a capture could add: in where their memory lies, in what else the
+machine does. So the answer comes from within one process, from blocks of the same steps with and without the capture
+(`pace_in_blocks.py`). What processes differ by is shown beside it: plain ones from each other, and captured ones from
+plain ones.
 """
 
 import argparse
 import json
 import math
-import os
+import operator
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
+from tests.benchmarks.pace_in_blocks import SCRIPT, paces
 from tracekit.capture import process
 from tracekit.capture.job import Job
-from tracekit.uncertainty import half_width_of_mean
+from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_median
 
 TARGET = 0.02
-_SCRIPT = """
-import json, os, resource, sys, time, torch
-torch.manual_seed(0)
-net = torch.nn.Sequential(*(layer for _ in range(4) for layer in (torch.nn.Linear(128, 128), torch.nn.ReLU())))
-optimizer, x = torch.optim.Adam(net.parameters()), torch.randn(1024, 128)
-stamps = []
-try:
-    for _ in range(250):
-        optimizer.zero_grad()
-        net(x).square().mean().backward()
-        optimizer.step()
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        stamps.append((time.perf_counter_ns(), round((used.ru_utime + used.ru_stime) * 1e9)))
-finally:
-    with open(os.environ["STAMPS"], "w") as file:
-        json.dump(stamps, file)
-"""
-Pace = tuple[float, float]  # ns of a step: median by the clock; of the processor, in the calmest tenth of the steps
-Captured = tuple[Pace, slice]
+_STEPS = 250
+_SCRIPTS_FILE = "stamps.json"
 
 
 def main() -> int:
-    """Measure and print; 1 where a capture is off by more than it may be, beyond what chance explains."""
+    """Measure and print; 1 where a step under the capture is slower or faster by more than the target, for certain."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks.pace", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=12, help="plain and captured runs, in turns (default: 12)")
-    pairs = parser.parse_args().pairs
-    with tempfile.TemporaryDirectory(prefix="tracekit-pace-") as name:
-        ratios = _ratios(Path(name), pairs)
-    names = ("by the clock", "by processor time")
-    print(f"measured pace against plain, {pairs} pairs of runs:")
-    off = [_told(name, each) for name, each in zip(names, zip(*ratios, strict=True), strict=True)]
-    return int(any(off))
+    parser.add_argument("--blocks", type=int, default=50, help="pairs of blocks in one process (default: 50)")
+    parser.add_argument("--rounds", type=int, default=4, help="of a plain, a captured and a plain process (default: 4)")
+    options = parser.parse_args()
+    print(f"a captured step against a plain one, {options.blocks} pairs of blocks in one process:", flush=True)
+    low, high = _in_blocks(options.blocks)
+    print(f"the same between processes, {options.rounds} rounds of plain, captured, plain:", flush=True)
+    with tempfile.TemporaryDirectory(prefix="tracekit-pace-") as folder:
+        _between_processes(Path(folder), options.rounds)
+    off = low > 1 + TARGET or high < 1 - TARGET
+    print(f"The capture {'changes' if off else 'is not seen to change'} a step by more than {TARGET:.0%}.")
+    return int(off)
 
 
-def _ratios(folder: Path, pairs: int) -> list[Pace]:
-    """Captured over plain, of each pair."""
-    script = folder / "train.py"
-    script.write_text(_SCRIPT)
-    ratios = []
-    for turn in range(pairs):
-        plain, captured, steps = _pair(script, folder, plain_first=turn % 2 == 0)
-        ours, theirs = captured, _pace(plain, steps)
-        ratios.append((ours[0] / theirs[0], ours[1] / theirs[1]))
-    return ratios
+def _in_blocks(pairs: int) -> Interval:
+    """Print the ratios, and what they are in time; the interval of the one by the clock."""
+    asked = [sys.executable, "-m", "tests.benchmarks.pace_in_blocks", str(pairs)]
+    answer = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    intervals = []
+    for of, name in enumerate(("by the clock", "by processor time")):
+        plain, captured = ([paces[of] for paces in side] for side in zip(*answer["pairs"], strict=True))
+        ratios = [ours / theirs for ours, theirs in zip(captured, plain, strict=True)]
+        low, high = interval_of_median(ratios)
+        added_us = statistics.median(map(operator.sub, captured, plain)) / 1e3
+        middle, step_us = statistics.median(ratios), statistics.median(plain) / 1e3
+        print(f"  {name:18} {middle:.3f} × (95 %: {low:.3f}–{high:.3f}); {added_us:+.0f} µs to {step_us:.0f} µs")
+        intervals.append((low, high))
+    print(f"  events of a step that the journal of files hears of: {answer['audit_events']:.0f}")
+    return intervals[0]
 
 
-def _pair(script: Path, folder: Path, plain_first: bool) -> tuple[list[list[int]], Pace, slice]:
-    runs: dict[str, Callable[[], object]] = {"plain": lambda: _plain(script, folder)}
-    runs["captured"] = lambda: _captured(script, folder)
-    names = [*runs] if plain_first else [*runs][::-1]
-    done = {name: runs[name]() for name in names}
-    pace, steps = done["captured"]  # type: ignore[misc]
-    return done["plain"], pace, steps  # type: ignore[return-value]
+def _between_processes(folder: Path, rounds: int) -> None:
+    found: dict[str, list[float]] = {"captured / plain": [], "plain / plain": []}
+    for _ in range(rounds):
+        before, captured, after = _plain(folder), _captured(folder), _plain(folder)
+        found["captured / plain"].append(captured / math.sqrt(before * after))
+        found["plain / plain"].append(after / before)
+    for name, ratios in found.items():
+        logs = [math.log(each) for each in ratios]
+        middle, half = statistics.fmean(logs), half_width_of_mean(logs)
+        low, high = math.exp(middle - half), math.exp(middle + half)
+        each = ", ".join(f"{ratio:.3f}" for ratio in ratios)
+        print(f"  {name:18} {math.exp(middle):.3f} × (95 %: {low:.3f}–{high:.3f}; {each})")
 
 
-def _plain(script: Path, folder: Path) -> list[list[int]]:
-    stamps = folder / "plain.json"
-    subprocess.run([sys.executable, str(script)], env={**os.environ, "STAMPS": str(stamps)}, check=True)
-    found: list[list[int]] = json.loads(stamps.read_text())
-    return found
+def _plain(folder: Path) -> float:
+    file = folder / _SCRIPTS_FILE
+    subprocess.run([sys.executable, str(SCRIPT), str(_STEPS), str(file)], check=True)
+    return paces(str(file))[0]
 
 
-def _captured(script: Path, folder: Path) -> Captured:
-    """What the capture says of the clock, and what the script counted itself in the very same steps."""
-    stamps = folder / "captured.json"
-    os.environ["STAMPS"] = str(stamps)
+def _captured(folder: Path) -> float:
+    """The step time that a capture states."""
+    given = [str(_STEPS), str(folder / _SCRIPTS_FILE)]
     with process.scratch() as scratch:
-        job = Job(stage="measure", recipe=str(script), script=True, folder=str(folder))
+        job = Job(stage="measure", recipe=str(SCRIPT), script=True, folder=str(folder), arguments=given)
         answer = process.perform(job, scratch, folder / "captured.log", 600)
     assert answer.measured is not None, answer.error
-    first = answer.measured.warmup_steps + 1  # one more told how many to time
-    steps = slice(first, first + answer.measured.steps)
-    return (answer.measured.step_ns, _pace(json.loads(stamps.read_text()), steps)[1]), steps
-
-
-def _pace(stamps: list[list[int]], steps: slice) -> Pace:
-    chosen = stamps[steps]
-    clock, processor = ([after[of] - before[of] for before, after in pairwise(chosen)] for of in (0, 1))
-    return statistics.median(clock), statistics.quantiles(processor, n=10)[0]
-
-
-def _told(name: str, ratios: tuple[float, ...]) -> bool:
-    """Print it; whether it is off for certain."""
-    logs = [math.log(each) for each in ratios]
-    middle, half = statistics.fmean(logs), half_width_of_mean(logs)
-    low, high = math.exp(middle - half), math.exp(middle + half)
-    print(f"  {name:18} {math.exp(middle):.3f} × (95 %: {low:.3f}–{high:.3f}; median {statistics.median(ratios):.3f})")
-    return low > 1 + TARGET or high < 1 - TARGET
+    return answer.measured.step_ns
 
 
 if __name__ == "__main__":

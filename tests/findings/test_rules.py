@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small import Event, event, kernel, launch, op, step, write
 
-from tests.findings.edits import Plant, Tape, slow_loader
+from tests.findings.edits import Plant, Tape
 from tests.findings.healthy import events, healthy
 from tests.findings.pointing import points_at_events
 from tracekit.findings import Finding, diagnose
@@ -105,22 +105,6 @@ def test_tools_that_get_in_the_way(tmp_path, name, rule):
     blamed = found(planted(tmp_path, put), rule)
     assert blamed is not None
     assert blamed.cost_ns == pytest.approx(898_000, rel=0.02)
-
-
-def test_what_the_loader_is_blamed_for(tmp_path):
-    own = found(planted(tmp_path, slow_loader(4000.0)), "dataloader_bound")
-    assert own is not None
-    assert "num_workers" in own.advice
-    assert "in the training process itself" in own.title
-
-    def workers(tape: Tape, at: float) -> float:
-        tape.add("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", at, 4000.0)
-        return 4000.0
-
-    theirs = found(planted(tmp_path, workers), "dataloader_bound")
-    assert theirs is not None
-    assert "The workers do not keep up" in theirs.advice
-    assert "_MultiProcessingDataLoaderIter" in str(theirs.where)
 
 
 REASONS = {

@@ -30,14 +30,19 @@ def lane_of(made: list[twin.Event]) -> Lane:
 def test_columns_are_exact(made: list[twin.Event], edges: list[int]) -> None:
     lane, shown = lane_of(made), twin.clipped(made)
     columns = lane.columns(np.array(edges, np.int64))
+    at = np.arange(len(edges) - 1)
+    named = columns.event(at, at + 1)
     for place, (covered, present) in enumerate(twin.columns(shown, edges)):
-        category, event = int(columns.category[place]), int(columns.event[place])
+        category, event, filling = int(columns.category[place]), int(named[place]), int(columns.filling[place])
         assert columns.covered_ns[place] == sum(covered.values())
         assert (category == NONE) == (event == NONE) == (not present)
         if covered:
             assert covered[category] == max(covered.values())
         if present:
             assert event in present
+        low, high = edges[place : place + 2]
+        inside = [max(min(end, high) - max(start, low), 0) for start, end, _ in shown]
+        assert filling == next((number for number, dur in enumerate(inside) if 2 * dur > high - low), NONE)
 
 
 @given(events(), st.lists(st.integers(-5, 80), min_size=1, max_size=8).map(sorted))
@@ -82,7 +87,8 @@ def test_one_short_event_among_thousands_is_in_the_picture() -> None:
     ends[1234] = starts[1234] + 2  # the longest
     lane = Lane.of(starts, ends, np.arange(5000, dtype=np.int32), np.zeros(5000, np.int8))
     columns = lane.columns(np.array([0, 500_000]))
-    assert (columns.event.tolist(), columns.covered_ns.tolist()) == ([1234], [5001])
+    event = columns.event(np.array([0]), np.array([1]))
+    assert (event.tolist(), columns.covered_ns.tolist()) == ([1234], [5001])
 
 
 def test_what_covers_a_moment() -> None:

@@ -57,11 +57,11 @@ def test_steps_begin_together_and_are_equally_near(tmp_path: Path) -> None:
     assert stretches(short["main thread"]) == [(10, 30, "dispatch", 8)]
     assert stretches(short["host"]) == [(15, 20, "kernel_launch", 8)]
     (named,) = short["stream 7"].named
-    assert (named.first, named.beyond, named.category, named.name, named.dur_ns) == (
+    assert (named.first, named.beyond, named.category, named.names, named.dur_ns) == (
         20,
         60,
         CATEGORY["gpu_compute"],
-        "gemm",
+        ("gemm",),
         40_000,
     )
 

@@ -114,6 +114,21 @@ def test_two_lanes_on_a_line_are_both_seen(tmp_path: Path) -> None:
     assert track != lit
 
 
+def test_of_thousands_of_steps_some_are_named_all_along(tmp_path: Path) -> None:
+    events = [
+        each
+        for k in range(3000)
+        for each in (small.step(k, 10 * k, 10 * k + 10), small.op("aten::mm", 10 * k, 10 * k + 9))
+    ]
+    state = state_of(small.write(tmp_path / "trace.json", *events)).fit()
+    assert state.view.span == 30_000_000
+    heading = timelines.texts(timelines.drawn(state, 120, 12))[1]
+    numbers = [int(word) for word in heading.replace("┬", " ").split() if word.isdigit()]
+    assert numbers == sorted(numbers)
+    assert len(numbers) >= 6
+    assert numbers[-1] > 2000
+
+
 def test_room_is_shared_between_variants() -> None:
     assert heights([5, 40], 20) == [5, 15]
     assert heights([40, 40], 20) == [10, 10]

@@ -19,6 +19,7 @@ from tracekit.tui.screens.choice import ChoiceScreen
 from tracekit.tui.screens.help import HelpScreen
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lanes import LanesView
 from tracekit.tui.widgets.steps import Steps
 
 
@@ -79,7 +80,17 @@ async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
         assert said(app, "#crumbs") == f"eager.json  compiled.json ▸ {name}"
         assert focused(app).sheet.name == "instances"
         await press(pilot, "enter")
-        assert app.now.pane == "event"
+        assert app.now.pane == "timeline"
+        assert isinstance(app.focused, LanesView)
+        for _ in range(200):
+            await pilot.pause(0.01)
+            if "made by aten::op" in said(app, "#row"):
+                break
+        assert "made by aten::op" in said(app, "#row")
+        await press(pilot, "t")
+        assert focused(app).sheet.name == "stack"
+        await press(pilot, "t")
+        assert app.now.pane == "timeline"
         await press(pilot, "escape", "escape")
         assert (app.now.pane, focused(app).cursor) == ("kernels", 1)  # where it was left
         await press(pilot, "alt+left")
@@ -93,7 +104,7 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     async with started(pair) as (app, pilot):
         shown = {key for key, binding in app.active_bindings.items() if binding.binding.show}
-        assert shown == {"enter", "o", "q", "escape", "slash", "w", "b", "y", "x", "g", "ctrl+p", "question_mark"}
+        assert shown == {"enter", "o", "q", "escape", "slash", "w", "b", "y", "x", "g", "t", "ctrl+p", "question_mark"}
         await press(pilot, "w")
         assert (app.now.view, said(app, "#state")) == ("host", "host time, against eager")
         await press(pilot, "w", "b")

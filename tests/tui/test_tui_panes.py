@@ -17,10 +17,12 @@ from tracekit.faces.shared.document import as_document
 from tracekit.report.blocks import Line
 from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern
 from tracekit.tui.model.breakdown import Breakdown
+from tracekit.tui.model.content import Lanes
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import Strip, outliers, strip_of
+from tracekit.tui.timeline import Event
 
 HOME = Selection()
 SCALE = {"s": 1e9, "ms": 1e6, "µs": 1e3}
@@ -122,9 +124,13 @@ def test_from_a_kernel_to_its_instances_to_one_of_them(opened):
     assert {row["lasts"] for row in rows(table)} == {"18.0 µs"}
     one = table.enter(table.row_at(0))
     assert one is not None
-    said = " ".join(texts(ask(opened, one)))
+    (lanes,) = ask(opened, one).pieces
+    assert isinstance(lanes, Lanes)
+    assert lanes.target == Event(*one.of("event"))
+    around = one.at("event")
+    said = " ".join(texts(ask(opened, around)))
     assert "launched by cudaLaunchKernel, made by aten::op2" in said
-    stack = [row["inside of"] for row in rows(sheet(ask(opened, one), "stack"))]
+    stack = [row["inside of"] for row in rows(sheet(ask(opened, around), "stack"))]
     assert stack[0].startswith("ProfilerStep#")
     assert stack[1:] == ["aten::op2", "cudaLaunchKernel", "gemm_2"]
     assert one.widened() == instances
@@ -138,6 +144,16 @@ def test_operators_are_the_gpu_time_of_what_they_launch(opened):
     behind = operators.enter(operators.table["name"].to_pylist().index("aten::op1"))
     assert behind is not None
     assert sheet(ask(opened, behind), "kernels").table["name"].to_pylist() == ["gemm_1"]
+
+
+def test_a_stretch_of_time_has_the_kernels_that_start_in_it(opened):
+    trace = opened.profile("eager").trace
+    gpu = np.flatnonzero(trace.roles.gpu)
+    start, end = int(trace.ts_ns[gpu[2]]), int(trace.ts_ns[gpu[4]])
+    window = HOME.narrowed("window", ("eager", start, end), "a while", "kernels")
+    table = sheet(ask(opened, window), "kernels").table
+    assert {row["name"]: row["eager_ns"] for row in table.to_pylist()} == {"gemm_2": 18_000, "gemm_3": 18_000}
+    assert np.sum(table["compiled_ns"].to_numpy()) == 0
 
 
 def test_one_variant_is_shown_with_what_it_is_set_against(tmp_path):
@@ -168,7 +184,7 @@ def test_findings_stand_by_cost_and_lead_to_their_evidence(opened):
     event = evidence.enter(0)
     assert event is not None
     assert event.of("event") == (name, shown.evidence[0].event)
-    assert shown.evidence[0].name in texts(ask(opened, event))
+    assert shown.evidence[0].name in texts(ask(opened, event.at("event")))
 
 
 def test_steps_that_compile_or_stand_out_are_marked(opened):
@@ -218,7 +234,7 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path):
     assert instances is not None
     event = sheet(ask(report, instances), "instances").enter(0)
     assert event is not None
-    said = [on_screen.everything([path]), *texts(ask(report, instances)), *texts(ask(report, event))]
+    said = [on_screen.everything([path]), *texts(ask(report, instances)), *texts(ask(report, event.at("event")))]
     said += [facet.label for facet in event.facets]
     assert any("\\x1b" in text for text in said)
     assert not {char for text in said for char in text} & set("\x00\x07\x1b\x9b\u202e\n")

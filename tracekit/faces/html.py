@@ -12,6 +12,7 @@ import pyarrow as pa
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
 from tracekit.faces.shared.html_drawings import escape, stacked_bar, step_bars
+from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.wording import interval, is_noise, label, note_text, share
 from tracekit.names import short
@@ -19,7 +20,7 @@ from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
-from tracekit.units import duration, thousandths
+from tracekit.units import thousandths
 
 _FOLDED = 200  # rows that a click shows; the others are in the exports
 _NAME = 22  # letters of a variant in the head of a column
@@ -113,8 +114,7 @@ def _source(block: Excerpt) -> Iterator[str]:
     yield '<div class="scroll"><table class="source">'
     yield _head([(name, True, "") for name in names] + [("", True, ""), (block.file, False, "")])
     for number, line in enumerate(block.lines, block.first):
-        costs = [duration(block.costs[name][number]) if number in block.costs[name] else "" for name in names]
-        cells = "".join(f'<td class="number">{escape(cost)}</td>' for cost in costs)
+        cells = "".join(f'<td class="number">{escape(cost)}</td>' for cost in margins(block, number))
         yield f'<tr>{cells}<td class="number quiet">{number}</td><td><pre>{escape(line)}</pre></td></tr>'
     yield "</table></div>"
 

@@ -7,6 +7,7 @@ from functools import singledispatch
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.wording import interval, is_noise, label, note_text, share
 from tracekit.report import Report
@@ -14,7 +15,7 @@ from tracekit.report.blocks import Block, Excerpt, Line, Notes, Sentences, Serie
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.sanitize import sanitize
-from tracekit.units import duration, thousandths
+from tracekit.units import thousandths
 
 _TEXT = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "asciigrave")
 _MATHS = {"−": "-", "×": r"\times", "±": r"\pm", "·": r"\cdot", "Δ": r"\Delta", "→": r"\to", "≥": r"\ge", "≤": r"\le"}
@@ -119,10 +120,7 @@ def _bars(line: Line) -> str:
 @written.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     names = [*block.costs]
-    rows = [
-        [*(duration(block.costs[n][number]) if number in block.costs[n] else "" for n in names), str(number), line]
-        for number, line in enumerate(block.lines, block.first)
-    ]
+    rows = [[*margins(block, number), str(number), line] for number, line in enumerate(block.lines, block.first)]
     head = [*names, "line", block.file]
     shown = [[*map(escape, row[:-1]), rf"\texttt{{{_indented(row[-1])}}}"] for row in rows]
     yield from _table(page, [*map(escape, head)], "r" * (len(names) + 1) + "l", shown)

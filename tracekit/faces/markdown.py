@@ -8,6 +8,7 @@ from functools import singledispatch
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import label, note_text, share, uncertainty
 from tracekit.report import Report
@@ -15,7 +16,7 @@ from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Tab
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.sanitize import sanitize
-from tracekit.units import duration, thousandths
+from tracekit.units import thousandths
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 # Addresses become links, @name notifies people and #12 an issue, all of it after escapes were undone: only an element
@@ -125,14 +126,10 @@ def _(block: Series, page: Page) -> Iterator[str]:
 
 @written.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
-    costs = [*block.costs.items()]
     yield from _table(
-        [*(name for name, _ in costs), "line", block.file],
-        [*(True for _ in costs), True, False],
-        [
-            [*(duration(of[number]) if number in of else "" for _, of in costs), str(number), line]
-            for number, line in enumerate(block.lines, block.first)
-        ],
+        [*block.costs, "line", block.file],
+        [*(True for _ in block.costs), True, False],
+        [[*margins(block, number), str(number), line] for number, line in enumerate(block.lines, block.first)],
     )
 
 

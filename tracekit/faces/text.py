@@ -14,6 +14,7 @@ from rich.text import Text
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.text_breakdown import bucket_tables
 from tracekit.faces.shared.text_tables import Column, fitting_tables
@@ -24,7 +25,6 @@ from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Tab
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, Entry, outline
 from tracekit.sanitize import sanitize
-from tracekit.units import duration
 
 _PIPED_WIDTH = 160  # of a report that goes to no terminal
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
@@ -133,8 +133,7 @@ def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
     table.add_column("", justify="right", style="dim")
     table.add_column("", no_wrap=True, overflow="ellipsis")
     for number, line in enumerate(block.lines, block.first):
-        costs = [duration(of[number]) if number in of else "" for of in block.costs.values()]
-        table.add_row(*costs, str(number), Text(sanitize(line)))
+        table.add_row(*margins(block, number), str(number), Text(sanitize(line)))
     yield table
 
 

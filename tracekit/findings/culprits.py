@@ -16,8 +16,8 @@ from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 
 _GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")  # by the first letters of its hash
 _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
+_FRAME = re.compile(r".+\(\d+\): (\S+)", re.DOTALL)
 _OPERATOR = re.compile(r"\w+(::\w+)*")
-_GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")
 _NODE = "autograd::engine::evaluate_function: "
 _NOTHING = "nothing that was recorded"
 
@@ -128,13 +128,12 @@ def where(profile: Profile, row: int, operator: str | None = None) -> Where:
 
 def plain(name: str) -> str:
     """A name as people know it: `zoom_shift` of `<built-in function zoom_shift>`, the node of what evaluates it."""
-    if graph := _GRAPH.fullmatch(name):
-        return f"compiled graph {graph[1]}"
     name = name.removeprefix(_NODE).removeprefix("torch::autograd::")
     if graph := _GRAPH.fullmatch(name):
         return f"compiled graph {graph[1]}"
-    found = _BUILT_IN.match(name)
-    return found[1] if found else name if _OPERATOR.fullmatch(name) else short_kernel(name)
+    if function := _BUILT_IN.match(name) or _FRAME.fullmatch(name):
+        return function[1]
+    return name if _OPERATOR.fullmatch(name) else short_kernel(name)
 
 
 def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:

@@ -5,8 +5,10 @@ What a cache holds is moved faster than memory allows; only work that fits no ca
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from msgspec import Raw
 
 from tracekit.findings.kernels import classes
 from tracekit.intervals import Bools, Ints
@@ -39,6 +41,12 @@ class Traffic:
 
 def traffic(operator: str, recorded: Arguments) -> Traffic | None:
     """Of an elementwise operator; None where the shapes or types of its inputs are not known."""
+    return _traffic(operator, bytes(recorded.dims), bytes(recorded.kinds), bytes(recorded.steps))
+
+
+@lru_cache(maxsize=1 << 14)  # the same few inputs come again and again
+def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic | None:
+    recorded = Arguments(Raw(dims), Raw(kinds), Raw(steps))
     inputs, types, strides = recorded.inputs, recorded.types, recorded.strides
     if inputs is None or len(inputs) != len(types):
         return None

@@ -80,7 +80,8 @@ class Notes:
 class Excerpt:
     """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number.
 
-    A `detail` is shown to people only where everything is asked for.
+    `fused` has, in the same form, what kernels cost that are for a line and for others: their time counts once, and
+    stands at each of their lines. A `detail` is shown to people only where everything is asked for.
     """
 
     kind: ClassVar[str] = "excerpt"
@@ -88,6 +89,7 @@ class Excerpt:
     first: int
     lines: tuple[str, ...]
     costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    fused: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     detail: bool = False
 
 

@@ -17,6 +17,7 @@ from tracekit.trace.schema import column
 from tracekit.units import duration, percent
 
 NO_LINE = "no line of yours"
+_FUSED = "+ marks what a line costs in kernels that are for other lines too: it stands at each of them and counts once."
 _WORTH = 0.01  # share of a step below which a file is not shown as a whole
 _MOSTLY = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
@@ -67,7 +68,8 @@ class SideBySide:
         for file in self.sources:
             costs = source_costs(self.variants, file)
             if any(costs.total_ns(each.name) >= _WORTH * each.total_ns > 0 for each in self.variants):
-                yield Excerpt(file, 1, tuple(costs.text.splitlines()), costs.alone, detail=True)
+                lines = tuple(costs.text.splitlines())
+                yield Excerpt(file, 1, lines, costs.alone, costs.fused_by_line(), detail=True)
 
     def _most_expensive(self) -> tuple[str, str] | None:
         total: dict[tuple[str, str], float] = {}
@@ -87,8 +89,9 @@ class SideBySide:
         costs = source_costs(self.variants, file)
         lines = costs.text.splitlines()
         for first, last in [(1, len(lines))] if function is None else self._extents(file, function):
-            yield Excerpt(file, first, tuple(lines[first - 1 : last]), costs.alone)
+            yield Excerpt(file, first, tuple(lines[first - 1 : last]), costs.alone, costs.fused_by_line())
         if costs.fused:
+            yield Sentences((_FUSED,))
             yield Table("fused", _fused(costs.fused), detail=True, exported=False)
 
     def functions(self, file: str) -> list[str]:

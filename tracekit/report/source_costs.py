@@ -34,6 +34,15 @@ class SourceCosts:
         together = sum(each.step_ns for each in self.fused if each.variant == variant)
         return sum(self.alone[variant].values()) + together
 
+    def fused_by_line(self) -> dict[str, dict[int, float]]:
+        """By variant and number of the line, what the groups cost that it is part of: the whole of each."""
+        costs: dict[str, dict[int, float]] = {name: {} for name in self.alone}
+        for each in self.fused:
+            of_variant = costs[each.variant]
+            for number in {line.line for line in each.lines if line.file == self.file}:
+                of_variant[number] = of_variant.get(number, 0.0) + each.step_ns
+        return costs
+
     def fused_with(self, line: int) -> list[Fused]:
         """The groups that a line of the file is part of, most expensive first."""
         at = (self.file, line)

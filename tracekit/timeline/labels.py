@@ -13,18 +13,20 @@ _FRAME = re.compile(r".*\.py\(\d+\): (.*)", re.DOTALL)
 _BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
 
 
-def label(index: Index, group: Group, lane: int, place: int) -> str:
+def labels(index: Index, group: Group, lane: int, place: int) -> tuple[str, ...]:
     """Of an event its short name, of a stretch of wall time its bucket and whom to blame, of a gap how long it is.
 
-    Text of the trace: whoever draws it sanitizes it.
+    What may stand there, the longest first. Text of the trace: whoever draws it sanitizes it.
     """
     on = group.lanes[lane]
     if group.family == "idle":
-        return duration(int(on.end[place] - on.start[place]))
+        return (duration(int(on.end[place] - on.start[place])),)
     if group.family == "wall":
         bucket = CATEGORIES[int(on.category[place])].label
-        return f"{bucket}: {short_name(index.name(int(on.row[place])), on_gpu=False)}" if on.row[place] >= 0 else bucket
-    return short_name(index.name(int(on.row[place])), group.family == "gpu")
+        if on.row[place] < 0:
+            return (bucket,)
+        return f"{bucket}: {short_name(index.name(int(on.row[place])), on_gpu=False)}", bucket
+    return (short_name(index.name(int(on.row[place])), group.family == "gpu"),)
 
 
 def short_name(name: str, on_gpu: bool) -> str:

@@ -19,26 +19,6 @@ NONE = -1
 _BASE = 16  # entries of the pyramid that one above them stands for
 
 
-@dataclass(frozen=True)
-class Columns:
-    """A lane in the columns of a picture, between `edges`; one entry for each column.
-
-    `category` is the one that covers most, of a column in which nothing lasts that of the longest event; NONE where
-    nothing happens. `covered_ns` is exact. `event` is the place in the lane of the event that fills most of the
-    column, else of the longest that starts in it, else of one that ends in it; NONE where there is none.
-    """
-
-    edges: Ints
-    category: Codes
-    covered_ns: Ints
-    event: Ints
-
-    @property
-    def share(self) -> NDArray[np.float64]:
-        """How much of each column is covered, 0 … 1."""
-        return self.covered_ns / np.maximum(np.diff(self.edges), 1)
-
-
 @dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
 class Lane:
     """Events that do not overlap, in order of their starts. Times are ns on the trace's clock.
@@ -116,24 +96,17 @@ class Lane:
         busy: Ints = sums[count] - over
         return busy
 
-    def columns(self, edges: Ints) -> Columns:
+    def columns(self, edges: Ints) -> "Columns":
         """The lane between these ascending moments, none of which comes twice, column by column."""
         width = len(edges) - 1
-        if not len(self):
-            nothing = np.full(width, NONE)
-            return Columns(edges, nothing.astype(np.int8), np.zeros(width, np.int64), nothing)
         last = self._last(edges)
+        if not len(self):
+            return Columns(self, edges, last, np.full(width, NONE, np.int8), np.zeros(width, np.int64))
         covered = np.stack([np.diff(self._before(edges, last, each)) for each in self.categories])
         most = np.array(self.categories, np.int8)[covered.argmax(axis=0)]
         total: Ints = covered.sum(axis=0)
-        fills = np.searchsorted(self.start, (edges[:-1] + edges[1:]) // 2, side="right") - 1
-        overlap = np.minimum(self.end[fills], edges[1:]) - np.maximum(self.start[fills], edges[:-1])
-        filled = (fills >= 0) & (2 * overlap > np.diff(edges))
-        event = np.where(filled, fills, NONE)
-        event[~filled] = self.longest(last[:-1][~filled] + 1, last[1:][~filled] + 1)
-        event = np.where((event < 0) & (total > 0), last[:-1], event)  # one that only ends here
-        instant = np.where(event >= 0, self.category[event], NONE)  # it covers nothing, and is there nevertheless
-        return Columns(edges, np.where(total > 0, most, instant).astype(np.int8), total, event)
+        instant = np.where(last[1:] > last[:-1], self.category[last[1:]], NONE)  # covers nothing, and is there
+        return Columns(self, edges, last, np.where(total > 0, most, instant).astype(np.int8), total)
 
     def longest(self, first: Ints, beyond: Ints) -> Ints:
         """Of each range `[first, beyond)` of events the longest; NONE of an empty one."""
@@ -171,6 +144,46 @@ class Lane:
         """The place of the event that covers a moment; NONE where none does."""
         place = int(np.searchsorted(self.start, moment, side="right")) - 1
         return place if place >= 0 and self.end[place] > moment else NONE
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Columns:
+    """A lane in the columns of a picture, between `edges`; one entry for each column.
+
+    `category` is the one that covers most, of a column in which nothing lasts that of the last event; NONE where
+    nothing happens. `covered_ns` is exact. `last` is, for each edge, the place of the last event that starts before it.
+    """
+
+    lane: Lane
+    edges: Ints
+    last: Ints
+    category: Codes
+    covered_ns: Ints
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """How much of each column is covered, 0 … 1."""
+        return self.covered_ns / np.maximum(np.diff(self.edges), 1)
+
+    @cached_property
+    def filling(self) -> Ints:
+        """The place of the event that covers more than half of a column; NONE where none does."""
+        if not len(self.lane):
+            return np.full(len(self.category), NONE)
+        middle = (self.edges[:-1] + self.edges[1:]) // 2
+        place = np.searchsorted(self.lane.start, middle, side="right") - 1
+        overlap = np.minimum(self.lane.end[place], self.edges[1:]) - np.maximum(self.lane.start[place], self.edges[:-1])
+        return np.where((place >= 0) & (2 * overlap > np.diff(self.edges)), place, NONE)
+
+    def event(self, first: Ints, beyond: Ints) -> Ints:
+        """Of each range `[first, beyond)` of columns the event to name: the longest that starts in it, else one that
+        ends in it; NONE where there is none."""
+        longest = self.lane.longest(self.last[first] + 1, self.last[beyond] + 1)
+        before = np.maximum(self.last[first], 0)
+        reaches = (
+            (self.last[first] >= 0) & (self.lane.end[before] > self.edges[first]) if len(self.lane) else longest > 0
+        )
+        return np.where((longest == NONE) & reaches, self.last[first], longest)
 
 
 def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracekit.intervals import Ints, runs
 from tracekit.timeline.index import Family, Group, Index
-from tracekit.timeline.labels import label
+from tracekit.timeline.labels import labels
 from tracekit.timeline.lane import NONE, Columns
 
 COLUMNS = 600
@@ -23,12 +23,12 @@ _SHOWN: tuple[Family, ...] = ("wall", "gpu", "compile", "host")
 
 @dataclass(frozen=True)
 class Named:
-    """An event that is wide enough for its name: its columns, its kind, and its name, not sanitized."""
+    """An event that is wide enough for a name: its columns, its kind, its names, the longest first, not sanitized."""
 
     first: int
     beyond: int
     category: int
-    name: str
+    names: tuple[str, ...]
     dur_ns: int
 
 
@@ -111,11 +111,11 @@ def _lane(index: Index, group: Group, depth: int, columns: Columns, title: str) 
 
 
 def _named(index: Index, group: Group, depth: int, columns: Columns, level: Ints) -> Iterator[Named]:
-    events = np.where(level == _LEVELS, columns.event, NONE)
+    events = np.where(level == _LEVELS, columns.filling, NONE)
     bounds = runs(events)
     on = group.lanes[depth]
     for run in np.flatnonzero(np.diff(bounds) >= _WIDE).tolist():
         first, beyond, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
         if event != NONE:
             dur = int(on.end[event] - on.start[event])
-            yield Named(first, beyond, int(columns.category[first]), label(index, group, depth, event), dur)
+            yield Named(first, beyond, int(columns.category[first]), labels(index, group, depth, event), dur)

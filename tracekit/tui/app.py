@@ -19,10 +19,10 @@ from tracekit.tui.exporting import FORMATS, write
 from tracekit.tui.keys import KEYS, NEED_CONTENT
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.source import on_this_machine
+from tracekit.tui.narrowing import Narrowing
 from tracekit.tui.palette import Commands
 from tracekit.tui.screens.choice import LETTERS, ChoiceScreen
 from tracekit.tui.screens.help import HelpScreen
-from tracekit.tui.selecting import Panes
 
 
 def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> "TracekitApp":
@@ -30,7 +30,7 @@ def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool 
     return TracekitApp(paths, baseline, infer_steps)
 
 
-class TracekitApp(Panes):
+class TracekitApp(Narrowing):
     """What the keys do."""
 
     COMMANDS = {Commands}  # noqa: RUF012 - as Textual declares it
@@ -96,6 +96,13 @@ class TracekitApp(Panes):
         names = [pane.name for pane in self.listed]
         at = names.index(self.now.pane) if self.now.pane in names else 0
         self.go(self.now.at(names[(at + way) % len(names)]))
+
+    def action_timeline(self) -> None:
+        """To the timeline; from there to what is around the event that is selected on it."""
+        if self.now.pane != "timeline":
+            self.go(self.now.at("timeline"))
+        elif self.now.of("event") is not None:
+            self.go(self.now.at("event"))
 
     def action_jump(self) -> None:
         """Choose a pane by a letter."""

@@ -2,7 +2,7 @@
 
 from textual.binding import Binding
 
-NEED_CONTENT = {"view", "pane", "turn", "filter", "copy", "export", "jump", "back", "forth"}
+NEED_CONTENT = {"view", "pane", "turn", "timeline", "filter", "copy", "export", "jump", "back", "forth"}
 
 KEYS = [
     Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),
@@ -12,6 +12,7 @@ KEYS = [
     Binding("alt+right", "forth", id="forth", show=False),
     Binding("slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that hold these words"),
     Binding("question_mark", "help", "Help", key_display="?", id="help", tooltip="What keys and words mean"),
+    Binding("t", "timeline", "Timeline", id="timeline", tooltip="What is selected on the timeline, and back"),
     Binding("w", "view", "Wall/host", id="view", tooltip="Wall time of a step, or what the host does meanwhile"),
     Binding("b", "baseline", "Baseline", id="baseline", tooltip="Set the variants against the next of them"),
     Binding("e", "edit", "Editor", id="edit", tooltip="Open the line in $EDITOR"),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from textual.app import App, ComposeResult
-from textual.containers import Container, Horizontal
+from textual.containers import Horizontal
 from textual.widgets import Input, Static
 
 from tracekit.errors import TracekitError
@@ -15,7 +15,7 @@ from tracekit.tui.model.content import Code, Content, Place, place_in, prose
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.opening import Reading, open_report
 from tracekit.tui.model.panes import all_panes
-from tracekit.tui.model.panes.instances import place_of
+from tracekit.tui.model.panes.instances import About, place_of
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.panes.source import code_at
@@ -26,7 +26,8 @@ from tracekit.tui.widgets.crumbs import Crumbs
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
 from tracekit.tui.widgets.pane_view import PaneView
-from tracekit.tui.widgets.steps import Steps
+from tracekit.tui.widgets.reading import Progress
+from tracekit.tui.widgets.stage import Stage
 
 
 class Panes(App[None]):
@@ -61,7 +62,7 @@ class Panes(App[None]):
     @property
     def view(self) -> PaneView | None:
         """The pane on screen."""
-        return next(iter(self.query(PaneView)), None)
+        return self.query_one(Stage).pane
 
     @property
     def grid(self) -> Grid | None:
@@ -86,18 +87,16 @@ class Panes(App[None]):
             yield Crumbs()
             yield Static("", id="state", markup=False)
         yield Chips()
-        with Container(id="stage"):
-            yield Static("", id="reading", markup=False)
+        with Stage(id="stage"):
+            yield Progress(self._paths, self._reading)
         yield Below(id="below")
         yield Input(placeholder="words that a row must hold; Enter keeps, Esc shows all", id="filter")
         yield KeyBar()
 
     def on_mount(self) -> None:
-        """Start reading, and say how far it is."""
+        """Start reading."""
         self.animation_level = "none"  # gliding looks slow, and over a slow line it is
         leave_with_the_terminal(self)
-        self.set_interval(0.2, self._show_progress)
-        self._show_progress()
         given = (self._paths, self._baseline, self._infer_steps, self._reading)
         self._background.ask("open", lambda: open_report(*given), can_be_overtaken=False)
 
@@ -105,23 +104,20 @@ class Panes(App[None]):
         """A small screen leaves one line or two for the row."""
         self.set_class(self.size.height < 30, "-low")
 
-    def _show_progress(self) -> None:
-        for widget in self.query("#reading").results(Static):
-            named = ", ".join(sanitize(path.name, 60) for path in self._paths)
-            widget.update("\n".join([f"Reading {named} …", "", *self._reading.lines()]))
-
     async def on_done(self, message: Done) -> None:
         """What was opened, another baseline, or the answer to a selection."""
         if isinstance(message.error, TracekitError) and self.opened is None:
             self.failure = message.error
-            self._reading = Reading()
-            await self._fill(Static(f"{sanitize(str(message.error))}\n\nPress q to leave.", id="failure", markup=False))
+            failure = f"{sanitize(str(message.error))}\n\nPress q to leave."
+            await self.query_one(Stage).put(Static(failure, id="failure", markup=False))
         elif isinstance(message.error, TracekitError):
             await self._answer(message.ticket, Content((prose(str(message.error)),)))
         elif message.error is not None:
             raise message.error
         elif isinstance(message.result, Opened):
             self._open(message.result)
+        elif isinstance(message.result, About):
+            self._tell(message.result)
         else:
             await self._answer(message.ticket, message.result)
 
@@ -164,17 +160,11 @@ class Panes(App[None]):
         self.query_one("#state", Static).update(self._state())
         here = self.now.pane if self.pane_of(self.now).is_listed else ""
         self.query_one(Chips).show([(pane.name, pane.title) for pane in self.listed], here)
-        await self._fill(PaneView(content, self._cursors.get(self.now, content.begin)))
+        self._filtered = None
+        await self.query_one(Stage).show(content, self._cursors.get(self.now, content.begin))
+        self.refresh_bindings()
         if not content.sheets:
             self._show_below(None)
-
-    async def _fill(self, widget: Static | PaneView) -> None:
-        stage = self.query_one("#stage")
-        with self.batch_update():
-            await stage.remove_children()
-            await stage.mount(widget)
-        self._filtered = None
-        self.refresh_bindings()
 
     @property
     def _opened_names(self) -> list[str]:
@@ -197,32 +187,6 @@ class Panes(App[None]):
         if message.grid is self.grid:
             self._show_below(message.grid)
 
-    def on_grid_entered(self, message: Grid.Entered) -> None:
-        """Narrow to a row."""
-        target = message.grid.sheet.enter(message.grid.sheet.row_at(message.grid.cursor))
-        if target is not None:
-            self.go(target)
-
-    def on_grid_left(self, message: Grid.Left) -> None:
-        """On to the next table."""
-        if self.view is not None:
-            self.view.leave(message.grid, message.way)
-
-    def on_steps_left(self, message: Steps.Left) -> None:
-        """On to the next table."""
-        if self.view is not None:
-            self.view.leave(message.widget, message.way)
-
-    def on_steps_chosen(self, message: Steps.Chosen) -> None:
-        """Narrow to these steps."""
-        first, last = message.first, message.last
-        label = f"step {first}" if first == last else f"steps {first}–{last}"
-        self.go(self.now.narrowed("steps", (first, last), label))
-
-    def on_chips_picked(self, message: Chips.Picked) -> None:
-        """Go to a pane."""
-        self.go(self.now.at(message.name))
-
     @property
     def place(self) -> Place | None:
         """The line of the row under the cursor; else of what is selected."""
@@ -233,6 +197,11 @@ class Panes(App[None]):
             return Place(*line)
         event = self.now.of("event")
         return place_of(self.opened.profile(event[0]), event[1]) if event is not None else None
+
+    def _tell(self, told: About) -> None:
+        """An event in words, below the timeline."""
+        if self.now.pane == "timeline":
+            self.query_one(Below).tell(told.lines, told.place, self._code_at)
 
     def _show_below(self, grid: Grid | None) -> None:
         sheet, cursor = (grid.sheet, grid.cursor) if grid is not None else (None, 0)

@@ -106,5 +106,8 @@ def _(block: Notes) -> dict[str, Any]:
 
 @as_data.register
 def _(block: Excerpt) -> dict[str, Any]:
-    costs = {name: {str(line): ns for line, ns in rows.items()} for name, rows in block.costs.items()}
-    return {"file": block.file, "first": block.first, "lines": list(block.lines), "costs": costs}
+    costs, fused = (
+        {name: {str(line): ns for line, ns in rows.items()} for name, rows in of.items()}
+        for of in (block.costs, block.fused)
+    )
+    return {"file": block.file, "first": block.first, "lines": list(block.lines), "costs": costs, "fused": fused}

@@ -53,7 +53,8 @@ _SOURCE = pa.schema(
         column("file", pa.string(), "source file", role="place"),
         column("line", pa.int64(), "line of it", role="identity"),
         column("variant", pa.string(), "name of the variant", role="name"),
-        column("step_ns", pa.float64(), "what the line costs in a step", "ns"),
+        column("step_ns", pa.float64(), "what the line costs in a step by itself", "ns"),
+        column("fused_ns", pa.float64(), "what kernels cost that are for it and other lines: it counts once", "ns"),
         column("source", pa.string(), "the line as it stands"),
     ]
 )
@@ -164,9 +165,10 @@ def _(block: Notes, section: str) -> tuple[str, pa.Table]:
 @flat.register
 def _(block: Excerpt, section: str) -> tuple[str, pa.Table] | None:
     rows = [
-        {"file": block.file, "line": number, "variant": name, "step_ns": of[number], "source": line}
-        for name, of in block.costs.items()
+        {"file": block.file, "line": number, "variant": name, "step_ns": alone, "fused_ns": fused, "source": line}
+        for name in block.costs
         for number, line in enumerate(block.lines, block.first)
-        if number in of
+        for alone, fused in [(block.costs[name].get(number), block.fused.get(name, {}).get(number))]
+        if alone is not None or fused is not None
     ]
     return "source", pa.Table.from_pylist(rows, schema=_SOURCE)

@@ -77,11 +77,12 @@ def _paths(lane: StillLane, steps: TypicalSteps, at: int, high: int) -> Iterator
 def _name(named: Named, steps: TypicalSteps, at: int, high: int) -> Iterator[str]:
     """What is wide enough has a title where the pointer rests, and its name where there is room."""
     left, wide = _x(named.first, steps), _x(named.beyond, steps) - _x(named.first, steps)
-    hint = f"{named.name}: {duration(named.dur_ns)}"
+    hint = f"{named.names[0]}: {duration(named.dur_ns)}"
     colour = CATEGORIES[named.category].colour
     yield f'<rect class="event" x="{left:g}" y="{at}" width="{wide:.4g}" height="{high}" fill="{colour}">'
     yield f"<title>{escape(hint)}</title></rect>"
-    text = _cut(named.name, wide - 6)
+    fitting = (name for name in named.names if len(name) * _LETTER <= wide - 6)
+    text = next(fitting, _cut(named.names[-1], wide - 6))
     if high > 12 and len(text) > 2:
         on = "on-light" if readable_on(colour) == "#000000" else "on-dark"
         yield f'<text class="{on}" x="{left + 3:g}" y="{at + high / 2 + 4:g}">{escape(text)}</text>'

@@ -1,85 +1,153 @@
 """Does the loop wait for its next batch, and what takes the loader so long?"""
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import Culprit, by_name, plain, where
-from tracekit.intervals import Ints
+from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
-from tracekit.trace.roles import DATALOAD
-from tracekit.units import duration
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON
+from tracekit.trace.rows import Events
+from tracekit.units import count, duration, percent
 
 _LEAST = 0.02
 _NAMED = 0.1  # of the wait: what takes less is no culprit
-_COLLATE = ("aten::stack", "aten::cat", "aten::_cat")
+_STEADY = 0.5  # of the steps: workers that are late so often are too few; those of a loop's start are merely starting
+_NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
+_COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNORECASE)
 _LINK = "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading"
+_OTHER_PROCESSES = (
+    "Load in other processes (DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)), so that the next "
+    "batch is made while this one trains."
+)
+_MORE_WORKERS = (
+    "The workers do not keep up: use more of them (num_workers), as far as there are cores, let them work ahead "
+    "(prefetch_factor), and keep them alive between epochs (persistent_workers=True)."
+)
+_START = (
+    "Only the start of the loop waits, while workers begin: keep them alive between epochs (persistent_workers=True), "
+    "and leave the first step out of what you measure."
+)
+_ONCE = "What does not change from epoch to epoch can be done once, before training."
+_COLLATING = "Putting the batch together is part of it: collate fewer, larger tensors, or store them batched."
 
 
 @rule("data_loading")
 def data_loading(profile: Profile) -> Iterator[Finding]:
-    """`dataloader_bound`, with what the loading thread did meanwhile."""
+    """`dataloader_bound`: the loader works in the loop's own process, its workers are too few, or they only start."""
     mean = profile.means["wall"] or profile.means["host"]
     if mean is None or mean.parts["dataload"] < _LEAST * mean.step_ns:
         return
-    pieces = profile.cost.pieces
-    chosen = pieces.of("dataload")
-    culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
-    named = [each for each in culprits if each.step_ns >= _NAMED * mean.parts["dataload"]][:3]
-    spans = _spans(profile)
-    in_process = any("SingleProcess" in profile.trace.names[code] for code in profile.trace.name_codes[spans].tolist())
+    waits = _Waits(profile, mean.parts["dataload"], mean.step_ns)
+    said, advice = _in_process(waits) if waits.in_process else _of_workers(waits)
+    culprit = waits.culprits[0] if waits.in_process and waits.culprits else None  # with workers, the loop only waits
+    row = int(culprit.rows[0]) if culprit is not None else int(waits.spans[0]) if len(waits.spans) else -1
+    name = plain(culprit.name) if culprit is not None else waits.loader
     yield Finding(
         "dataloader_bound",
-        f"The loop waits {duration(mean.parts['dataload'])} a step for its next batch{_told(named, in_process)}",
-        advice=_advice(culprits, in_process),
-        where=where(profile, int(named[0].rows[0]), plain(named[0].name))
-        if named
-        else Where(operator=_loader(profile, spans)),
-        evidence=evidence(profile, named[0].rows if named else spans),
+        f"The loop waits {duration(waits.step_ns)} a step for its next batch{said}",
+        advice=advice,
+        where=where(profile, row, name) if row >= 0 else Where(),
+        evidence=evidence(profile, culprit.rows if culprit is not None else waits.spans),
         link=_LINK,
-        claim=pieces.union(chosen),
+        claim=profile.cost.pieces.union(waits.chosen),
     )
 
 
-def _spans(profile: Profile) -> Ints:
-    """The times at which the loop asked for a batch, in counted steps."""
-    trace = profile.trace
-    found = [part.rows(part.roles.annotation & part.roles.named(DATALOAD)) for part in trace.parts()]
-    rows = np.concatenate(found or [np.zeros(0, np.int64)])
-    step = trace.steps.of(trace.ts_ns[rows])
-    chosen: Ints = rows[np.append(profile.counted, False)[step]]
-    return chosen
+def _in_process(waits: "_Waits") -> tuple[str, str]:
+    collating = waits.collating
+    parts = [f"{duration(each.step_ns)} in {plain(each.name)}" for each in waits.culprits]
+    if collating >= _NAMED:
+        parts.append(f"{percent(collating)} of it collating")
+    said = f", in the training process itself{': ' if parts else ''}{', '.join(parts)}"
+    return said, f"{_OTHER_PROCESSES} {_COLLATING if collating >= _NAMED else _ONCE}"
 
 
-def _loader(profile: Profile, spans: Ints) -> str | None:
-    return profile.trace.names[profile.trace.name_codes[spans[0]]] if len(spans) else None
+def _of_workers(waits: "_Waits") -> tuple[str, str]:
+    """What keeps them busy, other processes do not tell; how late they are, the loop does."""
+    if waits.steps_that_wait < _STEADY:
+        return ", at its start, until workers deliver", _START
+    alone = waits.whole_ns - waits.step_ns
+    needed = f": {waits.whole_ns / alone:.1f} times as many would keep up" if alone > 0 else ""
+    said = (
+        f": its workers deliver {count(round(waits.batches, 1))} a step of {duration(waits.whole_ns)}, which takes "
+        f"{duration(alone)} without the wait{needed}"
+    )
+    return said, f"{_MORE_WORKERS} {_ONCE}"
 
 
-def _told(named: list[Culprit], in_process: bool) -> str:
-    place = ", in the training process itself" if in_process else ""
-    if not named:
-        return place
-    parts = ", ".join(f"{duration(each.step_ns)} in {plain(each.name)}" for each in named)
-    return f"{place}: {parts}"
+@dataclass(frozen=True)
+class _Waits:
+    """The times at which the loop waits for a batch."""
 
+    profile: Profile
+    step_ns: float  # of a step, waiting
+    whole_ns: float  # a step
 
-def _advice(culprits: list[Culprit], in_process: bool) -> str:
-    said = []
-    total = sum(each.step_ns for each in culprits)
-    if in_process:
-        said.append(
-            "Load in other processes (DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)), so that "
-            "the next batch is made while this one trains."
-        )
-    else:
-        said.append(
-            "The workers do not keep up: use more of them (num_workers), let them work ahead (prefetch_factor), and "
-            "keep them alive between epochs (persistent_workers=True)."
-        )
-    collating = sum(each.step_ns for each in culprits if each.name in _COLLATE)
-    if total and collating >= _NAMED * total:
-        said.append("Putting the batch together is part of it: collate fewer, larger tensors, or store them batched.")
-    else:
-        said.append("What does not change from epoch to epoch can be done once, before training.")
-    return " ".join(said)
+    @cached_property
+    def chosen(self) -> Bools:
+        """The pieces."""
+        return self.profile.cost.pieces.of("dataload")
+
+    @cached_property
+    def spans(self) -> Ints:
+        """The annotations of the loop asking for a batch, in counted steps."""
+        trace = self.profile.trace
+        found = [part.rows(part.roles.annotation & part.roles.named(DATALOAD)) for part in trace.parts()]
+        rows = np.concatenate(found or [np.zeros(0, np.int64)])
+        chosen: Ints = rows[np.append(self.profile.counted, False)[trace.steps.of(trace.ts_ns[rows])]]
+        return chosen
+
+    @cached_property
+    def loader(self) -> str | None:
+        """What the profiler calls it."""
+        trace = self.profile.trace
+        return trace.names[trace.name_codes[self.spans[0]]] if len(self.spans) else None
+
+    @property
+    def in_process(self) -> bool:
+        """Whether batches are made where they are used."""
+        return "SingleProcess" in (self.loader or "")
+
+    @property
+    def batches(self) -> float:
+        """How many a step asks for."""
+        return len(self.spans) / counted_steps(self.profile)
+
+    @cached_property
+    def culprits(self) -> list[Culprit]:
+        """What the loading thread did meanwhile, the costliest first; only what takes a good part."""
+        named = [each for each in by_name(self.profile, self.chosen) if len(each.rows)]
+        return [each for each in named if each.step_ns >= _NAMED * self.step_ns][:3]
+
+    @property
+    def steps_that_wait(self) -> float:
+        """The part of the counted steps that wait noticeably."""
+        pieces = self.profile.cost.pieces
+        waited = np.bincount(pieces.step[self.chosen], pieces.dur[self.chosen], len(self.profile.counted))
+        late = waited[self.profile.counted] >= _NOTICED * self.step_ns
+        return float(late.mean()) if len(late) else 0.0
+
+    @cached_property
+    def collating(self) -> float:
+        """The part of the wait in which the loader puts a batch together."""
+        trace, pieces = self.profile.trace, self.profile.cost.pieces
+        collates = trace.labels.fits(_COLLATES)
+        chosen = self.chosen & (pieces.event >= 0) & self.profile.counted[pieces.step]
+        events, dur = pieces.event[chosen].astype(np.int64), pieces.dur[chosen]
+        if not collates.any() or not len(events):
+            return 0.0
+
+        def wanted(part: Events) -> Bools:
+            fitting: Bools = collates[part.name_codes] & np.isin(part.roles.kind, (OPERATOR, PYTHON))
+            return fitting
+
+        inside = collates[trace.name_codes[events]] | (enclosing(trace, events, wanted) >= 0)
+        return float(dur[inside].sum()) / (self.step_ns * counted_steps(self.profile))

@@ -80,7 +80,7 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
     times = np.unique(trace.ts_ns[rows])
     known: dict[int, Arguments] = {}
     left = len(asked)
-    for events in _chunks(trace):
+    for events in _chunks(trace, _beginnings(times)):
         starts, is_time = exact.from_texts([each.ts for each in events])
         for k in np.flatnonzero(is_time & np.isin(starts, times)).tolist():
             row = asked.pop((int(starts[k]), str(_read(events[k].name))), None)
@@ -91,12 +91,24 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
     return known
 
 
-def _chunks(trace: Trace) -> Iterator[list[_Event]]:
-    """The events of the file, some at a time. Of a chunk that is damaged there are none."""
+def _beginnings(times: Ints) -> list[bytes]:
+    """What the text of a start begins with, in a few variants; a chunk that holds none of them need not be decoded."""
+    if not len(times) or times[0] < 1000:
+        return [b""]
+    first, last = int(times[0]) // 1000 - 1, int(times[-1]) // 1000 + 1  # whole µs, as they are written
+    dropped = len(str(last - first))
+    if len(str(first)) != len(str(last)) or len(str(first)) <= dropped:
+        return [b""]
+    return [str(each).encode() for each in range(first // 10**dropped, last // 10**dropped + 1)]
+
+
+def _chunks(trace: Trace, beginnings: list[bytes]) -> Iterator[list[_Event]]:
+    """The events of the file, some at a time; of a chunk that is damaged, or need not be decoded, there are none."""
     with suppress(NoEventsError, TracekitError), Source(trace.path) as source:
         chunks = Chunks(source)
         for chunk in chunks:
-            yield _decoded(bytes(chunk))
+            text = bytes(chunk)
+            yield _decoded(text) if any(each in text for each in beginnings) else []
         yield _decoded(_list_in(chunks.tail))
 
 

@@ -7,6 +7,7 @@ from pathlib import PurePath
 import pyarrow as pa
 
 from tracekit.faces.shared.wording import note_text
+from tracekit.profile import Profile
 from tracekit.report import blocks as made
 from tracekit.report import breakdown as parts
 from tracekit.report.blocks import Tone
@@ -17,6 +18,7 @@ from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet, records
 from tracekit.tui.model.strip import Strip, strip_of
+from tracekit.tui.timeline import Target
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,15 @@ class Code:
     line: int
 
 
-Piece = Prose | Sheet | Breakdown | Strip | Code
+@dataclass(frozen=True)
+class Lanes:
+    """The timeline of some variants, and what of it is to be seen."""
+
+    profiles: tuple[Profile, ...]
+    target: Target | None = None
+
+
+Piece = Prose | Sheet | Breakdown | Strip | Code | Lanes
 
 
 @dataclass(frozen=True)

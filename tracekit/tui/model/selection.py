@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-Kind = Literal["variant", "steps", "bucket", "finding", "kernel", "operator", "module", "line", "event"]
+Kind = Literal["variant", "steps", "bucket", "finding", "kernel", "operator", "module", "line", "event", "window"]
 HOME = "overview"
 
 
@@ -12,7 +12,8 @@ class Facet:
     """One narrowing. `value` is what queries compare, `label` what the breadcrumb says, `since` the pane it began in.
 
     By kind, values are: a variant's name; the first and the last step (both included); a bucket's key; variant and
-    place in the list of its findings; a name; a chain of modules; file and line; variant and row of the events table.
+    place in the list of its findings; a name; a chain of modules; file and line; variant and row of the events table;
+    variant and two moments on its clock, ns.
     """
 
     kind: Kind
@@ -69,6 +70,10 @@ class History:
     def visited(self, selection: Selection) -> "History":
         """Go on to another; what was gone back from is forgotten."""
         return self if selection == self.now else History(selection, (*self.past, self.now))
+
+    def replaced(self, selection: Selection) -> "History":
+        """Another in place of the one now: what moves with every key is no station."""
+        return replace(self, now=selection)
 
     def back(self) -> "History":
         """To the one before, where there is one."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
-from tracekit.intervals import Bools, runs
+from tracekit.intervals import runs
 from tracekit.sanitize import sanitize
 from tracekit.timeline.colours import blend, readable_on
 from tracekit.tui.timeline.palette import Ink, Palette, Run
@@ -139,10 +139,3 @@ def fitted(text: str, room: int) -> str:
     if cell_len(shown) <= room:
         return shown
     return set_cell_size(shown, room - 1).rstrip() + "…" if room > 1 else "…"[:room]
-
-
-def stretches(mask: Bools) -> list[tuple[int, int]]:
-    """From where to where a mask is true."""
-    bounds = runs(mask.astype(np.int8)).tolist()
-    pairs = pairwise(bounds)
-    return [(first, beyond) for first, beyond in pairs if beyond > first and mask[first]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tracekit.tui.timeline.view import View
 from tracekit.units import duration, tick
 
 _TICK = 14  # columns between the marks of the scale, at least
+_RANGE = 12  # columns of a range, at least: it says how long it is
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,14 @@ class Drawing:
         low, high = window
         return low + np.arange(self.columns + 1, dtype=np.int64) * (high - low) // self.columns
 
-    def column(self, window: tuple[int, int], moment: int) -> int:
-        """The column of a moment, outside the picture too."""
+    @overload
+    def column(self, window: tuple[int, int], moment: int) -> int: ...
+
+    @overload
+    def column(self, window: tuple[int, int], moment: Ints) -> Ints: ...
+
+    def column(self, window: tuple[int, int], moment: int | Ints) -> int | Ints:
+        """The column of a moment, or of each of some, outside the picture too."""
         low, high = window
         return (moment - low) * self.columns // (high - low)
 
@@ -130,7 +138,7 @@ def _begins(view: View, variant: int, drawing: Drawing) -> Bools:
     window = view.window(variant)
     begins = np.zeros(drawing.columns, bool)
     inside = lows[(lows >= window[0]) & (lows < window[1])]
-    begins[(inside - window[0]) * drawing.columns // (window[1] - window[0])] = True
+    begins[drawing.column(window, inside)] = True
     return begins
 
 
@@ -143,10 +151,12 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
     line = Line.filled("─", inkwell.plain(palette.line), drawing.columns, inkwell)
     lows, highs = index.step_bounds
     first = int(np.searchsorted(highs, window[0], side="right"))
-    beyond = min(int(np.searchsorted(lows, window[1], side="left")), first + drawing.columns)
-    at = [max(drawing.column(window, int(low)), 0) for low in lows[first:beyond]]
+    beyond = int(np.searchsorted(lows, window[1], side="left"))
+    at, steps = np.unique(np.maximum(drawing.column(window, lows[first:beyond]), 0), return_index=True)
     free = 0
-    for step, column, following in zip(range(first, beyond), at, [*at[1:], drawing.columns], strict=False):
+    for step, column, following in zip(
+        (steps + first).tolist(), at.tolist(), [*at[1:].tolist(), drawing.columns], strict=False
+    ):
         text = f"┬ step {index.numbers[step]} "
         if column < free or (following - column < len(text) and lows[step] < window[0]):
             continue  # no room, or its end alone would take that of the one that follows
@@ -167,15 +177,16 @@ def _scale(state: State, drawing: Drawing) -> list[Run]:
     shares = view.lock == "share"
     unit = view.length(view.lead) / 1000 if shares else 1.0  # by shares, marks are at tenths of a percent
     step = round_step(view.span / unit * _TICK / drawing.columns)
+    low, high = (-1, -1) if state.range is None else (drawing.column((view.low, view.high), at) for at in state.range)
+    low, high = max(low, 0), min(max(high, low + _RANGE), drawing.columns)
     for mark in range(-(-int(view.low / unit) // step), int(view.high / unit) // step + 1):
         at = drawing.column((view.low, view.high), round(mark * step * unit))
-        if 0 <= at < drawing.columns:
-            text = f"{mark * step / 10:.1f} %" if shares else tick(mark * step, step)
+        text = f"{mark * step / 10:.1f} %" if shares else tick(mark * step, step)
+        if 0 <= at < drawing.columns and (state.range is None or at + len(text) < low or at > high):
             line.write(f"╷{text}" if at + len(text) < drawing.columns else "╷", drawing.gutter + at, _TICK - 1, ink)
     if state.range is not None:
-        low, high = (min(max(drawing.column((view.low, view.high), at), 0), drawing.columns) for at in state.range)
         text = f" {duration(state.range[1] - state.range[0])} ".center(max(high - low, 2) - 2, "─")
-        line.write(f"├{text}┤", drawing.gutter + low, max(high - low, 12), inkwell.plain(palette.accent, bold=True))
+        line.write(f"├{text}┤", drawing.gutter + low, high - low, inkwell.plain(palette.accent, bold=True))
     return line.runs()
 
 

@@ -44,7 +44,9 @@ def clicked(state: State, frame: Frame, column: int, line: int) -> State:
     edges = frame.drawing.edges(state.view.window(spot.variant))[at : at + 2]
     lanes = state.view.variants[spot.variant].groups[spot.row.group].lanes
     for lane in reversed(spot.row.lanes):
-        place = int(lanes[lane].columns(edges).event[0])
+        columns = lanes[lane].columns(edges)
+        filling = int(columns.filling[0])
+        place = filling if filling != NONE else int(columns.event(np.array([0]), np.array([1]))[0])
         if place != NONE:
             return state.pointed(spot.variant, Instance(spot.row.group, lane, place))
     return state.at(spot.variant, spot.row.group, spot.row.lanes[-1], int(np.mean(edges)))

@@ -3,14 +3,16 @@
 Where rows are few two lanes share a line, in halves of blocks, and the strength of the colour says how much is covered.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from rich.cells import cell_len
 
 from tracekit.intervals import Bools, Ints, runs
 from tracekit.timeline import CATEGORIES, NONE, Columns, Index
-from tracekit.timeline.labels import label
-from tracekit.tui.timeline.canvas import Inks, Inkwell, Line, stretches
+from tracekit.timeline.labels import labels
+from tracekit.tui.timeline.canvas import Inks, Inkwell, Line
 from tracekit.tui.timeline.palette import SHADES
 
 _HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
@@ -37,7 +39,7 @@ class Sheet:
         empty = columns.category == NONE
         height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
         chars = self._patterns(columns, height) if self.inkwell.palette.patterns else _HEIGHTS[height]
-        inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[_shade(columns)])
+        inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[_shades(columns)])
         line = Line(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
         named = self._write_on(line, columns, height == 8, group, lane)
         if self.index.groups[group].family == "wall":
@@ -57,55 +59,55 @@ class Sheet:
     def _patterns(self, columns: Columns, height: Ints) -> "np.ndarray[tuple[int], np.dtype[np.str_]]":
         return np.where(height == 1, _LITTLE, _PATTERNS[columns.category])
 
-    def _write_on(self, line: Line, columns: Columns, full: Bools, group: int, lane: int) -> set[int]:
-        """Names on the events that fill enough columns; which events have theirs now."""
-        events = np.where(full, columns.event, NONE)
+    def _write_on(self, line: Line, columns: Columns, full: Bools, group: int, lane: int) -> Bools:
+        """Names on the events that fill enough columns; the columns of those that have theirs now."""
+        events = np.where(full, columns.filling, NONE)
         bounds = runs(events)
-        named = set()
+        named = np.zeros(len(events), bool)
+        shades = _shades(columns)
         for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
             first, beyond, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
             if event == NONE:
                 continue
-            ink = int(self.inkwell.on_solid[_shade(columns)[first]])
+            ink = int(self.inkwell.on_solid[shades[first]])
             if not self.inkwell.palette.patterns:
                 line.write(" " * (beyond - first), first, beyond - first, ink)
-            text = label(self.index, self.index.groups[group], lane, event)
-            line.write(_worth(text, beyond - first - 2), first + 1, beyond - first - 2, ink)
-            named.add(event)
+            texts = labels(self.index, self.index.groups[group], lane, event)
+            line.write(_readable(texts, beyond - first - 2), first + 1, beyond - first - 2, ink)
+            named[first:beyond] = True
         return named
 
-    def _write_kinds(self, line: Line, columns: Columns, full: Bools, named: set[int]) -> None:
+    def _write_kinds(self, line: Line, columns: Columns, full: Bools, named: Bools) -> None:
         """The kind of many short stretches of one kind."""
-        categories = np.where(full & ~np.isin(columns.event, [*named]), columns.category, NONE)
+        categories = np.where(full & ~named, columns.category, NONE)
         bounds = runs(categories)
-        for first, beyond in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            text = CATEGORIES[categories[first]].label if categories[first] != NONE else ""
-            if text and len(text) + 2 <= beyond - first:
-                ink = int(self.inkwell.on_solid[_shade(columns)[first]])
+        for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
+            first, beyond, category = int(bounds[run]), int(bounds[run + 1]), int(categories[bounds[run]])
+            text = CATEGORIES[category].label
+            if category != NONE and len(text) + 2 <= beyond - first:
+                ink = int(self.inkwell.on_solid[category * 2])
                 line.write(f" {text} ", first + (beyond - first - len(text) - 2) // 2, len(text) + 2, ink)
 
-    def _write_beside(self, line: Line, columns: Columns, named: set[int], group: int, lane: int) -> None:
+    def _write_beside(self, line: Line, columns: Columns, named: Bools, group: int, lane: int) -> None:
         """Names of short events, where nothing happens after them: of neighbours the longest one's."""
-        on = self.index.groups[group].lanes[lane]
-        busy = 0
-        for first, beyond in stretches(columns.category == NONE):
-            if 0 < first - busy <= _SHORT and beyond - first >= _BESIDE:
-                events = columns.event[busy:first]
-                event = int(events[np.argmax(on.end[events] - on.start[events])])
-                if event not in named:
-                    text = label(self.index, self.index.groups[group], lane, event)
-                    line.write(_worth(text, beyond - first - 1), first, beyond - first - 1, self.inkwell.beside)
-            busy = beyond
+        bounds = runs((columns.category == NONE).astype(np.int8))
+        low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # neighbouring stretches, from edge to edge
+        chosen = (columns.category[low] != NONE) & (middle - low <= _SHORT) & (high - middle >= _BESIDE) & ~named[low]
+        events = columns.event(low[chosen], middle[chosen])
+        for event, first, beyond in zip(events.tolist(), middle[chosen].tolist(), high[chosen].tolist(), strict=True):
+            texts = labels(self.index, self.index.groups[group], lane, event)
+            line.write(_readable(texts, beyond - first - 1), first, beyond - first - 1, self.inkwell.beside)
 
 
-def _worth(text: str, room: int) -> str:
-    """A name that can be read in the room, or none: `113…` of a duration would be another number."""
-    return text if len(text) <= room or (room >= _READABLE and not text[0].isdigit()) else ""
+def _readable(texts: Sequence[str], room: int) -> str:
+    """The longest of the names that fits, else what can be read of the last: `113…` of a duration would be another."""
+    cut = texts[-1] if room >= _READABLE and not texts[-1][:1].isdigit() else ""
+    return next((text for text in texts if cell_len(text) <= room), cut)
 
 
-def _shade(columns: Columns) -> Ints:
-    """Neighbours of one category take turns between its two shades."""
-    turns: Ints = columns.category.astype(np.int64) * 2 + (columns.event & 1)
+def _shades(columns: Columns) -> Ints:
+    """Neighbours of one category that can be told apart take turns between its two shades."""
+    turns: Ints = columns.category.astype(np.int64) * 2 + ((columns.filling & 1) & (columns.filling != NONE))
     return turns
 
 

@@ -1,6 +1,6 @@
 """Below a pane: what the row under the cursor is in full, and the source around its line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.style import Style
 from rich.text import Text
@@ -31,11 +31,17 @@ class Below(Horizontal):
     def show(self, sheet: Sheet | None, index: int, place: Place | None, code_at: CodeAt) -> None:
         """A row of a sheet, and its line."""
         row = sheet.row_in_full(index) if sheet is not None and 0 <= index < len(sheet) else []
+        self._show(values(row), place, code_at)
+
+    def tell(self, lines: Sequence[str], place: Place | None, code_at: CodeAt) -> None:
+        """Sentences, the first of them in bold, and a line."""
+        self._show([Text(line, Style() if k else _BOLD) for k, line in enumerate(lines)], place, code_at)
+
+    def _show(self, lines: list[Text], place: Place | None, code_at: CodeAt) -> None:
         code = code_at(place) if place is not None else None
         side_by_side = code is not None and self.app.size.width >= _WIDE and self.size.height > 4
         excerpt = self.query_one("#excerpt", Static)
         excerpt.display = side_by_side
-        lines = [*values(row)]
         if code is not None and place is not None and side_by_side:
             excerpt.update(around(code, place.line, self.size.height))
         elif place is not None:

@@ -27,7 +27,8 @@ class KeyBar(Widget):
         active = self.screen.active_bindings.values()
         shown = (each for each in active if each.binding.show and each.enabled)
         first = sorted(shown, key=lambda each: each.node is self.app)
-        return [(self.app.get_key_display(each.binding), each.binding.description, each.binding.key) for each in first]
+        named = {(self.app.get_key_display(each.binding), each.binding.description): each.binding.key for each in first}
+        return [(display, text, key) for (display, text), key in named.items()]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """One line."""

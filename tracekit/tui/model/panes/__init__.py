@@ -15,8 +15,9 @@ from tracekit.tui.model.panes.overview import OVERVIEW
 from tracekit.tui.model.panes.owners import LINES, MODULES
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.panes.source import SOURCE
+from tracekit.tui.model.panes.timeline import TIMELINE
 
-FIXED = (OVERVIEW, KERNELS, OPERATORS, MODULES, LINES, SOURCE, COMPILES)
+FIXED = (OVERVIEW, KERNELS, OPERATORS, MODULES, LINES, SOURCE, TIMELINE, COMPILES)
 PASSED_THROUGH = (FINDING, INSTANCES, EVENT)  # what Enter leads to: nothing to go to by itself
 
 

@@ -2,12 +2,14 @@
 
 import pyarrow as pa
 
-from tracekit.findings import Finding
+from tracekit.findings import Finding, Where
+from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Content, Piece, prose
 from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.instances import event_label
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
@@ -19,6 +21,15 @@ _EVIDENCE = pa.schema(
         column("name", pa.string(), "what it is", role="name"),
         column("dur_ns", pa.int64(), "how long it lasts", "ns"),
         column("event", pa.int64(), "row of the events table", role="plumbing"),
+        column("file", pa.string(), "your file", role="source"),
+        column("line_number", pa.int64(), "line in it", role="source"),
+    ]
+)
+
+_CULPRIT = pa.schema(
+    [
+        column("what", pa.string(), "line, function, kernel, operator or module", role="name"),
+        column("culprit", pa.string(), "which of them"),
         column("file", pa.string(), "your file", role="source"),
         column("line_number", pa.int64(), "line in it", role="source"),
     ]
@@ -37,11 +48,11 @@ def finding(opened: Opened, selection: Selection) -> Content:
         prose(shown.title),
         prose(*filter(None, (shown.advice, shown.link and f"Read on: {shown.link}")), title="What to change"),
     ]
-    if str(shown.where):
-        pieces.append(prose(str(shown.where), title="Culprit"))
     if shown.confidence == "inferred":
         pieces.append(prose("This is inferred: the recording does not prove it."))
     pieces.append(_evidence(opened.profile(name), shown, selection))
+    if str(shown.where):
+        pieces.append(_culprit(opened.profile(name), shown.where, selection))
     return Content(tuple(pieces))
 
 
@@ -51,6 +62,38 @@ def _cost(shown: Finding, name: str) -> str:
         bound = {"upper": "at most ", "lower": "at least ", "exact": ""}[shown.bound]
         said += f", {bound}{duration(shown.cost_ns)} a step"
     return f"{said} ({percent(shown.share)})" if shown.share is not None else said
+
+
+def _culprit(profile: Profile, where: Where, selection: Selection) -> Sheet:
+    """What is to blame, each part of it a row that leads to where it is shown."""
+    behind = "kernels" if profile.trace.device == "gpu" else "instances"
+    line = f"{where.file}:{where.line}" if where.line is not None else where.file
+    targets: dict[str, tuple[str | None, Selection | None]] = {
+        "line": (line, None),
+        "function": (where.function, None),
+        "kernel": (where.kernel, selection.narrowed("kernel", where.kernel, _crumb(where.kernel), "instances")),
+        "operator": (
+            where.operator,
+            selection.narrowed("operator", where.operator, _crumb(where.operator), behind),
+        ),
+        "module": (where.module, None),
+    }
+    if where.file is not None and where.line is not None:
+        to_line = selection.narrowed("line", (where.file, where.line), _crumb(line), "source")
+        targets["line"] = (line, to_line)
+    rows = [(what, name, target) for what, (name, target) in targets.items() if name]
+    columns = {
+        "what": [what for what, _, _ in rows],
+        "culprit": [sanitize(name) for _, name, _ in rows],
+        "file": [where.file for _ in rows],
+        "line_number": [where.line for _ in rows],
+    }
+    table = pa.Table.from_pydict(columns, schema=_CULPRIT)
+    return Sheet("culprit", table, "To blame", lambda row: rows[row][2])
+
+
+def _crumb(name: str | None) -> str:
+    return sanitize(short_kernel(name or ""), 32)
 
 
 def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet | Piece:
@@ -70,8 +113,8 @@ def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet |
 
     def enter(row: int) -> Selection:
         each = shown.evidence[row]
-        label = f"{sanitize(each.name, 30)} {duration(each.dur_ns)}"
-        return selection.narrowed("event", (profile.name, each.event), label, "event")
+        label = event_label(profile, each.event)
+        return selection.narrowed("event", (profile.name, each.event), label, "timeline")
 
     return Sheet("evidence", pa.Table.from_pylist(rows, schema=_EVIDENCE), "Its longest events", enter)
 
@@ -79,7 +122,8 @@ def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet |
 FINDING = Pane(
     "finding",
     "Finding",
-    "One cause of a slow step: what it costs, what to change, and the longest of its events. Enter shows one of them.",
+    "One cause of a slow step: what it costs, what to change, and the longest of its events. Enter shows one of them "
+    "on the timeline.",
     finding,
     is_listed=False,
 )

@@ -1,6 +1,7 @@
 """The events of one name, and one of them: when, where, what launched it, and what it lies inside."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +61,7 @@ def instances(opened: Opened, selection: Selection) -> Content:
     def enter(row: int) -> Selection:
         variant, event = variants[row].as_py(), events[row].as_py()
         label = f"{sanitize(shown_name, 24)} {duration(table['dur_ns'][row].as_py())}"
-        return selection.narrowed("event", (variant, event), label, "event")
+        return selection.narrowed("event", (variant, event), label, "timeline")
 
     total = pc.sum(table["dur_ns"]).as_py() or 0
     title = f"{table.num_rows:,} of {shown_name}, {duration(total)} in all"
@@ -118,10 +119,32 @@ def event(opened: Opened, selection: Selection) -> Content:
     profile = opened.profile(name)
     pieces: list[Piece] = [
         prose(profile.trace.names[profile.trace.name_codes[row]], tone="lead"),
-        prose(*_facts(profile, row)),
+        prose(*facts(profile, row)),
         _around(profile, row, selection),
     ]
     return Content(tuple(pieces), (0, len(pieces[-1]) - 1 if isinstance(pieces[-1], Sheet) else 0))
+
+
+@dataclass(frozen=True)
+class About:
+    """An event in words, and the user's line behind it."""
+
+    lines: tuple[str, ...]
+    place: Place | None
+
+
+def about(profile: Profile, row: int) -> About:
+    """What there is to say of an event; may take as long as it takes to learn whose it is."""
+    name = sanitize(profile.trace.names[profile.trace.name_codes[row]], 1000)
+    return About((name, *map(sanitize, facts(profile, row))), place_of(profile, row))
+
+
+def event_label(profile: Profile, row: int) -> str:
+    """An event in the breadcrumb."""
+    trace = profile.trace
+    name = trace.names[trace.name_codes[row]]
+    shown = short_kernel(name) if trace.rows(np.array([row])).roles.gpu[0] else name
+    return f"{sanitize(shown, 24)} {duration(int(trace.dur_ns[row]))}"
 
 
 def launch_of(profile: Profile, row: int) -> int:
@@ -139,7 +162,8 @@ def place_of(profile: Profile, row: int) -> Place | None:
     return Place(file, line) if file is not None and line is not None else None
 
 
-def _facts(profile: Profile, row: int) -> Iterator[str]:
+def facts(profile: Profile, row: int) -> Iterator[str]:
+    """When it ran and for how long, what launched it, what it moved, and the user's line."""
     trace = profile.trace
     start, launch = int(trace.ts_ns[row]), launch_of(profile, row)
     on = _tracks(trace)[int(trace.track[row])].as_py()
@@ -186,8 +210,7 @@ def _around(profile: Profile, row: int, selection: Selection) -> Piece:
     )
 
     def enter(index: int) -> Selection:
-        label = f"{sanitize(names[index], 24)} {duration(int(trace.dur_ns[rows[index]]))}"
-        return selection.narrowed("event", (profile.name, rows[index]), label, "event")
+        return selection.narrowed("event", (profile.name, rows[index]), event_label(profile, rows[index]), "event")
 
     return Sheet("stack", table, "Its launch, inside of" if launch >= 0 else "Inside of", enter)
 
@@ -195,14 +218,14 @@ def _around(profile: Profile, row: int, selection: Selection) -> Piece:
 INSTANCES = Pane(
     "instances",
     "Instances",
-    "Every event of one name, the longest first: Enter shows one of them.",
+    "Every event of one name, the longest first: Enter shows one of them on the timeline.",
     instances,
     is_listed=False,
 )
 EVENT = Pane(
     "event",
     "Event",
-    "One event: when it ran, what launched it, and the spans around that. Enter shows one of these.",
+    "One event: when it ran, what launched it, and the spans around that. Enter shows one of these, t the timeline.",
     event,
     is_listed=False,
 )

@@ -20,7 +20,7 @@ from tracekit.tui.model.work import Work, blamed
 from tracekit.units import duration
 
 ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")
-_NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "line", "module")
+_NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "line", "module", "window")
 _CRUMB = 32
 
 
@@ -49,7 +49,7 @@ def operators(opened: Opened, selection: Selection) -> Content:
         tables = {each.name: _by_operator(opened, each, selection) for each in of_gpu}
         what = "GPU time, by the operator that launched it,"
         return Content((_sheet("operators", what, tables, opened, _to(selection, "operator", "kernels")),))
-    if any(selection.of(kind) is not None for kind in ("steps", "line", "module")):
+    if any(selection.of(kind) is not None for kind in _NARROWING if kind != "operator"):
         tables = {each.name: _by_event(each, opened.work(each), selection) for each in profiles}
     else:
         tables = opened.tables("operators", profiles)
@@ -60,12 +60,27 @@ def operators(opened: Opened, selection: Selection) -> Content:
 def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools) -> Bools:
     """Which rows of the work lie in these steps and belong to the bucket, the operator and the line selected."""
     chosen: Bools = (work.step >= 0) & np.append(steps, False)[work.step]
+    if (window := selection.of("window")) is not None:
+        chosen = _within(profile, work, window)
     bucket, operator = selection.of("bucket"), selection.of("operator")
     if bucket in ON_THE_GPU:
         chosen = chosen & work.kinds(bucket)
     if operator is not None and profile.trace.device == "gpu" and (bucket is None or bucket in ON_THE_GPU):
         chosen = chosen & (work.operator == name_code(profile, operator))
     return chosen & _of_owner(profile, work.event, selection)
+
+
+def _within(profile: Profile, work: Work, window: tuple[str, int, int]) -> Bools:
+    """Which rows start in a stretch of time of one variant."""
+    name, start, end = window
+    at = profile.trace.ts_ns[np.maximum(work.event, 0)] if len(profile.trace.ts_ns) else work.event
+    inside: Bools = (at >= start) & (at < end) & (work.event >= 0) & (profile.name == name)
+    return inside
+
+
+def _spread(selection: Selection, steps: Bools) -> int:
+    """Over how many steps sums are spread: a stretch of time is taken as one."""
+    return 1 if selection.of("window") is not None else int(steps.sum())
 
 
 def name_code(profile: Profile, name: str) -> int:
@@ -92,18 +107,19 @@ def _of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Bo
 
 def _by_kernel(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
     work, steps = opened.work(profile), steps_of(profile, selection)
-    return work.by_name(work.name, work_chosen(profile, work, selection, steps), int(steps.sum()), "kernel")
+    return work.by_name(work.name, work_chosen(profile, work, selection, steps), _spread(selection, steps), "kernel")
 
 
 def _by_operator(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
     work, steps = opened.work(profile), steps_of(profile, selection)
     chosen = work_chosen(profile, work, selection.without("operator"), steps)
-    return work.by_name(work.operator, chosen, int(steps.sum()))
+    return work.by_name(work.operator, chosen, _spread(selection, steps))
 
 
 def _by_event(profile: Profile, work: Work, selection: Selection) -> pa.Table:
     steps = steps_of(profile, selection)
-    return work.by_name(work.name, work_chosen(profile, work, selection.without("operator"), steps), int(steps.sum()))
+    chosen = work_chosen(profile, work, selection.without("operator"), steps)
+    return work.by_name(work.name, chosen, _spread(selection, steps))
 
 
 def _sheet(

@@ -1,0 +1,79 @@
+"""`python -m tests.benchmarks.pace_in_blocks PAIRS`: what a capture's hooks add to a step, within one process.
+
+The same script runs in short blocks, one as it is, one under a measuring pass, and so on: both find the same memory
+layout and the same machine, which two processes never do. Prints, as JSON, for each pair of neighbouring blocks the
+paces of the plain and of the captured one, and how many events Python's audit hooks hear of in a step: that is all that
+the journal of files, which cannot be taken away again, may add to it.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from tracekit.capture.child import program, script
+from tracekit.capture.child.measure import measure
+from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.job import Job
+
+SCRIPT = Path(__file__).with_name("training.py")
+SETTLED = 16  # steps: before that a capture is still looking around
+STEPS = SETTLED + 48
+Paces = tuple[float, float]  # the median step, ns: by the clock, and by processor time
+
+
+def main(pairs: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="tracekit-pace-") as folder:
+        file = str(Path(folder, "stamps.json"))
+        both = [lambda: _plain(file), lambda: _captured(file)]
+        for run in both:
+            run()
+        found = []
+        for pair in range(pairs):
+            order = (0, 1) if pair % 2 else (1, 0)  # so that what only rises or falls favours neither
+            times = {of: both[of]() for of in order}
+            found.append((times[0], times[1]))
+        print(json.dumps({"pairs": found, "audit_events": _audit_events(file)}))
+
+
+def _plain(file: str) -> Paces:
+    program.run_file(str(SCRIPT), [str(STEPS), file])
+    return paces(file)
+
+
+def _captured(file: str) -> Paces:
+    job = Job(stage="measure", recipe=str(SCRIPT), script=True, arguments=[str(STEPS), file])
+    with CompileRecorder() as recorder:
+        answer = script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
+    assert answer.measured is not None, answer.traceback or answer.error
+    return paces(file)
+
+
+def paces(file: str) -> Paces:
+    """The settled steps of the run that wrote this file."""
+    stamps = json.loads(Path(file).read_text())[SETTLED:]
+    clock, processor = (statistics.median(b[of] - a[of] for a, b in pairwise(stamps)) for of in (0, 1))
+    return clock, processor
+
+
+def _audit_events(file: str) -> float:
+    """Of a step: those of a long run that a short one has not, over the steps between."""
+    heard = 0
+
+    def hear(*_: object) -> None:
+        nonlocal heard
+        heard += 1
+
+    sys.addaudithook(hear)
+    counts = []
+    for steps in (STEPS, 2 * STEPS):
+        heard = 0
+        program.run_file(str(SCRIPT), [str(steps), file])
+        counts.append(heard)
+    return (counts[1] - counts[0]) / STEPS
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

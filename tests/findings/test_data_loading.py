@@ -1,0 +1,87 @@
+"""A loop that waits for its batches: who is slow, and what that is to be met with."""
+
+import pytest
+
+from tests.findings.edits import Tape, slow_loader
+from tests.findings.healthy import healthy
+from tests.findings.pointing import points_at_events
+from tracekit.findings import Finding, diagnose
+from tracekit.profile import open_subject
+
+WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+ITSELF = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def waiting(tmp_path, put, steps=slice(None)) -> Finding | None:
+    """What is said of a healthy loop that waits in these of its six steps of 10 ms."""
+    tape = Tape.read(healthy(tmp_path / "made.json", waits=True))
+    tape.plant(tape.idle_moments()[steps], put)
+    profile = open_subject([tape.write(tmp_path / "planted.json")]).profiles[0]
+    found = [each for each in diagnose(profile).found if each.id == "dataloader_bound"]
+    for each in found:
+        points_at_events(profile, each)
+    return found[0] if found else None
+
+
+def waits(name, lasting, *inside):
+    """The loop waits so many µs; inside of that the loading thread does something."""
+
+    def put(tape, at):
+        tape.add("user_annotation", name, at, lasting)
+        for cat, its_name, start, length in inside:
+            tape.add(cat, its_name, at + start, length)
+        return lasting
+
+    return put
+
+
+def test_a_loader_in_the_loops_own_process(tmp_path):
+    found = waiting(tmp_path, slow_loader(4000.0))
+    assert "num_workers" in found.advice
+    assert "in the training process itself: 4.00 ms in image::decode_jpeg" in found.title
+    assert found.where.operator == "image::decode_jpeg"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        [("cpu_op", "aten::stack", 3000, 900)],
+        [("python_function", "torch/utils/data/_utils/collate.py(131): default_collate", 3000, 900)],
+        [("python_function", "torch_geometric/loader/dataloader.py(20): Collater.__call__", 3000, 950),
+         ("python_function", "<built-in method sorted>", 3010, 900)],
+    ],
+)  # fmt: skip
+def test_a_batch_that_is_slow_to_put_together(tmp_path, inside):
+    found = waiting(tmp_path, waits(ITSELF, 4000.0, ("cpu_op", "image::decode_jpeg", 1, 2900), *inside))
+    assert "of it collating" in found.title
+    assert "collate fewer" in found.advice
+    assert ".py" not in found.title
+    assert found.where.operator == "image::decode_jpeg"
+
+
+def test_nothing_is_said_of_collating_where_something_else_is_slow(tmp_path):
+    found = waiting(tmp_path, slow_loader(4000.0))
+    assert "collat" not in found.title + found.advice
+
+
+def test_workers_that_are_too_few(tmp_path):
+    found = waiting(
+        tmp_path, waits(WORKERS, 4000.0, ("python_function", "<method 'poll' of 'select.poll' objects>", 1, 3990))
+    )
+    assert "The workers do not keep up" in found.advice
+    assert "its workers deliver 1 a step of 14.1 ms, which takes 10.1 ms without the wait" in found.title
+    assert "1.4 times as many would keep up" in found.title
+    assert found.where.operator == WORKERS
+    assert found.evidence[0].name == WORKERS
+
+
+def test_workers_that_only_start(tmp_path):
+    found = waiting(tmp_path, waits(WORKERS, 40_000.0), slice(0, 1))
+    assert "at its start" in found.title
+    assert "persistent_workers" in found.advice
+    assert "num_workers" not in found.advice
+
+
+def test_batches_that_are_there_in_time(tmp_path):
+    assert waiting(tmp_path, waits(WORKERS, 20.0)) is None
+    assert waiting(tmp_path, lambda tape, at: 0.0) is None

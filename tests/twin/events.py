@@ -1,0 +1,234 @@
+"""What takes part (§1, §2): the events of a file, each with what it is by itself, and which call submitted what."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+# §2, cat: the names of today, and what older writers called them.
+ALIASES = {
+    "operator": "cpu_op",
+    "runtime": "cuda_runtime",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+    "user": "gpu_user_annotation",
+}
+GPU_CATS = {"kernel", "gpu_memcpy", "gpu_memset"}
+OTHER_DEVICE_CATS = {"mtia_ccp_events", "hpu_op"}
+RUNTIME_CATS = {
+    "cuda_runtime",
+    "cuda_driver",
+    "xpu_runtime",
+    "xpu_driver",
+    "hip_runtime",
+    "privateuse1_runtime",
+}
+
+# §2, names. "…" in the contract is any text.
+SUFFIXES = re.compile(r"(_v[0-9]+|_ptsz|_ptds)+$")
+LAUNCH = re.compile(
+    r"(cuda|hip|cu)(LaunchKernel.*|LaunchCooperativeKernel.*|GraphLaunch|Memcpy.*Async|Memset.*)"
+    r"|hip(ExtLaunchKernel|ExtModuleLaunchKernel|ModuleLaunchKernel|LaunchByPtr)",
+    re.DOTALL,
+)
+COPY_ASYNC = re.compile(r"(cuda|hip|cu)Memcpy.*Async", re.DOTALL)
+SYNC = re.compile(
+    r"(cuda|hip)((Stream|Device|Event)Synchronize|Memcpy(2D|3D)?((To|From)(Symbol|Array))?|MemcpyPeer)"
+    r"|hipMemcpy(HtoD|DtoH|DtoD|WithStream)"
+    r"|cu(Stream|Ctx|Event)Synchronize"
+    r"|cuMemcpy(HtoD|DtoH|DtoD|2D|3D|Peer)?"
+)
+ALLOC = re.compile(
+    r"(cuda|hip)(Malloc|MallocAsync|Free|FreeAsync|MallocManaged|MallocHost|FreeHost|HostAlloc|HostRegister"
+    r"|HostUnregister|MallocFromPoolAsync)"
+    r"|cuMem(Alloc|Free|Create|Map|Unmap|Release|SetAccess|Address).*",
+    re.DOTALL,
+)
+STEP = re.compile(r"ProfilerStep#(\d+)")
+ANNOTATION_PREFIXES = ("ProfilerStep#", "enumerate(DataLoader)", "Optimizer.")
+COMPILE_NAMES = {
+    "dynamo",
+    "entire_frame_compile",
+    "entire_backward_compile",
+    "CachingAutotuner.benchmark_all_configs",
+    "CachingAutotuner.coordinate_descent_tuning",
+    "CUDAGraphNode.record",
+    "CUDAGraphTreeManager.record_function",
+    "cudagraphify.get_container",
+}
+COMMUNICATION_STARTS = ("nccl", "rccl", "oneccl", "mscclpp")
+COMMUNICATION_HOLDS = (
+    *("ep::internode", "ep::intranode", "nvshmem"),
+    *("multimem_all_reduce", "multimem_all_gather", "multimem_reduce_scatter"),
+    *("one_shot_all_reduce", "two_shot_all_reduce", "cross_device_reduce", "quickreduce"),
+)
+BASE32 = set("abcdefghijklmnopqrstuvwxyz234567")  # what Inductor names its files with
+LOADS_CODE = {"Lazy Function Loading", "Runtime Triggered Module Loading"}
+EVALUATE = "autograd::engine::evaluate_function"
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """One "X" event that plays a role in §2."""
+
+    kind: str  # runtime, op, annotation, python, gpu, overhead
+    cat: str
+    name: str
+    thread: tuple[str, str]
+    start: int
+    end: int
+    correlation: Decimal | None
+    launch: bool = False
+    sync: bool = False
+    alloc: bool = False
+    compile: bool = False
+    dataload: bool = False
+    compiled_code: bool = False
+    bucket: str = ""  # of a GPU activity: the bucket of §6 while it runs
+
+    @property
+    def lasts(self) -> bool:
+        """Zero-length events cover nothing and bound nothing (§1)."""
+        return self.end > self.start
+
+    @property
+    def counts_on_helper(self) -> bool:
+        """A helper's Python frame does not count, nor an annotation that is no compile span (§5)."""
+        return self.kind in ("runtime", "op") or (self.kind == "annotation" and self.compile)
+
+
+def load_events(path: str | Path) -> list[dict[str, Any]]:
+    """The events of a file, with the decimal text of every time kept."""
+    data = Path(path).read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        data = gzip.decompress(data)
+    top = json.loads(data.decode("utf-8", errors="replace"), parse_float=Decimal, parse_int=int, strict=False)
+    events = top if isinstance(top, list) else top.get("traceEvents", [])
+    return [event for event in events if isinstance(event, dict)]
+
+
+def nanoseconds(value: object) -> int | None:
+    """Microseconds as they are written, in whole nanoseconds, half to even (§1)."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or not Decimal(value).is_finite():
+        return None
+    return round(Fraction(value) * 1000)  # a Fraction is exact, and Python rounds it half to even
+
+
+def correlation_of(raw: dict[str, Any]) -> Decimal | None:
+    """`args.correlation`, as a number also where it is written as text; 0 and −1 link nothing (§2)."""
+    args = raw.get("args")
+    value = args.get("correlation") if isinstance(args, dict) else None
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    return None if value in (0, -1) else Decimal(value)
+
+
+def text(value: object) -> str:
+    """A pid or tid as text."""
+    return "" if value is None else str(value)
+
+
+def classify(raw: dict[str, Any]) -> Event | None:
+    """What an event is by itself (§2); None where it plays no role."""
+    if raw.get("ph") != "X":
+        return None
+    start = nanoseconds(raw.get("ts"))
+    if start is None:
+        return None
+    length = max(nanoseconds(raw.get("dur")) or 0, 0)
+    name = text(raw.get("name"))
+    cat = raw.get("cat")
+    if cat is None:  # files of 2019
+        cat = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}.get(text(raw.get("pid")), "")
+    cat = str(cat).lower()
+    cat = ALIASES.get(cat, cat)
+    event = Event(
+        "",
+        cat,
+        name,
+        (text(raw.get("pid")), text(raw.get("tid"))),
+        start,
+        start + length,
+        correlation_of(raw),
+    )
+
+    if cat in GPU_CATS:
+        event.kind = "gpu"
+        if cat != "kernel":
+            event.bucket = "gpu_copy"
+        elif communicates(name.lower()):
+            event.bucket = "gpu_comm"
+        else:
+            event.bucket = "gpu_compute"
+    elif cat in RUNTIME_CATS:
+        event.kind = "runtime"
+        call = SUFFIXES.sub("", name)
+        event.launch = LAUNCH.fullmatch(call) is not None
+        event.sync = SYNC.fullmatch(call) is not None  # blocking copies are added once links are known
+        event.alloc = ALLOC.fullmatch(call) is not None
+    elif cat == "user_annotation" or (cat == "cpu_op" and name.startswith(ANNOTATION_PREFIXES)):
+        event.kind = "annotation"
+    elif cat == "cpu_op":
+        event.kind = "op"
+    elif cat == "python_function":
+        event.kind = "python"
+    elif cat == "overhead":
+        event.kind = "overhead"
+    elif cat in OTHER_DEVICE_CATS:
+        event.kind = "other_device"
+    else:
+        return None
+
+    if cat in ("cpu_op", "user_annotation"):
+        event.compile = name in COMPILE_NAMES or name.endswith(" (dynamo_timed)")
+    event.dataload = event.kind == "annotation" and name.startswith("enumerate(DataLoader)")
+    event.compiled_code = name.startswith(("## Call CompiledFxGraph", "CompiledFunction")) or (
+        event.kind == "python" and ("torchinductor" in name or is_generated(name))
+    )
+    return event
+
+
+def communicates(kernel: str) -> bool:
+    """Whether a kernel talks to other GPUs, as its name in lower case has it (§2)."""
+    return kernel.startswith(COMMUNICATION_STARTS) or any(part in kernel for part in COMMUNICATION_HOLDS)
+
+
+def is_generated(frame: str) -> bool:
+    """Whether a frame's file is named as Inductor names what it generates (§4.7)."""
+    for end in (match.start() for match in re.finditer(r"\.py\(", frame)):
+        folders = re.split(r"[/\\]", frame[:end])
+        folder, stem = folders[-2:] if len(folders) > 1 else ("", "")
+        if len(folder) == 2 and stem[:3] == f"c{folder}" and len(stem) >= 23 and set(stem) <= BASE32:
+            return True
+    return False
+
+
+def link(hosts: list[Event], gpu: list[Event]) -> dict[Event, Event]:
+    """The launch of every GPU activity that is linked (§2); marks the blocking copies on the way."""
+    calls, copies = defaultdict(list), defaultdict(list)
+    for event in hosts:
+        if event.kind == "runtime" and event.correlation is not None:
+            calls[event.correlation].append(event)
+    for activity in gpu:
+        if activity.cat == "gpu_memcpy" and activity.correlation is not None:
+            copies[activity.correlation].append(activity)
+    for correlation, linked in copies.items():
+        last = max(copy.end for copy in linked)
+        for call in calls[correlation]:
+            if COPY_ASYNC.fullmatch(SUFFIXES.sub("", call.name)) and last <= call.end:
+                call.sync = True
+    return {a: min(calls[a.correlation], key=call_order) for a in gpu if calls.get(a.correlation)}
+
+
+def call_order(call: Event) -> tuple[int, int, bool]:
+    """First the call that starts first, then ends first; of calls that are alike in that, a sync call."""
+    return (call.start, call.end, not call.sync)

@@ -1,0 +1,42 @@
+"""The timeline: variants one above the other, at the event, the steps or the stretch that are selected."""
+
+import numpy as np
+
+from tracekit.tui.model.content import Content, Lanes, prose
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.selection import Selection
+from tracekit.tui.timeline import Event, Step, Stretch, Target
+
+
+def timeline(opened: Opened, selection: Selection) -> Content:
+    """The lanes of the variants, and where to look."""
+    profiles = tuple(profile for profile in opened.chosen(selection) if len(profile.trace.steps))
+    if not profiles:
+        return Content((prose("No event lasts: there is nothing to draw."),))
+    return Content((Lanes(profiles, _target(opened, selection)),))
+
+
+def _target(opened: Opened, selection: Selection) -> Target | None:
+    if (event := selection.of("event")) is not None:
+        return Event(*event)
+    if (window := selection.of("window")) is not None:
+        return Stretch(*window)
+    if (finding := selection.of("finding")) is not None:
+        name, place = finding
+        evidence = opened.report.diagnoses[name].findings[place].evidence
+        return Event(name, evidence[0].event) if evidence else None
+    if (steps := selection.of("steps")) is not None:
+        numbers = np.array(opened.chosen(selection)[0].trace.steps.number)
+        at = np.flatnonzero(numbers >= steps[0])
+        return Step(int(at[0])) if len(at) else None
+    return None
+
+
+TIMELINE = Pane(
+    "timeline",
+    "Timeline",
+    "Every event in its place: what the GPU did and what kept it idle, streams, threads, compilations. What is "
+    "selected is told below; t shows what its launch lies inside of. A range (r) narrows kernels and operators to it.",
+    timeline,
+)

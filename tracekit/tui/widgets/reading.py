@@ -1,0 +1,29 @@
+"""How far reading is, while it lasts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from textual.widgets import Static
+
+from tracekit.sanitize import sanitize
+from tracekit.tui.model.opening import Reading
+
+_EVERY = 0.2  # seconds
+
+
+class Progress(Static):
+    """What is read, file by file."""
+
+    def __init__(self, paths: Sequence[Path], reading: Reading) -> None:
+        super().__init__(id="reading", markup=False)
+        self._named = ", ".join(sanitize(path.name, 60) for path in paths)
+        self._reading = reading
+
+    def on_mount(self) -> None:
+        """Look again and again: the thread that reads has no time for messages."""
+        self.tell()
+        self.set_interval(_EVERY, self.tell)
+
+    def tell(self) -> None:
+        """Say it."""
+        self.update("\n".join([f"Reading {self._named} …", "", *self._reading.lines(), "", "Esc leaves."]))

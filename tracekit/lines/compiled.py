@@ -42,7 +42,7 @@ def compiled(
     gpu = np.full(len(trace.ts_ns), -1, np.int64)
     with_kernels: dict[int, Thread] = {}
     called: list[GraphCalls] = []
-    for track, where in regions(trace).items():
+    for track, where in regions(trace, graphs).items():
         here = [graphs.get(name, _NOTHING) for name in where.names]
         inside = _Regions(trace, track, threads[track], where.spans, here)
         with_kernels[track] = threads[track]

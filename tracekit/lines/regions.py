@@ -4,6 +4,7 @@ Traces of torch 2.9 and later name the graph; earlier ones name the compilation 
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,20 +29,25 @@ class Regions:
     names: list[str]
 
 
-def regions(trace: Trace) -> dict[int, Regions]:
-    """Of each driving thread."""
+def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
+    """Of each driving thread. Where only compilations are named, those of known graphs: others may hold none."""
     calls = {track: _named(trace, track, _CALL) for track in trace.threads.driving}
     if any(each.names for each in calls.values()):
         return calls
     compiled = {track: _named(trace, track, _REGION) for track in trace.threads.driving}
     if not any(each.names for each in compiled.values()):
         return calls
-    return _of_compilations(trace, compiled)
+    return {track: _known(each, graphs) for track, each in _of_compilations(trace, compiled).items()}
+
+
+def _known(calls: Regions, graphs: Collection[str]) -> Regions:
+    known = np.array([name in graphs for name in calls.names], bool)
+    return Regions(calls.spans.chosen(known), [name for name in calls.names if name in graphs])
 
 
 def _of_compilations(trace: Trace, compiled: dict[int, Regions]) -> dict[int, Regions]:
-    """Without the names of graphs: each region calls the forward graph of its compilation, inside a function of
-    autograd's if anything wants a gradient; whose backward calls the other graph.
+    """Each region calls the forward graph of its compilation: inside a function of autograd's, if anything wants a
+    gradient, and the backward of that function calls the other graph.
     """
     number = values(trace.events["sequence"], -1)
     of_number: dict[int, str] = {}

@@ -16,7 +16,7 @@ _AROUND = 4  # of what surrounds an event, the innermost
 def title(index: Index, instance: Instance) -> str:
     """The full name; of what no event stands for, its kind. Text of the trace, not sanitized."""
     row = event(index, instance)
-    category = CATEGORIES[lane_of(index, instance).category[instance.place]]
+    category = CATEGORIES[lane_of(index, instance).category[instance.position]]
     if index.groups[instance.group].family == "wall":
         return f"{category.label}: {index.name(row)}" if row >= 0 else category.label
     return index.name(row) if row >= 0 else category.label
@@ -50,9 +50,9 @@ def surrounding(index: Index, instance: Instance) -> list[str]:
             lane for each in index.groups if (each.family, each.track) == ("frames", group.track) for lane in each.lanes
         ]
     around = [
-        (int(lane.start[place]), -int(lane.end[place]), int(lane.row[place]))
+        (int(lane.start[position]), -int(lane.end[position]), int(lane.row[position]))
         for lane in lanes
-        if (place := lane.at(start)) != NONE and lane.end[place] >= end
+        if (position := lane.at(start)) != NONE and lane.end[position] >= end
     ]
     return [short_name(index.name(row), on_gpu=False) for _, _, row in sorted(around, reverse=True)]
 

@@ -104,7 +104,7 @@ def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing
         here = chosen is not None and number == cursor
         if here and state.is_selected:
             start, end = (drawing.column(window, moment) for moment in state.stretch)
-            category = int(lane_of(index, state.instance).category[state.instance.place])
+            category = int(lane_of(index, state.instance).category[state.instance.position])
             upper = state.instance.lane == row.lanes[0] if len(row.lanes) == 2 else None
             line.select(start, max(end, start + 1), category, upper)
         below = len(laid) - first - height if number == first + height - 1 else 0

@@ -16,7 +16,7 @@ _LEAST_GAP = 0.005  # of what is on the screen: shorter gaps are passed over
 
 @dataclass(frozen=True)
 class State:
-    """A view, the lane that the keys are on, and what is selected there: `instance.place` is NONE where nothing is.
+    """A view, the lane that the keys are on, and what is selected there: `instance.position` is NONE where nothing is.
 
     `range` is between two offsets of the view; while it is `extended`, it reaches from there to what is selected.
     `note` is said once.
@@ -37,7 +37,7 @@ class State:
     @property
     def is_selected(self) -> bool:
         """Whether a stretch is selected."""
-        return self.instance.place != NONE
+        return self.instance.position != NONE
 
     @property
     def stretch(self) -> tuple[int, int]:
@@ -203,7 +203,7 @@ class State:
         """Without the range; without the selection, where there is no range."""
         if self.range is not None:
             return replace(self, range=None, extended=None, note="")
-        return replace(self, instance=replace(self.instance, place=NONE), note="")
+        return replace(self, instance=replace(self.instance, position=NONE), note="")
 
     def toggled_lock(self) -> "State":
         """Locked by share of the step instead of by time, or the other way round."""

@@ -62,6 +62,7 @@ class Grid(ScrollView, can_focus=True):
         super().__init__()
         self.sheet = sheet
         self.cursor = min(cursor, max(len(sheet) - 1, 0))
+        self._is_laid_out = False
         self._lines: dict[int, list[str]] = {}
         self._widths: list[int] = []
 
@@ -74,9 +75,12 @@ class Grid(ScrollView, can_focus=True):
         """Lay the columns out."""
         self.lay_out()
 
-    def on_resize(self) -> None:
-        """The columns get the width there is."""
+    def on_resize(self, event: events.Resize) -> None:
+        """The columns get the width there is; at first the cursor's row is in the middle."""
         self.lay_out()
+        if event.size.height > 2 and not self._is_laid_out:
+            self._is_laid_out = True
+            self.scroll_to(y=max(self.cursor - event.size.height // 2, 0), animate=False, force=True)
         self.show_cursor()
 
     def change(self, sheet: Sheet, cursor: int = 0) -> None:

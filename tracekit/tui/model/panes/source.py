@@ -72,7 +72,7 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
     numbers = [*range(1, len(lines) + 1)]
     names = [each.name for each in opened.owners]
     fields = [column(f"{name}_ns", pa.float64(), "what the line costs alone, a counted step", "ns") for name in names]
-    columns: list[list[object]] = [[costs.alone[name].get(number) for number in numbers] for name in names]
+    columns: list[list[object]] = [[costs.alone[name].get(number, 0.0) for number in numbers] for name in names]
     fields += [column("line", pa.int64(), "number of the line", role="identity"), column("text", pa.string(), "")]
     columns += [[*numbers], [*lines]]
     for name in names:

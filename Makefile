@@ -1,8 +1,9 @@
 # make test   everything that must hold, from nothing
 # make demo   what tracekit shows, from nothing
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
-# make bench  reading and attribution against their peers, measured pace against a plain run's
+# make bench  reading and attribution against their peers, measured pace against a plain run's, frames of a timeline
 # make sample the run in sample_traces anew, on a quiet machine with Cora under data/
+# make bench-tui    how quick the terminal UI is; make screenshots writes the README's pictures of it
 # make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +17,18 @@ HTA ?= $(BIN)/python
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.made
 
-.PHONY: test demo sample bench verify verify-recipes gpu check format clean
+# What goes to an index of packages, checked: nothing is uploaded.
+.PHONY: dist
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+$(VENV)/.dist: pyproject.toml | $(VENV)/.made
+	$(PIP) install --quiet -c constraints.txt build twine
+	touch $@
+
+.PHONY: test demo sample bench bench-tui screenshots verify verify-recipes gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -42,14 +54,23 @@ sample: $(VENV)/.demo
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
 	$(BIN)/python -m tests.benchmarks.pace
+	$(BIN)/python -m tests.benchmarks.timeline
 
 # Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
 verify: $(VENV)/.verify verify-recipes
-	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu -n $(WORKERS)
+	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py -n $(WORKERS)
 
 verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)
 	$(BIN)/python tests/recipes/verify.py
+
+# First frame, keys and frames of the terminal UI.
+bench-tui: $(VENV)/.dev
+	$(BIN)/python -m tests.benchmarks.tui
+
+# The README's pictures of it.
+screenshots: $(VENV)/.dev
+	$(BIN)/python -m tests.screenshots
 
 # With the machine's own Python and PyTorch: nothing is installed.
 gpu:

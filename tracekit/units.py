@@ -1,4 +1,10 @@
-"""Quantities as text: durations, bytes, percent. Every face uses these functions, so that a number reads the same."""
+"""Quantities as text, the same in every face, and whole numbers that add up."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 
@@ -77,3 +83,13 @@ def _digits(value: float) -> str:
 
 def _sign(value: float, signed: bool) -> str:
     return "−" if value < 0 else "+" if signed and value > 0 else ""
+
+
+def apportioned(parts: "Sequence[float | Fraction]") -> list[int]:
+    """Whole numbers next to the parts whose sum is the rounded sum of the parts (largest remainders first)."""
+    floors = [int(part // 1) for part in parts]
+    missing = round(sum(parts)) - sum(floors)
+    by_remainder = sorted(range(len(parts)), key=lambda index: (floors[index] - parts[index], index))
+    for index in by_remainder[:missing]:
+        floors[index] += 1
+    return floors

@@ -27,10 +27,10 @@ class Ran:
     code: int
 
     @property
-    def found(self) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
         """What a task printed last."""
-        found: dict[str, Any] = json.loads(self.output.splitlines()[-1])
-        return found
+        answer: dict[str, Any] = json.loads(self.output.splitlines()[-1])
+        return answer
 
 
 @dataclass
@@ -59,51 +59,51 @@ class Suite:
         report = self._best_verb("report", str(self.path))
         assert read is not None
         assert alone is not None
-        found = Measured(f"{self.size / 1e6:,.0f} MB of JSON, {read.found['events'] / 1e6:,.2f} M events")
+        measured = Measured(f"{self.size / 1e6:,.0f} MB of JSON, {read.answer['events'] / 1e6:,.2f} M events")
         if ceiling is not None:
-            found.rows["gz JSON → columns on disk, against the ceiling"] = (
+            measured.rows["gz JSON → columns on disk, against the ceiling"] = (
                 f"{ceiling.seconds / read.seconds:.2f}; {ceiling.seconds / alone.seconds:.2f} with one process "
                 f"({ceiling.cpu / alone.cpu:.2f} in CPU seconds)"
             )
         hta = self._once(python, "hta", str(self.path)) if with_hta else None
         if hta is not None:
-            found.rows["a cold report against HTA's load alone"] = (
+            measured.rows["a cold report against HTA's load alone"] = (
                 f"{hta.seconds / report.seconds:,.1f} × faster ({hta.cpu / report.cpu:,.1f} × the CPU seconds), "
                 f"{hta.memory / max(report.memory, 1):,.0f} × the memory"
             )
-        found.rows["a cold report"] = f"{report.seconds:,.2f} s, {report.cpu:,.2f} CPU seconds"
-        found.rows["memory of a cold report, all processes, mapped files apart"] = _mega(report.memory)
-        self._warm(found)
-        self._attribution(found)
+        measured.rows["a cold report"] = f"{report.seconds:,.2f} s, {report.cpu:,.2f} CPU seconds"
+        measured.rows["memory of a cold report, all processes, mapped files apart"] = _mega(report.memory)
+        self._warm(measured)
+        self._attribution(measured)
         small = min((self._verb("report", str(seed)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
-        found.rows["start-up: a report of the seed"] = f"{small.seconds:,.2f} s, {small.cpu:,.2f} CPU seconds"
-        return found
+        measured.rows["start-up: a report of the seed"] = f"{small.seconds:,.2f} s, {small.cpu:,.2f} CPU seconds"
+        return measured
 
-    def _warm(self, found: Measured) -> None:
+    def _warm(self, measured: Measured) -> None:
         """What comes after the first report, from the cache: another report, and an export."""
         self._verb("report", str(self.path))
         again = min((self._verb("report", str(self.path)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
-        found.rows["a report of a trace that was read before"] = f"{again.seconds:,.2f} s"
+        measured.rows["a report of a trace that was read before"] = f"{again.seconds:,.2f} s"
         export = self._verb("export", str(self.path), "-o", str(self.cache / "tables"))
-        found.rows["memory of an export, mapped files apart"] = _mega(export.memory)
+        measured.rows["memory of an export, mapped files apart"] = _mega(export.memory)
 
-    def _attribution(self, found: Measured) -> None:
+    def _attribution(self, measured: Measured) -> None:
         ran = min(
             (self._task(sys.executable, "attribution", str(self.path)) for _ in range(self.turns)),
-            key=lambda each: float(each.found["attribute_cpu"]),
+            key=lambda each: float(each.answer["attribute_cpu"]),
         )
-        told = ran.found
-        million = told["events"] / 1e6
-        found.rows["attribution from columns, events a second"] = (
-            f"{million / told['attribute_seconds']:,.1f} M; {million / told['attribute_cpu']:,.1f} M a CPU second"
+        answer = ran.answer
+        million = answer["events"] / 1e6
+        measured.rows["attribution from columns, events a second"] = (
+            f"{million / answer['attribute_seconds']:,.1f} M; {million / answer['attribute_cpu']:,.1f} M a CPU second"
         )
-        found.rows["attribution, memory of the process, mapped files apart"] = _mega(ran.memory)
+        measured.rows["attribution, memory of the process, mapped files apart"] = _mega(ran.memory)
         shutil.rmtree(self.cache, ignore_errors=True)
 
     def _best(self, python: str, *task: str) -> Ran | None:
         """The fastest of several, each with an empty cache."""
-        found = [ran for _ in range(self.turns) if (ran := self._once(python, *task)) is not None]
-        return min(found, key=lambda ran: ran.seconds, default=None)
+        runs = [ran for _ in range(self.turns) if (ran := self._once(python, *task)) is not None]
+        return min(runs, key=lambda ran: ran.seconds, default=None)
 
     def _once(self, python: str, *task: str) -> Ran | None:
         ran = self._task(python, *task)
@@ -118,11 +118,11 @@ class Suite:
         return None
 
     def _best_verb(self, *arguments: str) -> Ran:
-        found = []
+        runs = []
         for _ in range(self.turns):
-            found.append(self._verb(*arguments))
+            runs.append(self._verb(*arguments))
             shutil.rmtree(self.cache, ignore_errors=True)
-        return min(found, key=lambda ran: ran.seconds)
+        return min(runs, key=lambda ran: ran.seconds)
 
     def _task(self, python: str, *task: str) -> Ran:
         return self._run([python, "-m", "tests.benchmarks.tasks", *task])
@@ -153,14 +153,14 @@ def _cpu() -> float:
 
 def _family(pid: int) -> list[int]:
     """A process and all that it started."""
-    found = [pid]
+    family = [pid]
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
-                found += _family(int(child))
+                family += _family(int(child))
     except OSError:
         pass
-    return found
+    return family
 
 
 def _anonymous(pid: int) -> int:

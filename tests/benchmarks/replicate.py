@@ -56,8 +56,8 @@ def _shifted(event: dict[str, Any], copy: int, period: int, stride: int, steps: 
         moved["name"] = f"ProfilerStep#{int(event['name'].split('#')[1]) + copy * steps}"
     args = event.get("args")
     if isinstance(args, dict):
-        own = {key: args[key] + copy * stride for key in _IDS if isinstance(args.get(key), int) and args[key] > 0}
-        moved["args"] = {**args, **own}
+        shifted = {key: args[key] + copy * stride for key in _IDS if isinstance(args.get(key), int) and args[key] > 0}
+        moved["args"] = {**args, **shifted}
     return moved
 
 

@@ -45,17 +45,17 @@ def attribution(path: str) -> dict[str, Any]:
     from tracekit.trace import Trace
 
     events = len(Trace.load(path).events)
-    found = []
+    times = []
     for _ in range(3):
         trace = Trace.load(path)
         assert len(trace.events) == events
         began, used = time.perf_counter(), time.process_time()
         attribute(trace)
-        found.append((time.process_time() - used, time.perf_counter() - began))
+        times.append((time.process_time() - used, time.perf_counter() - began))
     return {
         "events": events,
-        "attribute_seconds": min(seconds for _, seconds in found),
-        "attribute_cpu": min(cpu for cpu, _ in found),
+        "attribute_seconds": min(seconds for _, seconds in times),
+        "attribute_cpu": min(cpu for cpu, _ in times),
     }
 
 

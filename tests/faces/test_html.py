@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -51,19 +53,22 @@ def test_it_is_whole_and_fetches_nothing(page):
     text = render(page)
     read = Page(text)
     assert read.open == []
-    assert not {"script", "link", "img", "iframe", "object", "form", "base"} & {tag for tag, _ in read.tags}
+    assert [tag for tag, _ in read.tags].count("script") == 1
+    assert not {"link", "img", "iframe", "object", "form", "base"} & {tag for tag, _ in read.tags}
     for _, attributes in read.tags:
         assert not {name for name in attributes if name.startswith("on") or name in ("src", "style", "action")}
         assert (attributes.get("href") or "#").startswith("#")
     assert "http" not in re.sub(r'http-equiv="', "", text)
 
 
-def test_its_policy_lets_nothing_in_but_its_own_style(page):
+def test_its_policy_lets_nothing_in_but_its_own_style_and_script(page):
     text = render(page)
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
     (policy,) = (of["content"] for tag, of in Page(text).tags if of.get("http-equiv") == "Content-Security-Policy")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]
+    ours, theirs = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (style, script))
+    allowed = f"style-src 'sha256-{ours}'; script-src 'sha256-{theirs}'"
+    assert policy == f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
     assert "prefers-color-scheme: dark" in style
     assert "@media print" in style
 
@@ -79,3 +84,14 @@ def test_the_reports_numbers_stand_in_it(page):
     shown = [numbers.cells[part.key][name] for name in numbers.variants for part in numbers.parts]
     wanted = [value / longest * 1000 for value in shown if value]
     assert widths[: len(wanted)] == pytest.approx(wanted, abs=0.01)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
+def test_a_browser_runs_its_script_and_nothing_else(page, tmp_path):
+    (tmp_path / "page.html").write_text(
+        render(page).replace("<h2>", "<script>document.title = 'obeyed'</script><h2>", 1)
+    )
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert 'tabindex="0"' in shown
+    assert "<title>obeyed" not in shown

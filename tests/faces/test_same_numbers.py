@@ -96,6 +96,16 @@ def test_parquet(pair, means, keys, tmp_path):
     assert row["total_ns"] == sum(k["dur_ns"] for k in kernels if k["variant"] == "slow" and k["name"] == row["name"])
 
 
+def test_html_holds_them_exactly(pair, means, tmp_path):
+    content = written(pair, tmp_path, "html").read_text()
+    (parts, *_) = re.findall(r'<table class="parts">(.*?)</table>', content, re.DOTALL)
+    for row in re.findall(r"<tr.*?</tr>", parts)[1:]:
+        label = re.sub(r"<[^>]*>", "", row.split("</td>")[0])
+        slow, fast, delta = (float(value) for value in re.findall(r'data-v="([^"]*)"', row))
+        assert (slow, fast) == pytest.approx((means["slow"][label], means["fast"][label]))
+        assert delta == pytest.approx(means["fast"][label] - means["slow"][label])
+
+
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "latex"])
 def test_what_people_read(pair, means, keys, tmp_path, name):
     content = written(pair, tmp_path, name).read_text()

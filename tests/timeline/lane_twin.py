@@ -22,12 +22,12 @@ def columns(events: list[Event], edges: list[int]) -> list[tuple[dict[int, int],
     for low, high in pairwise(edges):
         covered: Counter[int] = Counter()
         present = set()
-        for place, (start, end, kind) in enumerate(events):
+        for position, (start, end, kind) in enumerate(events):
             moments = sum(start <= moment < end for moment in range(low, high))
             if moments:
                 covered[kind] += moments
             if moments or low <= start < high:
-                present.add(place)
+                present.add(position)
         answer.append((dict(covered), present))
     return answer
 
@@ -41,13 +41,13 @@ def first_fit(events: list[Event], most: int) -> list[list[int]]:
     """Each event on the first row that is free when it starts, else on the last."""
     rows: list[list[int]] = []
     free: list[int] = []
-    for place, (start, end, _) in enumerate(events):
+    for position, (start, end, _) in enumerate(events):
         row = next((number for number, until in enumerate(free) if start >= until), len(free))
         if row >= most - 1:
             row = most - 1
         if row == len(rows):
             rows.append([])
             free.append(0)
-        rows[row].append(place)
+        rows[row].append(position)
         free[row] = end
     return rows

@@ -32,15 +32,15 @@ def test_columns_are_exact(made: list[twin.Event], edges: list[int]) -> None:
     columns = lane.columns(np.array(edges, np.int64))
     at = np.arange(len(edges) - 1)
     named = columns.event(at, at + 1)
-    for place, (covered, present) in enumerate(twin.columns(shown, edges)):
-        category, event, filling = int(columns.category[place]), int(named[place]), int(columns.filling[place])
-        assert columns.covered_ns[place] == sum(covered.values())
+    for position, (covered, present) in enumerate(twin.columns(shown, edges)):
+        category, event, filling = int(columns.category[position]), int(named[position]), int(columns.filling[position])
+        assert columns.covered_ns[position] == sum(covered.values())
         assert (category == NONE) == (event == NONE) == (not present)
         if covered:
             assert covered[category] == max(covered.values())
         if present:
             assert event in present
-        low, high = edges[place : place + 2]
+        low, high = edges[position : position + 2]
         inside = [max(min(end, high) - max(start, low), 0) for start, end, _ in shown]
         assert filling == next((number for number, dur in enumerate(inside) if 2 * dur > high - low), NONE)
 
@@ -57,16 +57,16 @@ def test_time_before_a_moment_is_exact_for_each_category(made: list[twin.Event],
 
 @given(st.lists(st.integers(0, 9), max_size=700), st.data())
 def test_the_longest_of_any_range_is_named(durations: list[int], data: st.DataObject) -> None:
-    lane = lane_of([(10 * place, 10 * place + dur, 0) for place, dur in enumerate(durations)])
+    lane = lane_of([(10 * position, 10 * position + dur, 0) for position, dur in enumerate(durations)])
     bounds = st.integers(0, len(durations))
     asked = data.draw(st.lists(st.tuples(bounds, bounds), max_size=6))
     first, beyond = (np.array(column, np.int64) for column in zip(*asked, strict=True)) if asked else [np.zeros(0)] * 2
     answer = lane.longest(first, beyond).tolist()
-    for (low, high), place in zip(asked, answer, strict=True):
-        assert (place == NONE) == (low >= high)
-        if place != NONE:
-            assert low <= place < high
-            assert durations[place] == max(durations[low:high])
+    for (low, high), position in zip(asked, answer, strict=True):
+        assert (position == NONE) == (low >= high)
+        if position != NONE:
+            assert low <= position < high
+            assert durations[position] == max(durations[low:high])
 
 
 @given(events(), st.integers(1, 4))

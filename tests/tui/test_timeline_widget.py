@@ -30,12 +30,12 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Host(App[None]):
-    """Nothing but a timeline, and what it told."""
+    """Nothing but a timeline, and the messages that it posted."""
 
     def __init__(self, profiles: list[Profile]) -> None:
         super().__init__()
         self.timeline = Timeline(profiles)
-        self.told: list[Chosen | RangeChosen] = []
+        self.messages: list[Chosen | RangeChosen] = []
 
     def compose(self) -> ComposeResult:
         yield self.timeline
@@ -44,10 +44,10 @@ class Host(App[None]):
         self.timeline.focus()
 
     def on_chosen(self, message: Chosen) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
     def on_range_chosen(self, message: RangeChosen) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
     def lines(self) -> list[str]:
         return [self.timeline.render_line(y).text for y in range(self.timeline.size.height)]
@@ -93,13 +93,13 @@ async def test_keys_move_through_time_steps_and_instances(tmp_path: Path) -> Non
         assert timeline.state.stretch == (170_000, 210_000)
         await pilot.press("enter")
         await pilot.pause()
-        chosen = app.told[-1]
+        chosen = app.messages[-1]
         assert isinstance(chosen, Chosen)
         assert (chosen.entered, chosen.category, chosen.stretch.start_ns) == (True, "gpu_compute", 170_000)
         assert timeline.state.index.name(chosen.row) == "gemm"
         await pilot.press("r", "shift+right", "r")
         await pilot.pause()
-        ranged = app.told[-1]
+        ranged = app.messages[-1]
         assert isinstance(ranged, RangeChosen)
         assert (ranged.stretch.start_ns, ranged.stretch.end_ns) == (170_000, 260_000)
         assert "├" in app.lines()[0]
@@ -146,8 +146,8 @@ async def test_what_is_asked_for_before_it_is_indexed_is_shown_then(tmp_path: Pa
         await pilot.pause()
         assert app.timeline.state is not None
         assert app.timeline.state.is_selected
-        assert isinstance(app.told[0], Chosen)
-        assert app.told[0].row == 1
+        assert isinstance(app.messages[0], Chosen)
+        assert app.messages[0].row == 1
 
 
 async def test_a_variant_that_cannot_be_read_is_said_and_the_others_are_shown(

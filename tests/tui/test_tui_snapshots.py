@@ -53,7 +53,7 @@ def pressing(*keys: str) -> Any:
         (("enter",), SMALL),
         (("2",), SMALL),
         (("2",), LARGE),
-        (("2", "enter", "enter"), LARGE),
+        (("2", "enter", "enter", "t"), LARGE),
         (("w", "tab", "tab", "right", "shift+right"), LARGE),
         (("question_mark",), SMALL),
     ],

@@ -16,6 +16,7 @@ from tracekit.cli.cache import CacheVerb
 from tracekit.cli.capture import CaptureVerb
 from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
+from tracekit.cli.explain import ExplainVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.lines import LinesVerb
 from tracekit.cli.plot import PlotVerb
@@ -42,6 +43,7 @@ VERBS = (
     ExportVerb,
     SqlVerb,
     PlotVerb,
+    ExplainVerb,
     CacheVerb,
     DoctorVerb,
 )

@@ -13,15 +13,9 @@ from msgspec import Raw
 from tracekit.findings.kernels import classes
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
-from tracekit.trace.reading.arguments import Arguments
+from tracekit.trace.reading.arguments import BYTES_OF_TYPE, Arguments
 
 ELEMENTWISE = ("elementwise", "random")
-_SIZES = {
-    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>"), 8),
-    **dict.fromkeys(("float", "int"), 4),
-    **dict.fromkeys(("c10::BFloat16", "c10::Half", "short", "short int"), 2),
-    **dict.fromkeys(("bool", "unsigned char", "signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2"), 1),
-}
 _COMPARES = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_")  # the result is boolean
 _ONLY_WRITES = ("aten::fill_", "aten::zero_", "aten::copy_", "aten::bernoulli_", "aten::uniform_", "aten::normal_")
 
@@ -52,7 +46,7 @@ def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic 
         return None
     if strides is None or len(strides) != len(inputs):
         strides = inputs  # as good as any: only a stride of 0 says something
-    sizes = [_SIZES.get(kind) for kind in types]
+    sizes = [BYTES_OF_TYPE.get(kind) for kind in types]
     tensors = [k for k, size in enumerate(sizes) if size is not None and inputs[k]]
     if not tensors or any(kind.startswith("TensorList") for kind in types):
         return None

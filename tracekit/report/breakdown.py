@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tracekit.compare import Difference
+from tracekit.units import apportioned
 
 _UNITS = (("s", 1_000_000_000, 10), ("ms", 1_000_000, 1), ("µs", 1_000, 0))
 TOTAL = ""  # the key of the whole, which no part has
@@ -96,13 +97,3 @@ def breakdown(
         differences=differences or {},
         unanswered=unanswered or {},
     )
-
-
-def apportioned(parts: list[float]) -> list[int]:
-    """Whole numbers next to the parts whose sum is the rounded sum of the parts (largest remainders first)."""
-    floors = [int(part // 1) for part in parts]
-    missing = round(sum(parts)) - sum(floors)
-    by_remainder = sorted(range(len(parts)), key=lambda index: (floors[index] - parts[index], index))
-    for index in by_remainder[:missing]:
-        floors[index] += 1
-    return floors

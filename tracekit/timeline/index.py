@@ -68,7 +68,7 @@ class Index:
 
     @cached_property
     def typical_step(self) -> int:
-        """The place of a step that lasts as long as most: the median of those that figures are of."""
+        """The position of a step that lasts as long as most: the median of those that figures are of."""
         lows, highs = self.step_bounds
         counted = np.flatnonzero(self.profile.counted)
         if not len(counted):

@@ -13,20 +13,20 @@ _FRAME = re.compile(r".*\.py\(\d+\): (.*)", re.DOTALL)
 _BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
 
 
-def labels(index: Index, group: Group, lane: int, place: int) -> tuple[str, ...]:
+def labels(index: Index, group: Group, lane: int, position: int) -> tuple[str, ...]:
     """Of an event its short name, of a stretch of wall time its bucket and whom to blame, of a gap how long it is.
 
     What may stand there, the longest first. Text of the trace: whoever draws it sanitizes it.
     """
     on = group.lanes[lane]
     if group.family == "idle":
-        return (duration(int(on.end[place] - on.start[place])),)
+        return (duration(int(on.end[position] - on.start[position])),)
     if group.family == "wall":
-        bucket = CATEGORIES[int(on.category[place])].label
-        if on.row[place] < 0:
+        bucket = CATEGORIES[int(on.category[position])].label
+        if on.row[position] < 0:
             return (bucket,)
-        return f"{bucket}: {short_name(index.name(int(on.row[place])), on_gpu=False)}", bucket
-    return (short_name(index.name(int(on.row[place])), group.family == "gpu"),)
+        return f"{bucket}: {short_name(index.name(int(on.row[position])), on_gpu=False)}", bucket
+    return (short_name(index.name(int(on.row[position])), group.family == "gpu"),)
 
 
 def short_name(name: str, on_gpu: bool) -> str:

@@ -43,15 +43,15 @@ class Lane:
 
     @cached_property
     def _busy(self) -> dict[int, tuple[Rows, Ints]]:
-        """Of each category that occurs: the places of its events, and the busy ns before each of them and after all."""
+        """Of each category that occurs: the positions of its events, and the busy ns before each and after all."""
         dur = self.end - self.start
         counts = np.bincount(self.category, minlength=1)
         busy = {}
         for category in np.flatnonzero(counts).tolist():
-            places = np.flatnonzero(self.category == category).astype(np.int32)
-            sums = np.zeros(len(places) + 1, np.int64)
-            np.cumsum(dur[places], out=sums[1:])
-            busy[category] = (places, sums)
+            positions = np.flatnonzero(self.category == category).astype(np.int32)
+            sums = np.zeros(len(positions) + 1, np.int64)
+            np.cumsum(dur[positions], out=sums[1:])
+            busy[category] = (positions, sums)
         return busy
 
     @property
@@ -61,16 +61,16 @@ class Lane:
 
     @cached_property
     def _pyramid(self) -> list[Rows]:
-        """Level by level the place of the longest event of each block of `_BASE` entries of the level below."""
+        """Level by level the position of the longest event of each block of `_BASE` entries of the level below."""
         dur = self.end - self.start
         levels: list[Rows] = []
-        places = np.arange(len(self), dtype=np.int32)
-        while len(places) > 1:
-            padded = np.concatenate((places, np.full(-len(places) % _BASE, places[-1], np.int32)))
+        positions = np.arange(len(self), dtype=np.int32)
+        while len(positions) > 1:
+            padded = np.concatenate((positions, np.full(-len(positions) % _BASE, positions[-1], np.int32)))
             blocks = padded.reshape(-1, _BASE)
             longest = dur[blocks].argmax(axis=1)
-            places = blocks[np.arange(len(blocks)), longest]
-            levels.append(places)
+            positions = blocks[np.arange(len(blocks)), longest]
+            levels.append(positions)
         return levels
 
     def index(self) -> "Lane":
@@ -84,14 +84,16 @@ class Lane:
         return self._before(moments, self._last(moments), category)
 
     def _last(self, moments: Ints) -> Ints:
-        """The place of the last event that starts before each moment; NONE where none does."""
+        """The position of the last event that starts before each moment; NONE where none does."""
         return np.searchsorted(self.start, moments, side="left") - 1
 
     def _before(self, moments: Ints, last: Ints, category: int) -> Ints:
         if category not in self._busy:
             return np.zeros(len(moments), np.int64)
-        places, sums = self._busy[category]
-        count = np.searchsorted(places, last.astype(np.int32), side="right")  # of one type, or all places are copied
+        positions, sums = self._busy[category]
+        count = np.searchsorted(
+            positions, last.astype(np.int32), side="right"
+        )  # of one type, or all positions are copied
         over = np.where(last >= 0, np.maximum(self.end[last] - moments, 0) * (self.category[last] == category), 0)
         busy: Ints = sums[count] - over
         return busy
@@ -132,18 +134,18 @@ class Lane:
         entries = begins[asked, None] + np.arange(_BASE)
         inside = entries < ends[asked, None]
         entries = np.where(inside, entries, begins[asked, None])
-        places = entries if level is None else level[entries]
-        dur = self.end[places] - self.start[places]
+        positions = entries if level is None else level[entries]
+        dur = self.end[positions] - self.start[positions]
         choice = dur.argmax(axis=1)
         line = np.arange(len(asked))
         longer = dur[line, choice] > most[asked]
-        best[asked[longer]] = places[line, choice][longer]
+        best[asked[longer]] = positions[line, choice][longer]
         most[asked[longer]] = dur[line, choice][longer]
 
     def at(self, moment: int) -> int:
-        """The place of the event that covers a moment; NONE where none does."""
-        place = int(np.searchsorted(self.start, moment, side="right")) - 1
-        return place if place >= 0 and self.end[place] > moment else NONE
+        """The position of the event that covers a moment; NONE where none does."""
+        position = int(np.searchsorted(self.start, moment, side="right")) - 1
+        return position if position >= 0 and self.end[position] > moment else NONE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,7 +153,7 @@ class Columns:
     """A lane in the columns of a picture, between `edges`; one entry for each column.
 
     `category` is the one that covers most, of a column in which nothing lasts that of the last event; NONE where
-    nothing happens. `covered_ns` is exact. `last` is, for each edge, the place of the last event that starts before it.
+    nothing happens. `covered_ns` is exact. `last` is, for each edge, the position of the last event that starts before.
     """
 
     lane: Lane
@@ -167,13 +169,15 @@ class Columns:
 
     @cached_property
     def filling(self) -> Ints:
-        """The place of the event that covers more than half of a column; NONE where none does."""
+        """The position of the event that covers more than half of a column; NONE where none does."""
         if not len(self.lane):
             return np.full(len(self.category), NONE)
         middle = (self.edges[:-1] + self.edges[1:]) // 2
-        place = np.searchsorted(self.lane.start, middle, side="right") - 1
-        overlap = np.minimum(self.lane.end[place], self.edges[1:]) - np.maximum(self.lane.start[place], self.edges[:-1])
-        return np.where((place >= 0) & (2 * overlap > np.diff(self.edges)), place, NONE)
+        position = np.searchsorted(self.lane.start, middle, side="right") - 1
+        overlap = np.minimum(self.lane.end[position], self.edges[1:]) - np.maximum(
+            self.lane.start[position], self.edges[:-1]
+        )
+        return np.where((position >= 0) & (2 * overlap > np.diff(self.edges)), position, NONE)
 
     def event(self, first: Ints, beyond: Ints) -> Ints:
         """Of each range `[first, beyond)` of columns the event to name: the longest that starts in it, else one that
@@ -187,7 +191,7 @@ class Columns:
 
 
 def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:
-    """The places of events by rows on which none overlaps, at most so many; nested ones by their depth.
+    """The positions of events by rows on which none overlaps, at most so many; nested ones by their depth.
 
     Events come in order of their starts, of those that start together the longest first. Each goes to the first row
     that is free; what finds none goes to the last.
@@ -219,11 +223,11 @@ def _free(start: Ints, end: Ints) -> Bools:
     return free
 
 
-def _chain(places: Sequence[int], reach: Sequence[int]) -> list[int]:
+def _chain(positions: Sequence[int], reach: Sequence[int]) -> list[int]:
     """Which of them are met by who jumps from each that is met to where it reaches."""
     met, free = [], 0
-    for number, place in enumerate(places):
-        if place >= free:
+    for number, position in enumerate(positions):
+        if position >= free:
             met.append(number)
             free = reach[number]
     return met

@@ -50,7 +50,10 @@ class Narrowing(Panes):
             self.history = self.history.replaced(self.now.without("event").narrowed("event", (name, row), label))
             self.shown = self.now
             self.query_one(Crumbs).show(self._opened_names, self._crumbs())
-        self._background.ask(self.now, lambda: about(profile, row))
+        if message.entered:
+            self.go(self.now.at("event"))
+        else:
+            self._background.ask(self.now, lambda: about(profile, row))
 
     def on_range_chosen(self, message: RangeChosen) -> None:
         """A range of time narrows what is selected."""

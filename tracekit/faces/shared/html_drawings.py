@@ -4,12 +4,13 @@ import html
 
 from tracekit.faces.shared.wording import share
 from tracekit.report.blocks import Line
-from tracekit.report.breakdown import Breakdown
+from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
 from tracekit.units import duration, thousandths
 
 _WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
 _STEPS = 500  # bars of a series; of more steps the longest of each stretch is drawn
+_LEFT, _SPAN, _ROW, _LABEL = 150, 340, 19, 21  # of a waterfall: units, and letters
 
 
 def escape(text: str) -> str:
@@ -32,6 +33,37 @@ def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
             )
         at += wide
     return _drawing(name, pieces)
+
+
+def waterfall(block: Breakdown, name: str) -> str:
+    """From the baseline's whole to the variant's: a bar for each bucket that differs, a line each, to one scale."""
+    base = block.baselines[name]
+    begun, ends = block.cells[TOTAL][base], block.cells[TOTAL][name]
+    shown = [part for part in block.parts if block.deltas[part.key][name]]
+    rows = [(base, 0, begun, "ink", "")]
+    at = begun
+    for part in shown:
+        delta = block.deltas[part.key][name]
+        rows.append((part.label, min(at, at + delta), abs(delta), "", part.colour))
+        at += delta
+    rows.append((name, 0, ends, "ink", ""))
+    figures = [begun, *(block.deltas[part.key][name] for part in shown), ends]
+    widest = max(*(low + wide for _, low, wide, _, _ in rows), 1)
+    pieces = []
+    for k, ((called, low, wide, kind, colour), figure) in enumerate(zip(rows, figures, strict=True)):
+        left, length, top = _LEFT + low / widest * _SPAN, wide / widest * _SPAN, k * _ROW
+        look = f'class="{kind}"' if kind else f'fill="{colour}"'
+        text = thousandths(figure, signed=not kind)
+        pieces.append(
+            f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(sanitize(called, _LABEL))}</text>'
+            f'<rect {look} x="{left:.2f}" y="{top + 2}" width="{max(length, 1):.2f}" height="{_ROW - 5}"/>'
+            f'<text x="{left + length + 5:.2f}" y="{top + 13}">{text}</text>'
+        )
+    said = f"from {base} to {name}, in {block.unit}"
+    return (
+        f'<svg class="waterfall" viewBox="0 0 560 {len(rows) * _ROW}" role="img" aria-label="{escape(said)}">'
+        f"{''.join(pieces)}</svg>"
+    )
 
 
 def step_bars(line: Line) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tracekit.faces.shared.html_drawings import escape
 from tracekit.profile import Profile
+from tracekit.sanitize import sanitize
 from tracekit.timeline import CATEGORIES, Index
 from tracekit.timeline.colours import readable_on
 from tracekit.timeline.lane import NONE
@@ -14,6 +15,7 @@ _GUTTER, _WIDTH = 130, 1000  # units: for the titles, and in all
 _HEIGHTS = {"wall": 22, "gpu": 16, "compile": 10, "host": 10}
 _HEAD, _GAP, _SCALE = 22, 2, 18
 _LETTER = 6.6  # units of a letter of a name
+_HINT = 200  # letters of a name where the pointer rests
 _MARKS = 8  # of the scale, at most
 
 
@@ -77,7 +79,7 @@ def _paths(lane: StillLane, steps: TypicalSteps, at: int, high: int) -> Iterator
 def _name(named: Named, steps: TypicalSteps, at: int, high: int) -> Iterator[str]:
     """What is wide enough has a title where the pointer rests, and its name where there is room."""
     left, wide = _x(named.first, steps), _x(named.beyond, steps) - _x(named.first, steps)
-    hint = f"{named.names[0]}: {duration(named.dur_ns)}"
+    hint = f"{sanitize(named.names[0], _HINT)}: {duration(named.dur_ns)}"
     colour = CATEGORIES[named.category].colour
     yield f'<rect class="event" x="{left:g}" y="{at}" width="{wide:.4g}" height="{high}" fill="{colour}">'
     yield f"<title>{escape(hint)}</title></rect>"

@@ -14,8 +14,6 @@ from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import SLOW_HOST
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
-from tracekit.trace import Trace
-from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.units import count, duration
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
@@ -117,18 +115,13 @@ def _parts(profile: Profile, chosen: Bools, like: float) -> str:
 
 def _launches(profile: Profile) -> str:
     """How much the GPU is given to do at a time, against what giving costs."""
-    trace = profile.trace
     kernels, calls = _of_counted_steps(profile)
     if not len(calls):
         return "no launch call is linked to a kernel"
     steps = counted_steps(profile)
-    told = (
+    return (
         f"{count(round(len(kernels) / steps))} kernels and copies a step take {duration(float(np.median(kernels)))} "
         f"each (median), {count(round(len(calls) / steps))} calls that submit them {duration(float(np.median(calls)))}"
-    )
-    replays = _replays(trace)
-    return (
-        f"{told}; {count(replays)} calls of the trace replay CUDA graphs, the others stand between" if replays else told
     )
 
 
@@ -142,7 +135,3 @@ def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
         work.append(trace.dur_ns[activities[inside]])
         calls.append(launches[inside].astype(np.int64))
     return np.concatenate(work), trace.dur_ns[np.unique(np.concatenate(calls))]
-
-
-def _replays(trace: Trace) -> int:
-    return trace.census.count(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True))

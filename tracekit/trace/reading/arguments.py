@@ -21,6 +21,13 @@ from tracekit.trace.reading.source import Source
 _NOTHING = msgspec.Raw(b"null")
 Inputs = list[tuple[int, ...]]  # the dimensions of each input; () for what is no tensor, or has none
 
+BYTES_OF_TYPE = {
+    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>"), 8),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("c10::BFloat16", "c10::Half", "short", "short int"), 2),
+    **dict.fromkeys(("bool", "unsigned char", "signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2"), 1),
+}
+
 
 class Arguments(msgspec.Struct, gc=False):
     """Of one event, as written; what was not recorded is null."""

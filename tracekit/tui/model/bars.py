@@ -1,9 +1,11 @@
 """Stacked bars on one scale, in whole cells that add up."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tracekit.engine.buckets import KEYS
 from tracekit.tui.model.breakdown import Breakdown, Line
+from tracekit.units import apportioned
 
 # What fills a bar beside its colour: no two buckets that may stand side by side have the same.
 PATTERNS = " ·╱░╲-┼╳"
@@ -64,10 +66,5 @@ def _bar(numbers: Breakdown, total: Line, name: str, width: int, longest: int) -
 
 
 def apportion(parts: list[int], width: int, whole: int) -> list[int]:
-    """Each part's cells where `whole` takes `width`: the largest remainders make up the rounded sum."""
-    cells = [part * width // whole for part in parts]
-    missing = (2 * sum(parts) * width + whole) // (2 * whole) - sum(cells)
-    by_remainder = sorted(range(len(parts)), key=lambda index: (-(parts[index] * width % whole), index))
-    for index in by_remainder[:missing]:
-        cells[index] += 1
-    return cells
+    """Each part's cells where `whole` takes `width`."""
+    return apportioned([Fraction(part * width, whole) for part in parts])

@@ -107,7 +107,8 @@ class Line:
         if room <= 0 or first < 0:
             return
         shown = fitted(text, room)
-        cells = [part for char in shown for part in (char, *[""] * (cell_len(char) - 1))]
+        wide = not shown.isascii()
+        cells = [part for char in shown for part in (char, *[""] * (cell_len(char) - 1))] if wide else list(shown)
         self._chars[first : first + len(cells)] = cells
         self._inks[first : first + len(cells)] = ink
 

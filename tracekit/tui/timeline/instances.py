@@ -12,11 +12,11 @@ from tracekit.timeline.categories import HOST
 
 @dataclass(frozen=True)
 class Instance:
-    """One stretch on one lane of a variant: the numbers of group and lane, and its place on it."""
+    """One stretch on one lane of a variant: the numbers of group and lane, and its position on it."""
 
     group: int
     lane: int
-    place: int
+    position: int
 
 
 def lane_of(index: Index, instance: Instance) -> Lane:
@@ -27,12 +27,12 @@ def lane_of(index: Index, instance: Instance) -> Lane:
 def bounds(index: Index, instance: Instance) -> tuple[int, int]:
     """From when to when it lasts, ns on the trace's clock."""
     lane = lane_of(index, instance)
-    return int(lane.start[instance.place]), int(lane.end[instance.place])
+    return int(lane.start[instance.position]), int(lane.end[instance.position])
 
 
 def event(index: Index, instance: Instance) -> int:
     """Its row in the events table; −1 where it stands for none."""
-    return int(lane_of(index, instance).row[instance.place])
+    return int(lane_of(index, instance).row[instance.position])
 
 
 def find(index: Index, row: int) -> Instance | None:
@@ -61,26 +61,26 @@ def next_alike(index: Index, instance: Instance, way: int) -> Instance | None:
     """The next event of its name, or the one before; of a bucket or a gap, the next such stretch of its lane."""
     rows = alike(index, instance)
     if len(rows):
-        place = int(np.searchsorted(rows, event(index, instance))) + way
-        return find(index, int(rows[place])) if 0 <= place < len(rows) else None
+        position = int(np.searchsorted(rows, event(index, instance))) + way
+        return find(index, int(rows[position])) if 0 <= position < len(rows) else None
     lane = lane_of(index, instance)
-    places = np.flatnonzero(lane.category == lane.category[instance.place])
-    place = int(np.searchsorted(places, instance.place)) + way
-    return Instance(instance.group, instance.lane, int(places[place])) if 0 <= place < len(places) else None
+    positions = np.flatnonzero(lane.category == lane.category[instance.position])
+    position = int(np.searchsorted(positions, instance.position)) + way
+    return Instance(instance.group, instance.lane, int(positions[position])) if 0 <= position < len(positions) else None
 
 
 def beside(index: Index, instance: Instance, way: int) -> Instance | None:
     """The next stretch of its lane, or the one before."""
-    place = instance.place + way
-    inside = 0 <= place < len(lane_of(index, instance))
-    return Instance(instance.group, instance.lane, place) if inside else None
+    position = instance.position + way
+    inside = 0 <= position < len(lane_of(index, instance))
+    return Instance(instance.group, instance.lane, position) if inside else None
 
 
 def nearest(index: Index, group: int, lane: int, moment: int) -> Instance | None:
     """What covers a moment on a lane, else the stretch that is nearest; None on a lane without any."""
     row = index.groups[group].lanes[lane]
-    place = int(np.searchsorted(row.start, moment, side="right")) - 1
-    near = [each for each in (place, place + 1) if 0 <= each < len(row)]
+    position = int(np.searchsorted(row.start, moment, side="right")) - 1
+    near = [each for each in (position, position + 1) if 0 <= each < len(row)]
     if not near:
         return None
     distance = [max(int(row.start[each]) - moment, moment - int(row.end[each]), 0) for each in near]
@@ -118,14 +118,14 @@ def _next_on(
     for number, group in enumerate(index.groups):
         if group.family == family:
             lane = group.lanes[0]
-            places = np.flatnonzero(wanted(lane))
-            chosen = _beyond(lane.start[places], moment, way)
-            return Instance(number, 0, int(places[chosen])) if chosen != NONE else None
+            positions = np.flatnonzero(wanted(lane))
+            chosen = _beyond(lane.start[positions], moment, way)
+            return Instance(number, 0, int(positions[chosen])) if chosen != NONE else None
     return None
 
 
 def _beyond(starts: Ints, moment: int, way: int) -> int:
-    """The place of the first start after a moment, or of the last before it; NONE where there is none."""
-    place = int(np.searchsorted(starts, moment, side="right" if way > 0 else "left"))
-    place -= way < 0
-    return place if 0 <= place < len(starts) else NONE
+    """The position of the first start after a moment, or of the last before it; NONE where there is none."""
+    position = int(np.searchsorted(starts, moment, side="right" if way > 0 else "left"))
+    position -= way < 0
+    return position if 0 <= position < len(starts) else NONE

@@ -46,7 +46,7 @@ def clicked(state: State, frame: Frame, column: int, line: int) -> State:
     for lane in reversed(spot.row.lanes):
         columns = lanes[lane].columns(edges)
         filling = int(columns.filling[0])
-        place = filling if filling != NONE else int(columns.event(np.array([0]), np.array([1]))[0])
-        if place != NONE:
-            return state.pointed(spot.variant, Instance(spot.row.group, lane, place))
+        position = filling if filling != NONE else int(columns.event(np.array([0]), np.array([1]))[0])
+        if position != NONE:
+            return state.pointed(spot.variant, Instance(spot.row.group, lane, position))
     return state.at(spot.variant, spot.row.group, spot.row.lanes[-1], int(np.mean(edges)))

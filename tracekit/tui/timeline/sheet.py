@@ -39,9 +39,10 @@ class Sheet:
         empty = columns.category == NONE
         height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
         chars = self._patterns(columns, height) if self.inkwell.palette.patterns else _HEIGHTS[height]
-        inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[_shades(columns)])
+        shades = _shades(columns)
+        inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[shades])
         line = Line(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
-        named = self._write_on(line, columns, height == 8, group, lane)
+        named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
         if self.index.groups[group].family == "wall":
             self._write_kinds(line, columns, height == 8, named)
         self._write_beside(line, columns, named, group, lane)
@@ -59,12 +60,10 @@ class Sheet:
     def _patterns(self, columns: Columns, height: Ints) -> "np.ndarray[tuple[int], np.dtype[np.str_]]":
         return np.where(height == 1, _LITTLE, _PATTERNS[columns.category])
 
-    def _write_on(self, line: Line, columns: Columns, full: Bools, group: int, lane: int) -> Bools:
+    def _write_on(self, line: Line, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
         """Names on the events that fill enough columns; the columns of those that have theirs now."""
-        events = np.where(full, columns.filling, NONE)
         bounds = runs(events)
         named = np.zeros(len(events), bool)
-        shades = _shades(columns)
         for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
             first, beyond, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
             if event == NONE:
@@ -93,6 +92,8 @@ class Sheet:
         bounds = runs((columns.category == NONE).astype(np.int8))
         low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # neighbouring stretches, from edge to edge
         chosen = (columns.category[low] != NONE) & (middle - low <= _SHORT) & (high - middle >= _BESIDE) & ~named[low]
+        if not chosen.any():
+            return
         events = columns.event(low[chosen], middle[chosen])
         for event, first, beyond in zip(events.tolist(), middle[chosen].tolist(), high[chosen].tolist(), strict=True):
             texts = labels(self.index, self.index.groups[group], lane, event)

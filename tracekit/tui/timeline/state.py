@@ -16,7 +16,7 @@ _LEAST_GAP = 0.005  # of what is on the screen: shorter gaps are passed over
 
 @dataclass(frozen=True)
 class State:
-    """A view, the lane that the keys are on, and what is selected there: `instance.place` is NONE where nothing is.
+    """A view, the lane that the keys are on, and what is selected there: `instance.position` is NONE where nothing is.
 
     `range` is between two offsets of the view; while it is `extended`, it reaches from there to what is selected.
     `note` is said once.
@@ -37,7 +37,7 @@ class State:
     @property
     def is_selected(self) -> bool:
         """Whether a stretch is selected."""
-        return self.instance.place != NONE
+        return self.instance.position != NONE
 
     @property
     def stretch(self) -> tuple[int, int]:
@@ -143,8 +143,9 @@ class State:
     def jump(self, way: int, kind: str) -> "State":
         """The next gap, sync or compilation, or the one before."""
         low, high = self.view.window(self.variant)
-        start = self.stretch[0] if self.is_selected else (low - 1 if way > 0 else high)
-        moment = start if low <= start < high else (low - 1 if way > 0 else high)
+        moment = self.stretch[0] if self.is_selected else self.view.begin(self.variant) - 1
+        if not low <= moment < high:
+            moment = low - 1 if way > 0 else high
         least = max(round((high - low) * _LEAST_GAP), 1)
         following = JUMPS[kind](self.index, moment, way, least)
         what = f"{kind} of {duration(least)} or more" if kind == "gap" else kind
@@ -203,7 +204,7 @@ class State:
         """Without the range; without the selection, where there is no range."""
         if self.range is not None:
             return replace(self, range=None, extended=None, note="")
-        return replace(self, instance=replace(self.instance, place=NONE), note="")
+        return replace(self, instance=replace(self.instance, position=NONE), note="")
 
     def toggled_lock(self) -> "State":
         """Locked by share of the step instead of by time, or the other way round."""

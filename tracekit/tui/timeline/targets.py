@@ -7,7 +7,7 @@ from tracekit.tui.timeline.state import State
 
 @dataclass(frozen=True)
 class Step:
-    """A step, by its place among those of its variant, 0 … ."""
+    """A step, by its position among those of its variant, 0 … ."""
 
     step: int
 

@@ -103,7 +103,7 @@ class Timeline(Widget, can_focus=True):
             self.post_message(RangeChosen(Stretch(state.index.profile.name, start, end)))
 
     def _tell(self, state: State, entered: bool = False) -> None:
-        category = CATEGORIES[lane_of(state.index, state.instance).category[state.instance.place]].key
+        category = CATEGORIES[lane_of(state.index, state.instance).category[state.instance.position]].key
         row = event(state.index, state.instance)
         self.post_message(Chosen(Stretch(state.index.profile.name, *state.stretch), row, category, entered))
 

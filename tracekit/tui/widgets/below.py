@@ -68,7 +68,7 @@ def around(code: Code, line: int, height: int) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     for number, row in enumerate(rows, first + 1):
         margin = " ".join(
-            "".rjust(width) if row[k] == "–" else row[k].rjust(width) for k, width in zip(costs, widths, strict=True)
+            "".rjust(width) if row[k] == NONE else row[k].rjust(width) for k, width in zip(costs, widths, strict=True)
         )
         here = number == line
         text.append("▶" if here else " ").append(f"{margin} ", _BOLD if here else _DIM)

@@ -62,6 +62,7 @@ class Grid(ScrollView, can_focus=True):
         super().__init__()
         self.sheet = sheet
         self.cursor = min(cursor, max(len(sheet) - 1, 0))
+        self._is_laid_out = False
         self._lines: dict[int, list[str]] = {}
         self._widths: list[int] = []
 
@@ -74,9 +75,12 @@ class Grid(ScrollView, can_focus=True):
         """Lay the columns out."""
         self.lay_out()
 
-    def on_resize(self) -> None:
-        """The columns get the width there is."""
+    def on_resize(self, event: events.Resize) -> None:
+        """The columns get the width there is; at first the cursor's row is in the middle."""
         self.lay_out()
+        if event.size.height > 2 and not self._is_laid_out:
+            self._is_laid_out = True
+            self.scroll_to(y=max(self.cursor - event.size.height // 2, 0), animate=False, force=True)
         self.show_cursor()
 
     def change(self, sheet: Sheet, cursor: int = 0) -> None:
@@ -128,7 +132,7 @@ class Grid(ScrollView, can_focus=True):
 
     def _heading(self) -> Strip:
         style = self.get_component_rich_style("grid--head")
-        titles = cut_titles(self.sheet.titles, self._widths)
+        titles = cut_titles(self.sheet, [max(width - 1, 1) for width in self._widths])
         parts = [" " * self._signs]
         for k, (title, width, number) in enumerate(zip(titles, self._widths, self.sheet.numbers, strict=True)):
             arrow = self._arrow(k)

@@ -1,5 +1,6 @@
 """The events of one name, and one of them: when, where, what launched it, and what it lies inside."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -158,8 +159,12 @@ def place_of(profile: Profile, row: int) -> Place | None:
         where = where_of(profile, np.array([row], np.int64))
     except TracekitError:
         return None
-    file, line = where["file"][0].as_py(), where["line"][0].as_py()
-    return Place(file, line) if file is not None and line is not None else None
+    text, file, line = (where[name][0].as_py() for name in ("where", "file", "line"))
+    if file is None:
+        return None
+    if line is None and (start := re.match(rf"{re.escape(file)}[:(](\d+)", text)):  # of a function its first line
+        line = int(start[1])
+    return Place(file, line) if line is not None else None
 
 
 def facts(profile: Profile, row: int) -> Iterator[str]:

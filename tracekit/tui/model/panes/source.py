@@ -72,7 +72,7 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
     numbers = [*range(1, len(lines) + 1)]
     names = [each.name for each in opened.owners]
     fields = [column(f"{name}_ns", pa.float64(), "what the line costs alone, a counted step", "ns") for name in names]
-    columns: list[list[object]] = [[costs.alone[name].get(number) for number in numbers] for name in names]
+    columns: list[list[object]] = [[costs.alone[name].get(number, 0.0) for number in numbers] for name in names]
     fields += [column("line", pa.int64(), "number of the line", role="identity"), column("text", pa.string(), "")]
     columns += [[*numbers], [*lines]]
     for name in names:
@@ -91,7 +91,14 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
         return selection.narrowed("line", (costs.file, row + 1), label, "kernels" if on_gpu else "operators")
 
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-    return Sheet("source", table, f"{costs.file}{remark}", enter, marks={number - 1: _FUSED for number in fused})
+    return Sheet(
+        "source",
+        table,
+        f"{costs.file}{remark}",
+        enter,
+        marks={number - 1: _FUSED for number in fused},
+        variants=(*names,),
+    )
 
 
 def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:

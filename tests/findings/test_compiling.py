@@ -1,0 +1,100 @@
+"""What compiles inside steps, by cause: tuning and recording of CUDA graphs are told apart from compiling."""
+
+import pytest
+from small import event, kernel, launch, op, step, write
+
+from tests.findings.pointing import points_at_events
+from tracekit.findings import diagnose
+from tracekit.findings.rules.eager_remainders import eager_remainders
+from tracekit.profile import open_subject
+
+
+def training(path, *spans, steps=6, replays=True, idle=0.0):
+    """Steps of 10 ms that each replay a CUDA graph, then launch one kernel after so many µs in which the GPU idles;
+    in the steps named, something else goes before."""
+    events, at, ids = [], 0.0, 0
+    for k in range(steps):
+        begun = at
+        for number, name, lasting in spans:
+            if number == k:
+                events.append(event("user_annotation", name, at + 1, at + 1 + lasting))
+                at += lasting + 2
+        ids += 2
+        events += [
+            launch(at + 1, at + 10, ids, "cudaGraphLaunch" if replays else "cudaLaunchKernel"),
+            kernel("gemm", at + 12, at + 5000, ids),
+            op("aten::add_", at + 5000 + idle - 30, at + 5000 + idle),
+            launch(at + 5000 + idle - 10, at + 5000 + idle - 2, ids + 1),
+            kernel("add", at + 5000 + idle, at + 10_000, ids + 1),
+            launch(at + 5000 + idle + 1, at + 10_001, 0, "cudaDeviceSynchronize"),
+        ]
+        at += 10_005
+        events.append(step(k, begun, at))
+    profile = open_subject([write(path, *events)]).profiles[0]
+    listed = diagnose(profile).found
+    for each in listed:
+        points_at_events(profile, each)
+    return profile, listed
+
+
+def titled(listed, *ids):
+    return [each for each in listed if each.id in ids]
+
+
+def test_kernels_that_are_tuned(tmp_path):
+    _, listed = training(tmp_path / "a.json", (2, "CachingAutotuner.benchmark_all_configs", 30_000))
+    (found,) = titled(listed, "compile_in_steps", "recompiles")
+    assert (found.id, found.cost_ns) == ("compile_in_steps", pytest.approx(30e6 / 6, rel=0.01))
+    assert "Kernels are tuned inside steps, once, for 30.0 ms" in found.title
+    assert "TORCHINDUCTOR_CACHE_DIR" in found.advice
+
+
+def test_graphs_that_are_recorded_again(tmp_path):
+    recordings = [(0, "CUDAGraphNode.record", 4000), (0, "CUDAGraphNode.record", 3000)]
+    again = [(3, "CUDAGraphNode.record", 30_000), (4, "CUDAGraphNode.record", 20_000)]
+    _, listed = training(tmp_path / "a.json", *recordings, *again)
+    second, first = titled(listed, "compile_in_steps", "recompiles")
+    assert (second.id, second.cost_ns) == ("recompiles", pytest.approx(50e6 / 6, rel=0.01))
+    assert "CUDA graphs are recorded again, 2 times" in second.title
+    assert (first.id, first.cost_ns) == ("compile_in_steps", pytest.approx(7e6 / 6, rel=0.01))
+    assert "2 recordings of CUDA graphs" in first.title
+
+
+def test_the_first_recordings_are_none_again(tmp_path):
+    recordings = [(k, "CUDAGraphNode.record", 4000) for k in (0, 1, 1)]
+    _, listed = training(tmp_path / "a.json", *recordings)
+    assert {each.id for each in titled(listed, "compile_in_steps", "recompiles")} == {"compile_in_steps"}
+
+
+def test_each_cause_is_a_finding_of_its_own(tmp_path):
+    compiled = [(1, "dynamo", 9000), (2, "CachingAutotuner.benchmark_all_configs", 5000)]
+    _, listed = training(tmp_path / "a.json", *compiled)
+    tuned, rest = sorted(titled(listed, "compile_in_steps"), key=lambda each: each.cost_ns)
+    assert "tuned" in tuned.title
+    assert "Compiling" in rest.title
+    assert rest.cost_ns == pytest.approx(9e6 / 6, rel=0.01)
+
+
+def test_nothing_compiles(tmp_path):
+    assert not titled(training(tmp_path / "a.json")[1], "compile_in_steps", "recompiles")
+
+
+def test_what_no_graph_holds(tmp_path):
+    profile, listed = training(tmp_path / "a.json", idle=600)
+    (found,) = eager_remainders(profile)
+    assert (
+        "Beside 1 replays of CUDA graphs a step, 1 calls submit work one by one, most of them under aten::add_"
+        in found.title
+    )
+    assert found.where.operator == "aten::add_"
+    claimed = profile.cost.pieces
+    assert found.claim.total() == pytest.approx(6 * 600_000, rel=0.05)
+    assert claimed.view == "wall"
+    (slow,) = titled(listed, "launch_bound", "dispatch_bound", "python_bound")
+    assert "eager_remainders" in slow.overlaps
+
+
+@pytest.mark.parametrize(("replays", "idle"), [(True, 0.0), (False, 600.0)])
+def test_remainders_that_cost_nothing_or_no_graphs_at_all(tmp_path, replays, idle):
+    profile, _ = training(tmp_path / "a.json", replays=replays, idle=idle)
+    assert sum(each.claim.total() for each in eager_remainders(profile)) <= 6 * 50_000 * replays

@@ -1,0 +1,194 @@
+"""What does message passing cost: how fast are rows gathered and scattered, layer by layer, and what would be faster?
+
+Shapes are recorded in the recording with stacks, and batches are never twice the same: so times and bytes are those of
+that recording, whose operators and kernels take what they take in any other.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.analyses import Answer, Status, analysis, table
+from tracekit.analyses.row_traffic import kind_of, least_bytes
+from tracekit.engine.cached import attributed
+from tracekit.errors import TracekitError
+from tracekit.intervals import Ints
+from tracekit.lines.owners import PHASES
+from tracekit.profile import Capture, Profile
+from tracekit.profile.memory_bandwidth import memory_bandwidth
+from tracekit.trace import Trace
+from tracekit.trace.reading.arguments import arguments
+from tracekit.trace.roles import COMPILED_CODE
+from tracekit.trace.schema import LABEL, column
+from tracekit.units import duration, percent, size
+
+SUMMARY = pa.schema(
+    [
+        column("layer", pa.string(), "the module, by its path or with those around it; null outside", role="name"),
+        column("kind", LABEL, "gather, scatter, or segment: along sorted edges"),
+        column("operator", LABEL, "the operator that moves rows", role="name"),
+        column("per_step", pa.float64(), "how often"),
+        column("step_ns", pa.float64(), "what that takes a step: of the GPU, or of the CPU where there is none", "ns"),
+        column("share", pa.float64(), "part of that of all the step's work", "share"),
+        column("bytes", pa.float64(), "the least that it moves a step; null where the shapes do not tell", "B"),
+        column("bytes_per_s", pa.float64(), "that by its time; null where the shapes do not tell", "B"),
+    ]
+)
+_LEAST = 0.05  # of the work: less needs no advice
+_MEASURED = "gather_bytes_per_s"  # of a run's environment
+_UNSORTED = (
+    "Scattering adds row by row: with edges sorted by target once (`EdgeIndex.sort_by('col')`, `ToSparseTensor()`), "
+    "PyG adds whole segments, and where messages are plain or weighted neighbours, multiplies a sparse matrix instead "
+    "of gathering first."
+)
+_GATHERED = (
+    "Most of it is gathering: with a sparse matrix (`EdgeIndex`, `adj_t`) plain or weighted neighbours are added up "
+    "without a row for each edge, and compiling fuses the gathering into what follows."
+)
+
+
+class _Moved(NamedTuple):
+    """The rows that operators move, in one step of the recording."""
+
+    key: tuple[str, str]  # layer, operator
+    ns: int
+    bytes: int | None
+
+
+@analysis("message_passing", rank=27)
+def answer(profile: Profile) -> Answer:
+    """One row per layer and operator, the dearest first."""
+    recording = _recording(profile)
+    moved = [*_moved(recording)]
+    steps = max(len(recording.trace.steps), 1)
+    summary = _summary(moved, steps, _work_ns(recording) / steps)
+    status: Status = "answered" if moved else "unanswered" if _is_compiled(recording) else "absent"
+    return Answer(
+        "message_passing",
+        "Gathering and scattering",
+        _sentence(profile, recording, summary),
+        summary,
+        worth=sum(summary["share"].to_pylist()),
+        status=status,
+    )
+
+
+def _recording(profile: Profile) -> Profile:
+    """The recording that has shapes, as a variant of its own; the trace itself where none lies beside it."""
+    if profile.trace.has_stacks or profile.detail_path is None:
+        return profile
+    try:
+        cost = attributed(Trace.load(profile.detail_path))
+    except TracekitError:
+        return profile
+    return Profile(profile.name, (Capture(profile.detail_path, cost),), profile.variant, profile.run, mine=profile.mine)
+
+
+def _is_compiled(recording: Profile) -> bool:
+    return any(COMPILED_CODE.fullmatch(name) for name in recording.trace.names)
+
+
+def _moved(recording: Profile) -> Iterator[_Moved]:
+    """Every operator of a step that moves rows, inside of modules and out of them; not those of the data loader."""
+    trace = recording.trace
+    kinds = np.array([bool(kind_of(name)) for name in trace.names])
+    parts = [part.rows(part.process & kinds[part.name_codes]) for part in trace.parts()]
+    rows = np.concatenate(parts or [np.zeros(0, np.int64)])
+    rows = rows[trace.steps.of(trace.ts_ns[rows]) >= 0]
+    if not len(rows):
+        return
+    owners, paths = recording.ownership.owners, recording.module_paths
+    owner = [owners.rows[each] for each in recording.ownership.of_events(rows).tolist()]
+    taken, known = _taken_ns(trace, rows), arguments(trace, rows)
+    for row, (_, _, module, phase), ns in zip(rows.tolist(), owner, taken.tolist(), strict=True):
+        if ns and PHASES[phase] != "data":
+            name = trace.names[trace.name_codes[row]]
+            least = least_bytes(name, known[row]) if row in known else None
+            yield _Moved((_layer(owners.modules[module], paths), name), ns, least)
+
+
+def _layer(chain: tuple[str, ...], paths: Mapping[str, str]) -> str:
+    """What the user calls the innermost module; the modules around it where nothing tells."""
+    return paths.get(chain[-1]) or " · ".join(chain) if chain else ""
+
+
+def _taken_ns(trace: Trace, rows: Ints) -> Ints:
+    """What each takes: of the GPU, by the kernels that it launches; of the CPU, by itself."""
+    if trace.device != "gpu":
+        return trace.dur_ns[rows]
+    taken = np.zeros(len(rows), np.int64)
+    for activities, launches in trace.links.some():
+        operator = trace.operators.of(launches)
+        place = np.minimum(np.searchsorted(rows, operator), len(rows) - 1)
+        ours = rows[place] == operator
+        np.add.at(taken, place[ours], trace.dur_ns[activities[ours]])
+    return taken
+
+
+def _work_ns(recording: Profile) -> float:
+    """What the GPU, or the CPU's operators, do in all steps."""
+    pieces = recording.cost.pieces
+    return float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
+
+
+def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
+    groups: dict[tuple[str, str], list[_Moved]] = {}
+    for each in moved:
+        groups.setdefault(each.key, []).append(each)
+    rows = []
+    for (layer, operator), group in sorted(groups.items(), key=lambda item: -sum(each.ns for each in item[1])):
+        ns = sum(each.ns for each in group)
+        least = [each.bytes for each in group if each.bytes is not None]
+        told = sum(least) if len(least) == len(group) else None
+        rows.append(
+            {
+                "layer": layer or None,
+                "kind": kind_of(operator),
+                "operator": operator,
+                "per_step": len(group) / steps,
+                "step_ns": ns / steps,
+                "share": ns / steps / whole if whole else 0.0,
+                "bytes": None if told is None else told / steps,
+                "bytes_per_s": None if told is None else told / ns * 1e9,
+            }
+        )
+    return table(SUMMARY, {field.name: [row[field.name] for row in rows] for field in SUMMARY})
+
+
+def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
+    if not len(summary) and _is_compiled(recording):
+        return "Cannot be answered: compiled kernels gather and scatter among other things, and do not say how much."
+    if not len(summary):
+        return "No operator gathers or scatters rows."
+    rows = summary.to_pylist()
+    ns, share = sum(row["step_ns"] for row in rows), sum(row["share"] for row in rows)
+    what = "the GPU's work" if profile.trace.device == "gpu" else "what operators compute"
+    sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {what}"
+    told = [row for row in rows if row["bytes"] is not None]
+    if told:
+        rate = sum(row["bytes"] for row in told) / sum(row["step_ns"] for row in told) * 1e9
+        sentence += f", and move at least {size(rate)} a second{_against(profile, rate)}"
+    return f"{sentence}.{_advice(rows, share)}"
+
+
+def _against(profile: Profile, rate: float) -> str:
+    """What the device can: as measured on it, or by its data sheet."""
+    measured = profile.run.environment.get(_MEASURED) if profile.run is not None else None
+    if profile.trace.device == "gpu" and isinstance(measured, int | float) and measured > 0:
+        return f": {percent(rate / measured)} of what was measured for gathering alone"
+    if profile.trace.device == "gpu" and (known := memory_bandwidth(profile.trace)) is not None:
+        return f": {percent(rate / known[1])} of what the memory of {known[0]} can by its data sheet"
+    return "; what this device can is not known"
+
+
+def _advice(rows: list[dict[str, Any]], share: float) -> str:
+    """Where rows are gathered and added up again, as message passing does, and that is worth something."""
+    if share < _LEAST or not {"gather", "scatter"} <= {row["kind"] for row in rows}:
+        return ""
+    of_kind = {
+        kind: sum(row["step_ns"] for row in rows if row["kind"] == kind) for kind in ("gather", "scatter", "segment")
+    }
+    dearest = max(of_kind, key=lambda kind: of_kind[kind])
+    return {"scatter": f" {_UNSORTED}", "gather": f" {_GATHERED}", "segment": ""}[dearest]

@@ -1,0 +1,93 @@
+"""Of a step on sampled batches: how long does sampling take, fetching features, copying them, and the training itself?
+
+Fetching is what picks rows of a table of numbers while the loop waits for its batch; the recording with stacks has the
+shapes and types that tell such tables from lists of edges. All else that is waited for is sampling, or collating.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.analyses import Answer, Status, analysis, table
+from tracekit.analyses.row_traffic import kind_of
+from tracekit.intervals import Ints, Union
+from tracekit.profile import Profile
+from tracekit.trace.reading.arguments import Arguments, arguments
+from tracekit.trace.roles import OPERATOR
+from tracekit.trace.schema import LABEL, column
+from tracekit.units import percent
+
+SUMMARY = pa.schema(
+    [
+        column("stage", LABEL, "sampling, fetching features, copying, or training: together they are the step"),
+        column("step_ns", pa.float64(), "wall time in a counted step, so far as nothing hides it", "ns"),
+        column("share", pa.float64(), "part of the step", "share"),
+    ]
+)
+_BY_WORKERS = 0.1  # of the waiting that operators fill: with less, other processes make the batches
+_WAITED = "waiting for batches that other processes make"
+_MADE = "sampling and collating"
+_FLOATS = ("float", "double", "c10::Half", "c10::BFloat16")
+
+
+@analysis("stages", rank=16)
+def answer(profile: Profile) -> Answer:
+    """One row per stage; they add up to the step."""
+    mean = profile.means["wall"]
+    loading = mean.parts["dataload"] if mean is not None else 0.0
+    if mean is None or not loading:
+        status: Status = "unanswered" if mean is None else "absent"
+        sentence = "Cannot be answered: neither can the wall time." if mean is None else "No loader is waited for."
+        return Answer("stages", "From sampling to training", sentence, SUMMARY.empty_table(), worth=0.0, status=status)
+    rows = _loading_operators(profile)
+    inside = _covered(profile, rows) / loading
+    fetching = _covered(profile, rows[_fetches(profile, rows)])
+    making = _MADE if inside >= _BY_WORKERS else _WAITED
+    stages = {making: loading - fetching, "fetching features": fetching, "copying": mean.parts.get("gpu_copy", 0.0)}
+    stages["training"] = mean.step_ns - sum(stages.values())
+    shown = {stage: ns for stage, ns in stages.items() if ns}
+    shares = {stage: ns / mean.step_ns for stage, ns in shown.items()}
+    summary = table(SUMMARY, {"stage": [*shown], "step_ns": [*shown.values()], "share": [*shares.values()]})
+    listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
+    return Answer("stages", "From sampling to training", f"Of a step: {listed}.", summary, worth=1 - shares["training"])
+
+
+def _loading_operators(profile: Profile) -> Ints:
+    """The operators that run while the loop waits for its batch."""
+    waits = profile.cost.pieces.union(profile.cost.pieces.of("dataload"))
+    trace = profile.trace
+    found = []
+    for part in trace.parts():
+        rows = part.rows(part.process & (part.roles.kind == OPERATOR) & ~part.roles.annotation)
+        found.append(rows[waits.covers(trace.ts_ns[rows])])
+    return np.concatenate(found or [np.zeros(0, np.int64)])
+
+
+def _covered(profile: Profile, rows: Ints) -> float:
+    """The waiting of a counted step that these operators fill, ns."""
+    pieces, trace = profile.cost.pieces, profile.trace
+    chosen = pieces.of("dataload") & profile.counted[pieces.step]
+    operators = Union.of(trace.ts_ns[rows], trace.rows(rows).end_ns)
+    filled = operators.within(pieces.start[chosen], pieces.end[chosen]).sum()
+    return float(filled) / max(int(profile.counted.sum()), 1)
+
+
+def _fetches(profile: Profile, rows: Ints) -> Ints:
+    """Which of them pick rows of a table of numbers, or of one that lies beside such a table."""
+    trace, recording = profile.trace, profile.ownership.recording
+    gathers = np.array([kind_of(name) == "gather" for name in trace.names])
+    places = np.flatnonzero(gathers[trace.name_codes[rows]])
+    if recording is None or not len(places):
+        return np.zeros(0, np.int64)
+    matched = profile.ownership.recorded(rows[places])
+    known = arguments(recording.trace, matched[matched >= 0])
+    tables = [_table(known.get(row)) for row in matched.tolist()]
+    lengths = {each[0] for each in tables if each is not None and each[1]}
+    return places[[each is not None and each[0] in lengths for each in tables]]
+
+
+def _table(recorded: Arguments | None) -> tuple[int, bool] | None:
+    """How many rows a table has, and whether they are of numbers; None for what has one column, or none."""
+    inputs = recorded.inputs if recorded is not None else None
+    if recorded is None or not inputs or not recorded.types or len(inputs[0]) < 2 or inputs[0][1] < 2:
+        return None
+    return inputs[0][0], recorded.types[0] in _FLOATS

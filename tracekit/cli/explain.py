@@ -1,0 +1,41 @@
+"""`tracekit explain`: the facts of a run in so many tokens."""
+
+import argparse
+
+from tracekit.cli.arguments import add_inputs, add_knowledge, positive
+from tracekit.cli.opening import open_given
+from tracekit.cli.streams import write_out
+
+
+class ExplainVerb:
+    """Print the facts of a run, most valuable first, in at most so many tokens: for a language model."""
+
+    name = "explain"
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add_inputs(parser)
+        add_knowledge(parser)
+        parser.add_argument(
+            "--budget-tokens",
+            type=positive,
+            default=1000,
+            metavar="N",
+            help="most tokens, each reckoned as 3 bytes of UTF-8 (default: 1000)",
+        )
+        parser.add_argument(
+            "--baseline", metavar="NAME", help="variant the others are set against (default: the first of each run)"
+        )
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Print them."""
+        from tracekit.cli.progress import Progress
+        from tracekit.explain import explain
+        from tracekit.report import report
+
+        with Progress() as progress:
+            opened = report(open_given(options.inputs, options, progress), options.baseline)
+        write_out(explain(opened, options.budget_tokens))
+        return 0

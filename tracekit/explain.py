@@ -1,0 +1,130 @@
+"""The facts of a report in plain lines, most valuable first, in no more tokens than asked for: for language models.
+
+A token is reckoned as three bytes of UTF-8. Tokenizers of today make about four bytes of English into one, and about
+three of names and figures, so that the estimate is rather too high than too low.
+"""
+
+from collections.abc import Iterator
+from functools import singledispatch
+
+from tracekit.faces.shared.cells import heading, lines, readable
+from tracekit.faces.shared.margins import margins
+from tracekit.faces.shared.sparks import legend
+from tracekit.faces.shared.wording import label, note_text, uncertainty
+from tracekit.report import Report
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.report.section import Section
+from tracekit.sanitize import sanitize
+from tracekit.units import thousandths
+
+BYTES_A_TOKEN = 3
+_FIRST_ROWS = 3  # of a table, before the others' turn
+_ROWS = 30
+_LONGEST = 600  # letters of a fact
+
+
+def tokens(text: str) -> int:
+    """How many tokens a text is reckoned as."""
+    return -(-len(text.encode()) // BYTES_A_TOKEN)
+
+
+def explain(report: Report, budget: int) -> str:
+    """Lines of facts that take at most so many tokens; what is left out is counted in the last one, where it fits."""
+    written, left_out, spent = "", 0, 0
+    facts = [sanitize(fact, _LONGEST) for fact in facts_of(report)]
+    for fact in facts:
+        line = f"{fact}\n"
+        if tokens(written + line) <= budget:
+            written, spent = written + line, spent + 1
+        else:
+            left_out += 1
+    if not spent:  # one fact is too long already
+        return sanitize(facts[0], max(budget * BYTES_A_TOKEN // 4 - 1, 1)) if facts and budget > 1 else ""
+    closing = f"({left_out} further facts are left out; a larger budget has them.)\n"
+    return written + closing if left_out and tokens(written + closing) <= budget else written
+
+
+def facts_of(report: Report) -> Iterator[str]:
+    """Every fact, most valuable first: what leads the report, its notes, its other sentences, and then its tables."""
+    ranked = [
+        (_rank(section, block, place), f"{prefix}{fact}")
+        for section in report.sections
+        for prefix in [f"{_of(section)}: " if _of(section) else ""]
+        for block in section.blocks
+        for place, fact in enumerate(facts(block))
+    ]
+    yield from dict.fromkeys(fact for _, fact in sorted(ranked, key=lambda each: each[0]))
+
+
+def _rank(section: Section, block: Block, place: int) -> int:
+    if isinstance(block, Table | Excerpt):
+        return 4 if place < _FIRST_ROWS and not block.detail else 5
+    if isinstance(block, Notes):
+        return 2
+    if isinstance(block, Sentences) and block.tone == "lead":
+        return 0
+    return 1 if section.stage == "lead" else 3
+
+
+def _of(section: Section) -> str:
+    if section.scope == "comparison":
+        return f"{section.variant} against {section.baseline}"
+    return section.variant or ""
+
+
+@singledispatch
+def facts(block: Block) -> Iterator[str]:
+    """What a block says, a fact each."""
+    raise TypeError(f"{type(block).__name__}: is not a kind of block")
+
+
+@facts.register
+def _(block: Sentences) -> Iterator[str]:
+    yield from block.lines
+
+
+@facts.register
+def _(block: Notes) -> Iterator[str]:
+    for note in block.notes:
+        yield f"{note.kind}: {note_text(note)}"
+
+
+@facts.register
+def _(block: Series) -> Iterator[str]:
+    for line in block.lines:
+        yield f"{line.name}, {legend(line, marked=False)}"
+
+
+@facts.register
+def _(block: Breakdown) -> Iterator[str]:
+    for name in block.variants:
+        parts = [f"{label(block, key)} {thousandths(block.cells[key][name])}" for key in block.keys if key != TOTAL]
+        total = thousandths(block.cells[TOTAL][name])
+        yield f"{block.title}, {name}: {total} {block.unit} = {' + '.join(parts)}"
+    for name in block.compared:
+        changes = [
+            f"{label(block, key)} {thousandths(block.deltas[key][name], signed=True)} ({uncertainty(block, key, name)})"
+            for key in block.keys
+            if block.deltas[key][name]
+        ]
+        yield f"{name} against {block.baselines[name]}, {block.unit}, 95 % interval: {', '.join(changes)}"
+    for name, reason in block.unanswered.items():
+        yield f"{block.title}, {name}: cannot be answered: {reason}"
+
+
+@facts.register
+def _(block: Table) -> Iterator[str]:
+    shown = block.rows.slice(0, _ROWS)
+    fields = readable(shown, full=False)
+    for row in lines(shown, fields):
+        pairs = [f"{heading(field)} {text}".strip() for field, text in zip(fields, row, strict=True) if text != "–"]
+        yield f"{block.name}: {', '.join(pairs)}"
+
+
+@facts.register
+def _(block: Excerpt) -> Iterator[str]:
+    for number, line in enumerate(block.lines, block.first):
+        costs = [f"{cost} ({name})" for name, cost in zip(block.costs, margins(block, number), strict=True) if cost]
+        if costs:
+            yield f"{block.file}:{number} {line.strip()} costs {', '.join(costs)}"

@@ -1,0 +1,73 @@
+"""Parts of a whole on the page: stacked bars, waterfalls from the baseline, and the table with every figure."""
+
+from collections.abc import Iterator
+
+from tracekit.faces.shared.html_drawings import escape, stacked_bar, waterfall
+from tracekit.faces.shared.html_tables import folded, head, number
+from tracekit.faces.shared.wording import interval, is_noise, label, share
+from tracekit.names import short
+from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.units import thousandths
+
+_NAME = 22  # letters of a variant in the head of a column
+_MANY = 4  # waterfalls: more are one click away
+
+
+def breakdown(block: Breakdown) -> Iterator[str]:
+    """Bars to one scale, then figures."""
+    yield "<figure>"
+    longest = max(*block.cells[TOTAL].values(), 1)
+    for name in block.variants:
+        total = f"{thousandths(block.cells[TOTAL][name])} {block.unit}"
+        bar = stacked_bar(block, name, longest)
+        yield f'<div class="bar"><span>{escape(name)}</span>{bar}<span>{total}</span></div>'
+    for name, reason in block.unanswered.items():
+        yield f'<p class="quiet">{escape(name)}: cannot be answered: {escape(reason)}</p>'
+    yield "</figure>"
+    yield from _table(block)
+    if block.compared:
+        steps = _waterfalls(block)
+        many = len(block.compared) > _MANY
+        yield from folded(f"From the baseline, {len(block.compared)} waterfalls", steps) if many else steps
+
+
+def _waterfalls(block: Breakdown) -> Iterator[str]:
+    yield '<div class="waterfalls">'
+    for name in block.compared:
+        yield f"<figure>{waterfall(block, name)}"
+        yield f"<figcaption>{escape(block.baselines[name])} → {escape(name)}</figcaption></figure>"
+    yield "</div>"
+
+
+def _table(block: Breakdown) -> Iterator[str]:
+    yield '<div class="scroll"><table class="parts">'
+    called = dict(zip(block.variants, short(block.variants, _NAME), strict=True))
+    heads = [(f"bucket ({block.unit})", False, "")]
+    for name in block.variants:
+        heads += [(called[name], True, name), ("", True, "part of the step")]
+    for name in block.compared:
+        against = f"{name} against {block.baselines[name]}"
+        heads += [(f"Δ {called[name]}", True, against), ("95 %", True, "interval of the difference")]
+    yield head(heads)
+    for key in block.keys:
+        yield f"<tr{' class=total' if key == TOTAL else ''}>{''.join(_cells(block, key))}</tr>"
+    yield "</table></div>"
+
+
+def _cells(block: Breakdown, key: str) -> Iterator[str]:
+    part = block.part(key)
+    if part is None:
+        yield f"<td>{escape(label(block, key))}</td>"
+    else:
+        chip = f'<svg width="10" height="10"><rect width="10" height="10" fill="{part.colour}"/></svg>'
+        yield f'<td title="{escape(part.meaning)}">{chip}{escape(part.label)}</td>'
+    for name in block.variants:
+        value, means = block.cells[key][name], block.means[name]
+        exact = sum(means.values()) if key == TOTAL else means[key]
+        yield number(thousandths(value) if value or key == TOTAL else "·", exact)
+        yield f'<td class="number quiet">{share(block, key, name)}</td>'
+    for name in block.compared:
+        noise, difference = is_noise(block, key, name), block.differences.get(name)
+        exact_delta = None if difference is None else difference.delta_ns if key == TOTAL else difference.parts[key]
+        yield number(thousandths(block.deltas[key][name], signed=True), exact_delta, " noise" if noise else "")
+        yield f'<td class="number quiet">{interval(block, key, name)}{" ~ noise" if noise else ""}</td>'

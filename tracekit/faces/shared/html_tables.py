@@ -1,0 +1,88 @@
+"""Tables of the page. Cells hold the exact value beside what people read, so that the page can sort by it."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
+from tracekit.faces.shared.html_drawings import escape
+from tracekit.report.blocks import Table
+
+_MOST = 200  # rows that the page holds; the others are in the exports
+_CELL = 120  # letters of a text in a table
+
+
+def table(block: Table, opened: int | None, full: bool) -> Iterator[str]:
+    """The rows, of which those after the first `opened` come at a click."""
+    if block.layout == "records":
+        records = _records(block, full)
+        yield from folded(f"{len(block.rows.schema)} columns", records) if block.detail else records
+        return
+    shown = block.rows.slice(0, None if full else max(_MOST, opened or 0))
+    if not len(shown):
+        return
+    if (block.detail and not full) or opened == 0:
+        rows = f"{len(shown):,} row{'s' * (len(shown) > 1)}"
+        yield from folded(rows, _rows(shown, len(shown), full))
+    else:
+        yield from _rows(shown, len(shown) if opened is None else opened, full)
+    if len(shown) < block.rows.num_rows:
+        yield f'<p class="more">{len(shown):,} of {block.rows.num_rows:,} rows; exports have them all.</p>'
+
+
+def folded(title: str, inside: Iterable[str]) -> Iterator[str]:
+    """What a click shows."""
+    yield f"<details><summary>{escape(title)}</summary>"
+    yield from inside
+    yield "</details>"
+
+
+def head(columns: Iterable[tuple[str, bool, str]]) -> str:
+    """The line of headings: text, whether it stands flush right, and what it means."""
+    cells = [
+        f'<th class="{"number" if right else "text"}" title="{escape(hint)}">{escape(text)}</th>'
+        for text, right, hint in columns
+    ]
+    return f"<thead><tr>{''.join(cells)}</tr></thead>"
+
+
+def number(text: str, value: float | None, marks: str = "") -> str:
+    """A cell with a figure; `data-v` is the exact value."""
+    exact = f' data-v="{value!r}"' if value is not None else ""
+    return f'<td class="number{marks}"{exact}>{text}</td>'
+
+
+def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
+    fields = readable(rows, full)
+    columns = [_column(rows[field.name].to_pylist(), field) for field in fields]
+    yield '<div class="scroll"><table class="sortable">'
+    yield head([(heading(field), is_number(field), meaning(field)) for field in fields])
+    yield "<tbody>"
+    for index, row in enumerate(zip(*columns, strict=True)):
+        yield f"<tr{' class=rest' if index >= opened else ''}>{''.join(row)}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _column(values: list[object], field: pa.Field) -> list[str]:
+    """The cells of a column; a name that is shortened tells the whole of it where the pointer rests."""
+    shown = texts(values, field, _CELL)
+    if is_number(field):
+        exact = [value if isinstance(value, int | float) else None for value in values]
+        return [number(escape(text), value) for text, value in zip(shown, exact, strict=True)]
+    if role(field) == "kernel":
+        whole = [cell(value, field, 4 * _CELL) for value in values]
+        return [
+            f'<td class="kernel" title="{escape(name)}">{escape(text)}</td>'
+            for name, text in zip(whole, shown, strict=True)
+        ]
+    return [f'<td class="text">{escape(text)}</td>' for text in shown]
+
+
+def _records(block: Table, full: bool) -> Iterator[str]:
+    first, *fields = readable(block.rows, full or block.detail)
+    yield '<div class="scroll"><table>'
+    yield head([("", False, ""), *((name, True, "") for name in texts(block.rows[first.name].to_pylist(), first))])
+    for field in fields:
+        cells = "".join(_column(block.rows[field.name].to_pylist(), field)).replace('class="text"', 'class="number"')
+        yield f'<tr><td title="{escape(meaning(field))}">{escape(heading(field))}</td>{cells}</tr>'
+    yield "</table></div>"

@@ -1,0 +1,79 @@
+"""Of steps that replay CUDA graphs: what is still submitted one by one, between them?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.counted import counted_steps
+from tracekit.findings.culprits import outermost_operators, plain, where
+from tracekit.findings.holes import is_hole
+from tracekit.intervals import Bools, Ints
+from tracekit.profile import Profile
+from tracekit.trace.roles import GRAPH_LAUNCH
+from tracekit.units import count, duration
+
+_SUBMITTING = ("kernel_launch", "dispatch", "python", "guards")
+_LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
+
+
+@rule("eager_remainders")
+def eager_remainders(profile: Profile) -> Iterator[Finding]:
+    """Beyond the verdicts' list: the GPU idles until work that no graph holds is submitted."""
+    trace, pieces = profile.trace, profile.cost.pieces
+    if profile.means["wall"] is None or not trace.census.any(
+        lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)
+    ):
+        return
+    calls = _counted_calls(profile)
+    replays = trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True)
+    eager = calls[~replays]
+    chosen = pieces.of(*_SUBMITTING) & ~is_hole(pieces)
+    chosen &= _until_one_of(profile, eager)
+    steps = counted_steps(profile)
+    if replays.sum() < steps or not (chosen & profile.counted[pieces.step]).any():
+        return
+    dearest, row = _dearest(profile, eager)
+    idle = float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / steps
+    yield Finding(
+        "eager_remainders",
+        f"Beside {count(round(replays.sum() / steps))} replays of CUDA graphs a step, "
+        f"{count(round(len(eager) / steps))} calls submit work one by one, most of them under {dearest}: until they "
+        f"do, the GPU idles {duration(idle)}",
+        advice="Take what stands between into the graphs: no graph breaks, no work on the CPU or on sizes that vary in "
+        "between, the optimizer captured too (capturable=True), one graph for the step where nothing else is needed.",
+        where=where(profile, row, dearest),
+        evidence=evidence(profile, eager),
+        link=_LINK,
+        claim=pieces.union(chosen),
+    )
+
+
+def _counted_calls(profile: Profile) -> Ints:
+    """The calls of counted steps that submitted anything."""
+    trace = profile.trace
+    calls = np.unique(trace.links.launches).astype(np.int64)
+    counted: Ints = calls[np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[calls])]]
+    return counted
+
+
+def _until_one_of(profile: Profile, calls: Ints) -> Bools:
+    """The pieces after which the next GPU activity is one that these calls submitted."""
+    trace, pieces = profile.trace, profile.cost.pieces
+    lasting = trace.dur_ns[trace.links.activities] > 0
+    activities, launches = trace.links.activities[lasting], trace.links.launches[lasting]
+    following = np.searchsorted(trace.ts_ns[activities], pieces.end)
+    known = following < len(activities)
+    ended: Bools = np.zeros(len(pieces.end), bool)
+    ended[known] = np.isin(launches[following[known]], calls)
+    return ended
+
+
+def _dearest(profile: Profile, calls: Ints) -> tuple[str, int]:
+    """The outermost operator under which most of them are made, and the first of those."""
+    trace = profile.trace
+    outer = outermost_operators(profile, calls)
+    codes = np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], trace.name_codes[calls])
+    names, first, number = np.unique(codes, return_index=True, return_counts=True)
+    most = int(number.argmax())
+    return plain(trace.names[names[most]]), int(calls[first[most]])

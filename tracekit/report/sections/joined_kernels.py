@@ -1,0 +1,61 @@
+"""Which kernels do the variants share, and what does each take in each of them?"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.trace.schema import column
+from tracekit.units import duration
+
+_ANALYSIS = "kernels"
+
+
+@of_run("joined_kernels", "Kernels side by side", rank=21)
+def joined_kernels(report: Report) -> Contents | None:
+    """A row for each name of a kernel or copy, most time first; a column for each variant, and its difference."""
+    times = {
+        profile.name: dict(zip(answer.table["name"].to_pylist(), answer.table["step_ns"].to_pylist(), strict=True))
+        for profile, answer in report.answers
+        if answer.analysis == _ANALYSIS and len(answer.table)
+    }
+    if len(times) < 2:
+        return None
+    baselines = {entry.variant: entry.baseline for entry in report.comparisons if entry.baseline in times}
+    names = list(dict.fromkeys(name for of in times.values() for name in of))
+    names.sort(key=lambda name: -max(of.get(name) or 0.0 for of in times.values()))
+    shared = sum(all(name in of for of in times.values()) for name in names)
+    everywhere = f"{shared} of {len(names)} kernels and copies are in all variants"
+    only = ", ".join(f"{len(alone)} in {name} alone ({duration(ns)} a step)" for name, alone, ns in _alone(times))
+    sentence = f"{everywhere}; {only}." if only else f"{everywhere}."
+    rows = _table(names, times, baselines)
+    worth = max((answer.worth or 0.0 for _, answer in report.answers if answer.analysis == _ANALYSIS), default=0.0) / 2
+    return Contents((Sentences((sentence,)), Table("joined_kernels", rows)), worth=worth)
+
+
+def _alone(times: Mapping[str, Mapping[str, float | None]]) -> list[tuple[str, list[str], float]]:
+    """Each variant with the kernels that no other has, and what they take together."""
+    found = []
+    for name, of in times.items():
+        others = {kernel for other, each in times.items() if other != name for kernel in each}
+        alone = [kernel for kernel in of if kernel not in others]
+        if alone:
+            found.append((name, alone, sum(of[kernel] or 0.0 for kernel in alone)))
+    return found
+
+
+def _table(names: list[str], times: Mapping[str, Mapping[str, float | None]], baselines: Mapping[str, str]) -> pa.Table:
+    fields = [column("name", pa.string(), "name as written", role="kernel")]
+    columns: list[Sequence[object]] = [names]
+    for variant, of in times.items():
+        fields.append(column(f"{variant}_ns", pa.float64(), "a counted step; nothing where it does not run", "ns"))
+        columns.append([of.get(name) for name in names])
+    for variant in (each for each in times if baselines.get(each) in times):
+        base = times[baselines[variant]]
+        fields.append(column(f"Δ {variant}_ns", pa.float64(), f"less that of {baselines[variant]}", "ns"))
+        columns.append([(times[variant].get(name) or 0.0) - (base.get(name) or 0.0) for name in names])
+    schema = pa.schema(fields)
+    return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)], schema=schema)

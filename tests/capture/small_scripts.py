@@ -1,6 +1,6 @@
 """Scripts small enough to read, and one pass of them."""
 
-from tests.capture.conftest import COMPILED, perform, read_trace
+from tests.capture.capturing import COMPILED, perform, read_trace
 from tracekit.run import Requested
 
 EAGER = Requested(compile=False)

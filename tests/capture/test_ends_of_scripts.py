@@ -3,7 +3,7 @@
 import pytest
 import warm
 
-from tests.capture.conftest import perform, read_trace
+from tests.capture.capturing import perform, read_trace
 from tests.capture.small_scripts import EAGER, HEAD, PLAIN, event_names, profiled, script
 from tracekit import run as runs
 from tracekit.capture.child.traces import COLD, DETAIL, fit

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.conftest import perform
+from tests.capture.capturing import perform
 from tracekit import run as runs
 from tracekit.capture import folder_state, process
 from tracekit.capture.folder_state import FolderState

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.capture.conftest import COMPILED, perform
+from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import script
 from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.script_losses import Losses

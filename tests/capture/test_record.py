@@ -9,7 +9,7 @@ import pytest
 import torch
 import warm
 
-from tests.capture.conftest import read_trace
+from tests.capture.capturing import read_trace
 from tests.capture.test_lost_kernels import write
 from tracekit import run as runs
 from tracekit.capture.job import PassResult

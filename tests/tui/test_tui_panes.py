@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import made_traces
 import numpy as np
@@ -293,6 +293,23 @@ def test_the_first_frame_needs_nothing_slow():
     asks = "import sys, tracekit.cli.tui, tracekit.tui.first_frame; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "rich", "textual"} & set(done.stdout.split())
+
+
+# What eyes without red or without green receptors see of linear RGB (Machado, Oliveira and Fernandes 2009).
+PROTAN = np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]])
+DEUTAN = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]])
+
+
+@pytest.mark.parametrize("eyes", [np.eye(3), PROTAN, DEUTAN], ids=["usual", "protan", "deutan"])
+def test_buckets_differ_by_colour_or_pattern_for_all_eyes(eyes):
+    def seen(key):
+        colour = np.array([int(BUCKETS[key].colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+        return np.clip(eyes @ colour**2.2, 0, 1) ** (1 / 2.2)
+
+    for keys in (WALL, HOST):
+        for one, other in combinations(keys, 2):
+            apart = np.abs(seen(one) - seen(other)).max()
+            assert apart > 0.08 or pattern(one) != pattern(other), (one, other)
 
 
 def test_patterns_tell_neighbours_apart_without_colours():

@@ -22,6 +22,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="where a trace has no ProfilerStep: all of it is one step, or infer steps from what repeats in it",
     )
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
+    parser.add_argument(
+        "--no-ranks", action="store_true", help="each trace is a variant, even where several are ranks of one job"
+    )
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:

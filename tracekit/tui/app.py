@@ -39,7 +39,7 @@ class TracekitApp(Narrowing):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """What there is nothing to do for has no key."""
         if len(self.screen_stack) > 1:
-            return action in ("quit", "command_palette")
+            return action == "quit"
         if action == "baseline":
             return self.opened is not None and len(self.opened.variants) > 1
         if action == "edit":

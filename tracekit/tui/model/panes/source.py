@@ -91,7 +91,14 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
         return selection.narrowed("line", (costs.file, row + 1), label, "kernels" if on_gpu else "operators")
 
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-    return Sheet("source", table, f"{costs.file}{remark}", enter, marks={number - 1: _FUSED for number in fused})
+    return Sheet(
+        "source",
+        table,
+        f"{costs.file}{remark}",
+        enter,
+        marks={number - 1: _FUSED for number in fused},
+        variants=(*names,),
+    )
 
 
 def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:

@@ -17,6 +17,17 @@ HTA ?= $(BIN)/python
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.made
 
+# What goes to an index of packages, checked: nothing is uploaded.
+.PHONY: dist
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+$(VENV)/.dist: pyproject.toml | $(VENV)/.made
+	$(PIP) install --quiet -c constraints.txt build twine
+	touch $@
+
 .PHONY: test demo sample bench bench-tui screenshots verify verify-recipes gpu check format clean
 
 test: check

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tracekit import run as runs
+from tracekit.cli import main
 from tracekit.faces.shared.document import as_document, attribution
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
@@ -82,3 +83,9 @@ def test_generated_code_is_known_wherever_its_cache_folder_was():
         generated += int(((trace.roles.kind == PYTHON) & trace.roles.named(INDUCTOR_FRAME)).sum())
         assert all("torchinductor" not in name for name in trace.names)
     assert generated == 45
+
+
+def test_the_sample_comes_with_the_package(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "sample", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"]["recipe"] == "gcn_cora"

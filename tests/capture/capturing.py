@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+from tracekit import run as runs
 from tracekit.capture import process
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import Requested
@@ -53,6 +54,20 @@ def setup(ctx):
     return SimpleNamespace(step=step, batches=batches, infer=lambda: net(batches[0]), evaluate=lambda: 0.5)
 """
 
+# Each of its variants trains, but for the one that is unsound.
+FAILING = """
+import torch
+PARAMS = {"sound": True}
+VARIANTS = {"sound": {"compile": False}, "unsound": {"compile": False, "sound": False}}
+def setup(ctx):
+    weight = torch.zeros(3, requires_grad=True)
+    def step():
+        if not ctx.sound:
+            raise ValueError("the loss is gone")
+        return weight.sum().detach()
+    return step
+"""
+
 
 def perform(folder: Path, stage, recipe, timeout=120, **more) -> PassResult:
     """One pass in a process of its own, as the harness does it."""
@@ -92,3 +107,26 @@ def _spans(thread, row):
         if not inside and name in _COMPILE_SPANS:
             spans.append(SimpleNamespace(name=name, id=None, thread=thread, start=start, end=-minus_end))
     return spans
+
+
+def write_earlier(out):
+    """A run of another day."""
+    earlier = runs.Run(
+        created="2026-01-01T00:00:00+00:00",
+        tracekit="0",
+        recipe="old",
+        script="old.py",
+        variants=[runs.Variant(name="eager", outcome="ok", requested=runs.Requested(compile=False))],
+    )
+    runs.write(earlier, out)
+    return out.read_bytes()
+
+
+class Lines(list):
+    """What the capture said."""
+
+    def __call__(self, line):
+        self.append(line)
+
+    def text(self):
+        return "\n".join(self)

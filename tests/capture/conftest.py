@@ -4,7 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 import warm
-from capturing import COMPILED, RECIPE, perform, read_trace
+from capturing import COMPILED, RECIPE, Lines, perform, read_trace
+
+
+@pytest.fixture
+def lines():
+    return Lines()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,7 +10,7 @@ import pytest
 import warm
 from compiling import FORMS, USUAL
 
-from tests.capture.conftest import perform
+from tests.capture.capturing import perform
 from tracekit import run as runs
 
 ROOT = Path(runs.__file__).parents[2]

@@ -1,6 +1,6 @@
 """An operator that Dynamo cannot trace, as those of torch_sparse are: its name is said wherever the break is."""
 
-from tests.capture.conftest import COMPILED, perform
+from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import PLAIN, script
 from tracekit import load
 from tracekit import run as runs

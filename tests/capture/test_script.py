@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import warm
 
-from tests.capture.conftest import perform, read_trace
+from tests.capture.capturing import perform, read_trace
 from tests.capture.small_scripts import EAGER, PLAIN, event_names, kinds, profiled, script
 from tracekit import run as runs
 from tracekit.capture.options import Options

@@ -8,7 +8,7 @@ import pytest
 import torch
 import warm
 
-from tests.capture.conftest import COMPILED, perform
+from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import HEAD, PLAIN, script
 from tracekit import run as runs
 from tracekit.capture.child.boundary import Boundary

@@ -93,8 +93,7 @@ def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[di
     spans = outermost(trace)
     ids = compile_ids(trace, spans)
     steps = trace.steps.of(trace.ts_ns[spans]).tolist()
-    given = trace.meta.get("baseTimeNanoseconds")
-    base = given if isinstance(given, int) else 0
+    base = trace.base_ns
     tids = trace.tracks["tid"].to_pylist()
     for row, compile_id, name, step in zip(spans.tolist(), ids, labels(trace, spans), steps, strict=True):
         start, end = int(trace.ts_ns[row]), int(trace.ts_ns[row] + trace.dur_ns[row])

@@ -10,9 +10,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs",
         nargs="+",
-        type=Path,
+        type=source,
         metavar="INPUT",
-        help="a trace, a folder of them, the run.json of a capture, an address (s3://…), or - for standard input",
+        help="a trace, a folder of them, the run.json of a capture, an address (s3://…), - for standard input, or "
+        "'sample' for the run that comes with tracekit",
     )
     parser.add_argument(
         "--steps",
@@ -21,6 +22,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="where a trace has no ProfilerStep: all of it is one step, or infer steps from what repeats in it",
     )
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
+    parser.add_argument(
+        "--no-ranks", action="store_true", help="each trace is a variant, even where several are ranks of one job"
+    )
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +79,16 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many such ends make a step: 4 means 4 optimizer steps with all their micro-batches (default: 1)",
     )
+
+
+def source(text: str) -> Path:
+    """What is read: a path, or the run that comes with tracekit."""
+    path = Path(text)
+    if text != "sample" or path.exists():
+        return path
+    from tracekit.installed import sample_run
+
+    return sample_run()
 
 
 def rows(text: str) -> int:

@@ -14,7 +14,8 @@ def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Watch") 
     from tracekit.profile import open_subject
 
     infer_steps = getattr(options, "steps", None) == "infer"
-    subject = open_subject(inputs, watch, options.mine, infer_steps)
+    ranks = not getattr(options, "no_ranks", False)
+    subject = open_subject(inputs, watch, options.mine, infer_steps, ranks=ranks)
     if options.compile_log is None:
         return subject
     from tracekit.profile.compile_log import with_compile_log

@@ -93,7 +93,7 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
     lines, nothing = recording.lines, np.zeros(0, np.int64)
     if lines is None or not lines.call_start_ns:
         return Calls(nothing, nothing, nothing)
-    base = _base_ns(recording.trace.meta.get("baseTimeNanoseconds"))
+    base = recording.trace.base_ns
     start, line = np.array(lines.call_start_ns, np.int64) - base, np.array(lines.call_line, np.int64)
     nearest = np.minimum(np.searchsorted(spans.starts, start), max(len(spans) - 1, 0))
     known = spans.starts[nearest] == start if len(spans) else np.zeros(len(start), bool)  # on the main thread
@@ -104,11 +104,6 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
     frame = np.where(begins, users.parent[called] if len(users) else -1, frame)
     inside = frame >= 0
     return Calls(start[inside], frame[inside], line[inside])
-
-
-def _base_ns(given: object) -> int:
-    """Where the trace's clock begins, unix ns; 0 where the file says nothing that can be."""
-    return given if isinstance(given, int) and 0 <= given < 1 << 62 else 0
 
 
 def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:

@@ -12,6 +12,7 @@ from tracekit.profile.capture import Capture, Window
 from tracekit.profile.names import distinct, run_names, stem
 from tracekit.profile.of_study import study_subject
 from tracekit.profile.profile import Profile
+from tracekit.profile.ranks import together
 from tracekit.profile.subject import Member, Missing, Subject, why_none
 from tracekit.run import Run, is_run, read
 from tracekit.study import is_study, read_study
@@ -30,12 +31,14 @@ def open_subject(
     *,
     opening: Callable[[Path], None] = lambda path: None,
     lenient: bool = False,
+    ranks: bool = True,
 ) -> Subject:
     """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
 
     `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, traces without
     steps are taken apart by what repeats in them. `opening` is called before each trace is read. A trace that was named
-    and cannot be read is an error, unless `lenient` asks for the others. The folder of a study is opened alone.
+    and cannot be read is an error, unless `lenient` asks for the others. Traces of several ranks of one job are
+    one variant, unless `ranks` is False. The folder of a study is opened alone.
     """
     if studies := [path for path in paths if not is_address(path) and is_study(path)]:
         if len(paths) > 1:
@@ -65,6 +68,7 @@ def open_subject(
             members.append(Missing(stem(path), "error", str(error)))
     if failure is not None and not any(isinstance(member, Profile) for member in members):
         raise failure
+    members = together(members) if ranks else members
     return Subject([_with(member, tuple(mine)) for member in _named(members)])
 
 

@@ -1,7 +1,7 @@
 """One variant, read and attributed: what every analysis asks its question of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -48,6 +48,14 @@ class Profile:
         """The capture of that window; of several ranks the first, unless one is named."""
         wanted = (each for each in self.captures if (each.window, each.workload) == (window, workload))
         return next((each for each in wanted if rank is None or each.rank == rank), None)
+
+    @cached_property
+    def per_rank(self) -> dict[int, "Profile"]:
+        """A profile for each rank that was recorded, where there are several; nothing for a single one."""
+        ranks = [each for each in self.captures if (each.window, each.workload) == ("steady", "training") and each.cost]
+        if len(ranks) < 2:
+            return {}
+        return {each.rank: replace(self, name=f"{self.name} rank {each.rank}", captures=(each,)) for each in ranks}
 
     @cached_property
     def cost(self) -> Attribution:

@@ -9,6 +9,7 @@ from tracekit.compare import Comparison, compare
 from tracekit.errors import UnknownVariantError
 from tracekit.findings import Diagnosis, diagnose
 from tracekit.profile import Member, Profile, Subject
+from tracekit.ranks import Collectives, collectives
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes
 from tracekit.report.section import Section
@@ -50,6 +51,11 @@ class Report:
     def diagnoses(self) -> dict[str, Diagnosis]:
         """What bounds each variant's step, and the findings, by variant."""
         return {profile.name: diagnose(profile) for profile in self.profiles}
+
+    @cached_property
+    def collectives(self) -> dict[str, Collectives]:
+        """The collectives of each variant of which several ranks were recorded."""
+        return {profile.name: collectives(profile.per_rank) for profile in self.profiles if profile.per_rank}
 
     @cached_property
     def notes(self) -> list[Note]:

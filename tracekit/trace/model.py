@@ -70,6 +70,12 @@ class Trace:
         """The duration events; from the cache only when they are needed."""
         return self.read_events()
 
+    @property
+    def base_ns(self) -> int:
+        """What to add to the trace's times to get unix ns; 0 where the file says nothing usable."""
+        given = self.meta.get("baseTimeNanoseconds")
+        return given if isinstance(given, int) and 0 <= given < 1 << 62 else 0
+
     @cached_property
     def ts_ns(self) -> Ints:
         """Start of each event."""

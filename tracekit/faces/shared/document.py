@@ -78,8 +78,18 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "verdict": report.diagnoses[profile.name].verdict.document(),
         "measured": _measured(profile, report.base_of(profile)),
         "cold": _cold(profile),
-        "ranks": [],
+        "ranks": [*_ranks(report, profile)],
     }
+
+
+def _ranks(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
+    for rank, each in profile.per_rank.items():
+        yield {
+            "rank": rank,
+            "trace": str(each.trace.path),
+            "mean": _means(each.means),
+            "clock_error_ns": report.collectives[profile.name].clocks[rank].error_ns,
+        }
 
 
 def _missing(report: Report, member: Missing) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What on the host keeps the GPU idle for a millisecond and more, all by itself?"""
+"""What on the host keeps the GPU idle, or a CPU from computing, for a millisecond and more, all by itself?"""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ import numpy as np
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import line_of_moment, plain, where
 from tracekit.findings.holes import Hole, Holes
+from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.stories import Cases, Story, story_of
 from tracekit.profile import Profile
@@ -15,7 +16,7 @@ from tracekit.profile import Profile
 @rule("long_stretches")
 def long_stretches(profile: Profile) -> Iterator[Finding]:
     """`cold_start`, `host_freeze`, `idle_unexplained`, `compile_in_steps`, `python_bound`, `dispatch_bound`."""
-    if profile.means["wall"] is None or profile.trace.device != "gpu":
+    if profile.means["wall"] is None or device_side_missing(profile.trace) is not None:
         return
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     for hole in Holes(profile, pageable_calls(profile.trace)):

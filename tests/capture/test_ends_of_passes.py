@@ -1,0 +1,58 @@
+"""A pass that fails, dies or takes too long says of what."""
+
+import time
+
+import pytest
+import torch
+from capturing import COMPILED, FAILING, perform
+from torch._dynamo.exc import BackendCompilerFailed
+
+from tracekit.capture.child.failure import outcome
+
+
+def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
+    recipe = write_recipe("import time\ntime.sleep(600)")
+    started = time.monotonic()
+    answer = perform(tmp_path, "measure", recipe, timeout=1)
+    assert (answer.outcome, answer.error) == ("timeout", "took longer than 1 s")
+    assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize(
+    ("ending", "outcome", "error"),
+    [
+        ("os.kill(os.getpid(), 9)", "crash", "killed, as when memory runs out"),
+        ("os.abort()", "crash", "died of SIGABRT"),
+        ("os._exit(3)", "crash", "ended with exit code 3 and no answer"),
+        ("sys.exit('enough')", "error", "SystemExit: enough"),
+        ("import nowhere", "error", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("1 +", "error", "SyntaxError: invalid syntax (recipe.py, line 1)"),
+        ("bytearray(1 << 62)", "oom", "MemoryError: "),
+        ("import torch; torch.empty(1 << 60)", "oom", "RuntimeError: "),
+    ],
+)
+def test_a_pass_that_dies_says_of_what(tmp_path, write_recipe, ending, outcome, error):
+    line = ending if ending == "1 +" else f"import os, sys; {ending}"
+    answer = perform(tmp_path, "inspect", write_recipe(line))
+    assert answer.outcome == outcome
+    assert answer.error is not None
+    assert answer.error.startswith(error) if outcome == "oom" else answer.error == error
+
+
+def test_memory_that_ran_out_is_known_through_what_wraps_it():
+    assert outcome(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 16.00 TiB")) == "oom"
+    assert outcome(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")) == "oom"
+    assert outcome(BackendCompilerFailed(print, torch.OutOfMemoryError("no more"), None)) == "oom"
+    assert outcome(ValueError("the memory of this is out of order")) == "error"
+
+
+def test_batches_that_end_are_told(tmp_path, write_recipe):
+    text = "from types import SimpleNamespace\ndef setup(ctx): return SimpleNamespace(step=id, batches=iter([1, 2]))"
+    answer = perform(tmp_path, "measure", write_recipe(text))
+    assert "batches are empty, or can be iterated only once" in answer.error
+
+
+def test_a_model_that_nobody_compiles_is_told(tmp_path, write_recipe):
+    answer = perform(tmp_path, "profile", write_recipe(FAILING), requested=COMPILED, steps=1, warmup=0)
+    assert answer.effective.mode == "eager"
+    assert "does the recipe pass its model through ctx.compile?" in answer.effective.notes[0]

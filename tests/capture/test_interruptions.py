@@ -1,0 +1,145 @@
+"""A capture that is interrupted or killed keeps what was finished, and leaves nothing running."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import warm
+from capturing import FAILING, write_earlier
+
+from tracekit import interruption
+from tracekit import run as runs
+from tracekit.capture import process
+
+CAPTURE = """
+import contextlib, sys, warm
+from tracekit.capture import messages
+from tracekit.capture.harness import Options, capture
+recipe, out, passes, unforked, *variants = sys.argv[1:]
+forked = contextlib.ExitStack()
+forked.enter_context(warm.passes())
+def tell(line):
+    messages.on_stderr(line)
+    if unforked and line.startswith(unforked):
+        forked.close()
+capture(Options(recipe, variants, steps=1, warmup=0, passes=int(passes), out=out, tell=tell))
+"""
+
+
+def start_capture(recipe, out, *variants, passes=1, unforked=""):
+    """A capture in a process of its own; once it says `unforked`, it starts its passes as it does without a test."""
+    asked = [str(recipe), str(out), str(passes), unforked, *(variants or ("eager", "sound"))]
+    return subprocess.Popen(
+        [sys.executable, "-c", CAPTURE, *asked],
+        **warm.lend(),
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell without job control starts background jobs deaf to Ctrl-C, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+
+
+def read_until(process, line):
+    return any(line in said for said in process.stderr)
+
+
+def passes_of(pid):
+    """The passes that this capture started and that still run."""
+    return running(f"tracekit-pass-{pid}-")
+
+
+def running(mark):
+    """The processes with this in their command line."""
+    folders = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (folder / "cmdline").read_text():
+                folders.append(folder)
+    return folders
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_its_like_keep_what_was_finished(write_recipe, tmp_path, ending):
+    capturing = start_capture(write_recipe(FAILING), tmp_path / "run.json")
+    assert read_until(capturing, "sound: measuring")
+    capturing.send_signal(ending)
+    said = capturing.communicate(timeout=30)[1]
+    run = runs.read(tmp_path / "run.json")
+    assert [(variant.name, variant.outcome) for variant in run.variants] == [
+        ("eager", "ok"),
+        ("sound", "interrupted"),
+    ]
+    assert "keeps eager.\n" in said
+    assert not passes_of(capturing.pid)
+
+
+def test_an_interruption_of_later_passes_loses_nothing(write_recipe, tmp_path):
+    capturing = start_capture(write_recipe(FAILING), tmp_path / "run.json", passes=8)
+    assert read_until(capturing, "Measuring again")
+    capturing.send_signal(signal.SIGINT)
+    said = capturing.communicate(timeout=30)[1]
+    run = runs.read(tmp_path / "run.json")
+    assert [(variant.name, variant.outcome) for variant in run.variants] == [("eager", "ok"), ("sound", "ok")]
+    assert "keeps eager, sound.\n" in said
+    assert not passes_of(capturing.pid)
+
+
+def test_an_interruption_waits_for_what_is_being_started():
+    said = []
+    with pytest.raises(KeyboardInterrupt), interruption.deferred():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        said.append("started")
+    assert said == ["started"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing tells who left the group elsewhere")
+def test_asked_to_end_it_leaves_neither_folder_nor_grandchildren(write_recipe, tmp_path):
+    text = """
+import subprocess, sys
+def setup(ctx):
+    line = f"import time; time.sleep(600)  # tracekit-pass-{sys.argv[0]}"
+    for apart in (False, True):
+        subprocess.Popen([sys.executable, "-c", line], start_new_session=apart)
+    open(ctx.mark, "w").close()
+    return lambda: None if __import__("time").sleep(0.1) else None
+PARAMS = {"mark": "%s"}
+"""
+    mark = tmp_path / "started"
+    recipe = write_recipe(text % mark)
+    capturing = start_capture(recipe, tmp_path / "run.json", "eager", unforked="eager: measuring")
+    deadline = time.monotonic() + 60
+    while not mark.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(running(str(recipe))) >= 3
+    capturing.terminate()
+    said = capturing.communicate(timeout=30)[1]
+    assert "Nothing was written" in said
+    assert {each.name for each in tmp_path.iterdir()} == {"recipe.py", "started"}
+    assert not running(str(recipe))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children outlive a killed parent elsewhere")
+@pytest.mark.parametrize("moment", ["eager: taking", "sound: measuring"])
+def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe, tmp_path, moment):
+    out = tmp_path / "run.json"
+    earlier = write_earlier(out)
+    capturing = start_capture(write_recipe(FAILING), out, unforked=moment)
+    assert read_until(capturing, moment)
+    capturing.kill()
+    capturing.wait()
+    if moment.startswith("sound"):
+        assert runs.read(out).planned == ["eager", "sound"]
+        assert [variant.name for variant in runs.read(out).variants] == ["eager"]
+        assert [each.read_bytes() for each in tmp_path.glob("run-*.json")] == [earlier]
+    else:
+        assert out.read_bytes() == earlier
+    deadline = time.monotonic() + 60
+    while passes_of(capturing.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not passes_of(capturing.pid)
+    with process.scratch() as scratch:  # the next capture sweeps what the killed one left
+        assert not [*scratch.parent.glob(f"tracekit-pass-{capturing.pid}-*")]

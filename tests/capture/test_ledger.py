@@ -3,8 +3,8 @@
 from statistics import median
 
 from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.ledger import StepMark, ledger, total_ns
-from tracekit.compile_log.log import LimitHit, LogEntry, Span
 
 
 def lines_of(recipe):

@@ -29,6 +29,8 @@ from tracekit.tui.widgets.pane_view import PaneView
 from tracekit.tui.widgets.reading import Progress
 from tracekit.tui.widgets.stage import Stage
 
+_LOW = 36  # lines of a screen: below, what the row is gets few of them
+
 
 class Panes(App[None]):
     """What was opened, the history of what was selected, and what is on screen (`shown`: its selection).
@@ -102,7 +104,7 @@ class Panes(App[None]):
 
     def on_resize(self) -> None:
         """A small screen leaves one line or two for the row."""
-        self.set_class(self.size.height < 30, "-low")
+        self.set_class(self.size.height < _LOW, "-low")
 
     async def on_done(self, message: Done) -> None:
         """What was opened, another baseline, or the answer to a selection."""

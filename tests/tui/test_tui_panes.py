@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from itertools import combinations, pairwise
+from pathlib import Path
 
 import made_traces
 import numpy as np
@@ -17,14 +18,16 @@ from tracekit.faces.shared.document import as_document
 from tracekit.report.blocks import Line
 from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern
 from tracekit.tui.model.breakdown import Breakdown
-from tracekit.tui.model.content import Lanes
+from tracekit.tui.model.content import Code, Lanes
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.overview import breakdown_of
+from tracekit.tui.model.panes.source import matching
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import Strip, outliers, strip_of
 from tracekit.tui.timeline import Event
 
 HOME = Selection()
+SAMPLE = Path(__file__).parent.parent.parent / "sample_traces" / "run.json"
 SCALE = {"s": 1e9, "ms": 1e6, "µs": 1e3}
 
 
@@ -154,6 +157,36 @@ def test_a_stretch_of_time_has_the_kernels_that_start_in_it(opened):
     table = sheet(ask(opened, window), "kernels").table
     assert {row["name"]: row["eager_ns"] for row in table.to_pylist()} == {"gemm_2": 18_000, "gemm_3": 18_000}
     assert np.sum(table["compiled_ns"].to_numpy()) == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "match"),
+    [
+        (["/a/train.py", "/b/model.py"], "model.py", "/b/model.py"),
+        (["train.py"], "/home/me/train.py", "train.py"),
+        (["/a/x.py", "/b/x.py"], "x.py", None),
+        (["/a/x.py", "/b/x.py"], "/b/x.py", "/b/x.py"),
+        (["/a/my_x.py"], "x.py", None),
+    ],
+)
+def test_a_file_is_found_by_the_end_of_its_path(files, name, match):
+    assert matching(files, name) == match
+
+
+def test_lines_of_the_sample_stand_beside_their_source():
+    report = on_screen.opened([SAMPLE])
+    lines = sheet(ask(report, HOME.at("lines")), "lines")
+    target = lines.enter(lines.row_at(0))
+    assert target is not None
+    content = ask(report, target)
+    (code,) = content.pieces
+    assert isinstance(code, Code)
+    text = code.sheet.cells(content.begin[1], content.begin[1] + 1)[0]
+    costs = [value for title, value in zip(lines.titles, lines.cells(0, 1)[0], strict=True) if title in report.variants]
+    assert text[: len(costs)] == costs
+    assert text[-1].strip() == "def forward(self, x, edge_index, edge_weight=None):"
+    broken = sheet(ask(report, HOME.at("compiles")), "regions")
+    assert "utils/loop.py:650" in rows(broken)[1]["region"]
 
 
 def test_one_variant_is_shown_with_what_it_is_set_against(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import SystemCommand
+from textual.app import SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
@@ -186,12 +186,14 @@ class TracekitApp(Narrowing):
         if path is None:
             self.notify(f"{sanitize(place.file)} is not on this machine.", severity="warning")
             return
-        with self.suspend():
-            try:
+        failed = ""
+        try:
+            with self.suspend():
                 subprocess.run([*shlex.split(editor), f"+{place.line}", str(path)], check=False)
-                failed = ""
-            except (OSError, ValueError) as error:
-                failed = f"{editor}: {error}"
+        except SuspendNotSupported:
+            failed = "This terminal cannot be lent to an editor."
+        except (OSError, ValueError) as error:
+            failed = f"{editor}: {error}"
         self.refresh()
         if failed:
             self.notify(sanitize(failed), severity="error")

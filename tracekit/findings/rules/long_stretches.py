@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import line_of_moment, plain, where
+from tracekit.findings.culprits import line_of_piece, plain, where
 from tracekit.findings.holes import Hole, Holes
 from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.rules.pageable_copies import pageable_calls
@@ -21,7 +21,8 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     for hole in Holes(profile, pageable_calls(profile.trace)):
         story = story_of(hole)
-        _, holes = groups.setdefault((story.id, "" if story.together else hole.name), (story, []))
+        whose = str(_where(profile, hole)) if hole.row < 0 else hole.name
+        _, holes = groups.setdefault((story.id, "" if story.together else whose), (story, []))
         holes.append(hole)
     for story, holes in groups.values():
         yield _finding(profile, story, holes)
@@ -52,5 +53,5 @@ def _where(profile: Profile, hole: Hole) -> Where:
         return where(profile, hole.row, "fallback_function")
     if hole.row >= 0:
         return where(profile, hole.row, plain(hole.name))
-    line = line_of_moment(profile, hole.piece)
+    line = line_of_piece(profile, hole.piece)
     return line if line != Where() else Where(operator=hole.name)

@@ -17,6 +17,15 @@ HTA ?= $(BIN)/python
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.made
 
+# The site of the documentation, into site/; nothing is fetched for it but its builder.
+.PHONY: docs
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PIP) install --quiet -c constraints.txt -e '.[docs]'
+	touch $@
+
 # What goes to an index of packages, checked: nothing is uploaded.
 .PHONY: dist
 dist: $(VENV)/.dist

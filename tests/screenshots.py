@@ -1,6 +1,7 @@
 """The README's pictures of the terminal UI, taken from it: python -m tests.screenshots [FOLDER]."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ def main() -> int:
     """Write each picture."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ["COLORTERM"] = "truecolor"  # with few colours a timeline draws patterns
+    os.environ.pop("NO_COLOR", None)
     for name, keys in PICTURES.items():
         path = folder / f"tui-{name}.svg"
         path.write_text(asyncio.run(picture(keys)), "utf-8")

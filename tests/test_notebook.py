@@ -1,3 +1,6 @@
+import re
+from html import unescape
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -5,6 +8,7 @@ from small import training
 
 import tracekit
 from tracekit.errors import TracekitError
+from tracekit.faces import html
 
 
 def test_tables_in_a_notebook(tmp_path):
@@ -20,6 +24,8 @@ def test_tables_in_a_notebook(tmp_path):
     assert data.report.comparisons[0].variant == "compiled"
     assert repr(data.report) == repr(data)
     assert "| eager" in data.report._repr_markdown_()
+    frame = re.fullmatch(r'<iframe sandbox="allow-scripts" [^>]*srcdoc="([^"]*)"></iframe>', data.report._repr_html_())
+    assert unescape(frame[1]) == html.render(data.report)
 
 
 def test_segments_cover_the_window_without_holes(tmp_path):

@@ -42,17 +42,20 @@ def cut_apart(names: list[str], width: int) -> list[str]:
 
 
 def _around_difference(names: list[str], width: int) -> dict[str, str]:
-    """Each with its first letters, and from there on where it differs from the others."""
+    """Each with its first letters, and half the room for where it begins to differ from the others."""
     texts = [sanitize(name) for name in names]
     differ = (k for k, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1)
-    head = next(differ, min(map(len, texts)))
-    start = max(head - 1, 0)
-    lead = min(_LEFT, max(width - 3, 0))
-    tails = [text[max(start, lead) :] for text in texts]
-    return {
-        name: f"{text[:lead]}…{sanitize(tail, width - lead - 1) if len(tail) > width - lead - 1 else tail}"[:width]
-        for name, text, tail in zip(names, texts, tails, strict=True)
-    }
+    start = max(next(differ, min(map(len, texts))) - 1, 0)
+    return {name: _with_gap(text, start, width) for name, text in zip(names, texts, strict=True)}
+
+
+def _with_gap(text: str, start: int, width: int) -> str:
+    """The beginning of a text, and from `start` on as much as half the width holds."""
+    tail = text[start:][: max(width // 2, 1)]
+    head = width - 1 - len(tail)
+    if len(text) <= width or start <= head:
+        return text if len(text) <= width else f"{text[: width - 1]}…"
+    return f"{text[: max(head, 0)]}…{tail}"[:width]
 
 
 def aligned(names: list[str], width: int) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 class ShownReport(Report):
     """A report that a notebook draws instead of printing the names of its parts."""
+
+    def _repr_html_(self) -> str:
+        from tracekit.faces.html import render
+
+        # In a frame of its own, whose script can reach nothing of the notebook's.
+        page = escape(render(self))
+        return f'<iframe sandbox="allow-scripts" width="100%" height="700" srcdoc="{page}"></iframe>'
 
     def _repr_markdown_(self) -> str:
         from tracekit.faces import Options

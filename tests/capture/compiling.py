@@ -10,14 +10,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-HEAD = """
-import torch
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
-    def forward(self, x):
-        return self.second(self.first(x).relu())
+from tests.capture.small_scripts import NET
+
+HEAD = f"""{NET}
 def loss_of(out, x):
     return torch.nn.functional.mse_loss(out, x.sum(1, keepdim=True))
 def compiled(made=None, **more):

@@ -4,15 +4,18 @@ from tests.capture.capturing import COMPILED, perform, read_trace
 from tracekit.run import Requested
 
 EAGER = Requested(compile=False)
-HEAD = """
-import sys, torch
-from torch.utils.data import DataLoader, TensorDataset
+NET = """
+import torch
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.second = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
     def forward(self, x):
         return self.second(self.first(x).relu())
+"""
+HEAD = f"""{NET}
+import sys
+from torch.utils.data import DataLoader, TensorDataset
 def loss_of(net, x):
     return torch.nn.MSELoss()(net(x), x.sum(1, keepdim=True))
 net, steps = Net(), int(sys.argv[1]) if len(sys.argv) > 1 else 300

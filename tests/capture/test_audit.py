@@ -56,7 +56,7 @@ for epoch in range(2):
         value = loss.item()  # sync _local_scalar_dense
         subprocess.run(["tee", "-a", args.losses], input=f"{value}\\n", text=True, stdout=subprocess.DEVNULL)
         right += (out.argmax(1) == b).sum().cpu()  # sync _to_copy
-        kept = out[b == 1]  # sync index
+        ones = out[b == 1]  # sync index
         rows = (b == 2).nonzero()  # sync nonzero
         several = b.unique()  # sync _unique2
         again = out.repeat_interleave(b, 0)  # sync repeat_interleave
@@ -115,15 +115,15 @@ def audit(folder, text, *options, script=(), code=0):
 def test_every_planted_line_and_the_losses_of_a_plain_run(tmp_path):
     on_gpu, on_cpu = tmp_path / "gpu.txt", tmp_path / "cpu.txt"
     done = audit(tmp_path, PLANTED, "--format", "json", "--steps", "7", "--in-place", script=["--losses", str(on_gpu)])
-    found = json.loads(done.stdout)
-    assert found["schema"] == "tracekit.audit/1"
-    assert all({"kind", "operator", "file", "line", "function", "per_step"} <= {*row} for row in found["rows"])
-    assert found["steps"] == 7
-    assert {row["per_step"] for row in found["rows"]} == {1.0}
-    assert {Path(row["file"]).name for row in found["rows"]} == {"train.py"}
-    named = {(row["line"], row["kind"], row["operator"].removeprefix("aten::")) for row in found["rows"]}
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == "tracekit.audit/1"
+    assert all({"kind", "operator", "file", "line", "function", "per_step"} <= {*row} for row in answer["rows"])
+    assert answer["steps"] == 7
+    assert {row["per_step"] for row in answer["rows"]} == {1.0}
+    assert {Path(row["file"]).name for row in answer["rows"]} == {"train.py"}
+    named = {(row["line"], row["kind"], row["operator"].removeprefix("aten::")) for row in answer["rows"]}
     assert named == set(planted(PLANTED))
-    assert {row["function"] for row in found["rows"]} == {"<module>", "forward"}
+    assert {row["function"] for row in answer["rows"]} == {"<module>", "forward"}
     assert warm.run([tmp_path / "train.py", "--cpu", "--losses", on_cpu]).returncode == 0
     losses = on_gpu.read_text().splitlines()
     assert len(losses) == 7  # the eighth was about to be written
@@ -208,8 +208,8 @@ def test_ctrl_c_ends_it(tmp_path):
         assert running.poll() is None
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
-    said, told = running.communicate(timeout=60)
-    assert (said, told, running.returncode) == ("", "tracekit: interrupted\n", 130)
+    stdout, stderr = running.communicate(timeout=60)
+    assert (stdout, stderr, running.returncode) == ("", "tracekit: interrupted\n", 130)
 
 
 def test_a_module_and_one_without_steps(tmp_path):

@@ -15,16 +15,16 @@ from tracekit.capture.doctor import CHECKS, Check, Found, as_json, as_text, can_
 ROOT = Path(runs.__file__).parents[2]
 
 
-def found(ok, text="so"):
+def looking(ok, text="so"):
     return lambda: Found(ok, text)
 
 
 def test_a_missing_thing_comes_with_its_advice_and_what_needs_it_is_not_looked_for():
     results = examine(
         (
-            Check("torch", found(False, "not installed"), "Install it.", "needed"),
+            Check("torch", looking(False, "not installed"), "Install it.", "needed"),
             Check("profiler", pytest.fail, "never", "needed", "torch"),
-            Check("scipy", found(True, "1.11"), "never"),
+            Check("scipy", looking(True, "1.11"), "never"),
         )
     )
     assert [(each.name, each.ok, each.text, each.advice) for each in results] == [
@@ -53,8 +53,8 @@ def test_a_check_that_raises_has_failed():
 
 
 def test_the_verdict_names_what_can_be_captured():
-    sound = [Check("torch", found(True), "", "needed"), Check("g++", found(True), "", "for inductor")]
-    assert as_text(examine((*sound, Check("GPU", found(False), "", "for a GPU")))).endswith(
+    sound = [Check("torch", looking(True), "", "needed"), Check("g++", looking(True), "", "for inductor")]
+    assert as_text(examine((*sound, Check("GPU", looking(False), "", "for a GPU")))).endswith(
         "This machine can capture CPU training, inductor on the CPU."
     )
 
@@ -72,9 +72,9 @@ def test_this_machine_can_capture(capsys, monkeypatch):
     from tracekit.cli import main
 
     assert main(["doctor", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    by_name = {each["name"]: each for each in told["checks"]}
-    assert told["can_capture"]
+    answer = json.loads(capsys.readouterr().out)
+    by_name = {each["name"]: each for each in answer["checks"]}
+    assert answer["can_capture"]
     assert by_name["CPU profiler"]["text"].startswith("records (PyTorch 2.")
 
 

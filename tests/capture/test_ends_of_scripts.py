@@ -76,8 +76,8 @@ def test_one_that_fails_in_a_variant_leaves_the_other(tmp_path):
 
 def test_an_unexpected_end_leaves_whole_steps_only(tmp_path):
     answer = profiled(tmp_path, PLAIN.replace("steps)", "16)"), requested=EAGER, steps=20)
-    found = read_trace(tmp_path / answer.traces.steady)
-    assert [*found.steps] == [12, 13, 14, 15]
+    trace = read_trace(tmp_path / answer.traces.steady)
+    assert [*trace.steps] == [12, 13, 14, 15]
     assert (answer.profiled.steps, answer.ended, answer.traces.detail) == (4, 16, None)
     assert "after the last step" in event_names(tmp_path / answer.traces.steady)
 

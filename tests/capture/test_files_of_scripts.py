@@ -52,7 +52,7 @@ print(os.path.exists("out/childs"))
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def workplace(tmp_path, monkeypatch):
     import torch
 
     here, scripts = tmp_path / "here", tmp_path / "scripts"
@@ -76,14 +76,14 @@ def tree(folder):
     }
 
 
-def ours(found):
-    return {name: state for name, state in found.items() if not name.startswith("here/run")}
+def without_runs(files):
+    return {name: state for name, state in files.items() if not name.startswith("here/run")}
 
 
-def test_nothing_changes_and_nothing_is_resumed(place, capsys):
-    before = tree(place)
+def test_nothing_changes_and_nothing_is_resumed(workplace, capsys):
+    before = tree(workplace)
     assert main(["capture", "../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]) == 0
-    assert ours(tree(place)) == before
+    assert without_runs(tree(workplace)) == before
     # Data that it prepared, and read before its first step, is there for the next pass, as for a second run.
     assert sorted(each.name for each in Path("data").rglob("*.bin")) == ["raw.bin", "unread.bin"]
     (eager,) = runs.read("run.json").variants
@@ -127,8 +127,8 @@ def test_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
     after = tree(tmp_path / "here")
     assert "(exit code 3)" in answer.error
     assert {name for name in {*before, *after} if before.get(name) != after.get(name)} == {"by_c.bin", "by_a_child.txt"}
-    (told,) = (each for each in answer.effective.notes if each.startswith("files changed"))
-    assert told.startswith(
+    (note,) = (each for each in answer.effective.notes if each.startswith("files changed"))
+    assert note.startswith(
         "files changed and were not put back: by_a_child.txt, by_c.bin. A library in C or another program wrote them"
     )
 
@@ -146,18 +146,18 @@ def test_of_a_large_folder_the_files_nearest_to_the_top_are_looked_at(tmp_path, 
     assert state.changed() == [str(tmp_path / "a"), str(tmp_path / "deep/b")]
 
 
-def test_in_place_all_of_it_stays(place):
+def test_in_place_all_of_it_stays(workplace):
     with process.scratch() as scratch:
         from tracekit.capture.job import Job
 
-        job = Job(stage="measure", recipe="../scripts/train.py", script=True, in_place=True, folder=str(place))
-        assert process.perform(job, scratch, place / "measure.log", 100).outcome == "ok"
+        job = Job(stage="measure", recipe="../scripts/train.py", script=True, in_place=True, folder=str(workplace))
+        assert process.perform(job, scratch, workplace / "measure.log", 100).outcome == "ok"
     assert Path("log.1").read_text().startswith("before log.txt")
     assert Path("out/config.json").exists()
 
 
-def test_a_capture_that_was_killed_is_undone_by_the_next(place):
-    before = tree(place)
+def test_a_capture_that_was_killed_is_undone_by_the_next(workplace):
+    before = tree(workplace)
     Path("../scripts/train.py").write_text(WRITES + "import time\ntime.sleep(100)\n")
     given = ["../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]
     capture = subprocess.Popen(
@@ -170,11 +170,11 @@ def test_a_capture_that_was_killed_is_undone_by_the_next(place):
     capture.send_signal(signal.SIGKILL)
     capture.wait()
     time.sleep(1)  # the pass dies with it
-    (place / "scripts" / "train.py").write_text(WRITES)
-    os.utime(place / "scripts" / "train.py", ns=(0, before["scripts/train.py"][1]))
+    (workplace / "scripts" / "train.py").write_text(WRITES)
+    os.utime(workplace / "scripts" / "train.py", ns=(0, before["scripts/train.py"][1]))
     with process.scratch():
         pass
-    assert ours(tree(place)) == before
+    assert without_runs(tree(workplace)) == before
 
 
 def test_what_raises_and_what_dies_is_undone_too(tmp_path, monkeypatch):

@@ -68,9 +68,9 @@ def test_the_gpu_works_on_while_it_is_asked(driver):
     driver(seconds=0.3)
     steps = []
     with gpu() as calls:
-        found = timing.drive(gpu_load.sample("cuda"), lambda: steps.append(1))
-    assert found["clocks.sm"] == "1980 MHz"
-    assert found["throttled_by"] == ["power cap", "heat"]
+        state = timing.drive(gpu_load.sample("cuda"), lambda: steps.append(1))
+    assert state["clocks.sm"] == "1980 MHz"
+    assert state["throttled_by"] == ["power cap", "heat"]
     assert len(steps) > 1
     assert calls[-1] == "synchronize"
 
@@ -84,9 +84,9 @@ def test_a_run_says_which_gpu_and_driver_it_was(driver):
     driver()
     each = SimpleNamespace(name="H200", uuid="0000", total_memory=1, major=9, minor=0, multi_processor_count=132)
     with gpu(get_device_properties=each):
-        (found,) = environment._gpus()
-    assert (found["uuid"], found["driver_version"], found["power.limit"]) == ("GPU-0000", "570.86", "700.00 W")
-    assert found["capability"] == "9.0"
+        (state,) = environment._gpus()
+    assert (state["uuid"], state["driver_version"], state["power.limit"]) == ("GPU-0000", "570.86", "700.00 W")
+    assert state["capability"] == "9.0"
 
 
 def test_the_version_of_the_profilers_library_is_part_of_the_run(monkeypatch):

@@ -54,12 +54,12 @@ def passes_of(pid):
 
 def running(mark):
     """The processes with this in their command line."""
-    found = []
+    folders = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark in (folder / "cmdline").read_text():
-                found.append(folder)
-    return found
+                folders.append(folder)
+    return folders
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -54,6 +54,7 @@ WARNING:2026-07-31 13:43:58 7535:7535 init.cpp:155] function cbapi->getCuptiStat
 WARNING:2026-07-31 13:43:58 75:75 init.cpp:156] CUPTI initialization failed - CUDA profiler activities will be missing
 INFO:2026-07-31 13:43:58 75:75 init.cpp:158] If you see CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, refer to https://developer
 WARNING:2024-12-05 09:59:04 470227:470227 CuptiActivityApi.cpp:174] Requested GPU activity buffer
+WARNING:2026-11-22 03:55:38 7:7 GenericActivityProfiler.cpp:261] CPU activity with pid 0 detected. Overriding pid
 INFO:2024-12-05 09:59:04 47:47 CuptiActivityProfiler.cpp:340] Record counts: Out-of-range = 7, Other = 0
 """
 

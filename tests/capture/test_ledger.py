@@ -3,8 +3,8 @@
 from statistics import median
 
 from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.ledger import StepMark, ledger, total_ns
-from tracekit.compile_log.log import LimitHit, LogEntry, Span
 
 
 def lines_of(recipe):
@@ -56,11 +56,11 @@ def test_a_graph_break_is_said_with_its_line_each_time_it_is_compiled(broken, re
     at = next(n for n, line in enumerate(lines_of(recipe), 1) if "# breaks here" in line)
     assert [each.compile for each in broken.ledger.breaks] == [f"0/{attempt}" for attempt in range(8)]
     assert {(each.file, each.line) for each in broken.ledger.breaks} == {(str(recipe), at)}
-    found = broken.ledger.breaks[0]
-    assert "Tensor.item()" in found.reason
-    assert found.stack.splitlines()[0].strip().startswith(f'File "{recipe}"')
-    assert "# breaks here" in found.stack
-    assert "tracekit" not in found.stack
+    broke = broken.ledger.breaks[0]
+    assert "Tensor.item()" in broke.reason
+    assert broke.stack.splitlines()[0].strip().startswith(f'File "{recipe}"')
+    assert "# breaks here" in broke.stack
+    assert "tracekit" not in broke.stack
 
 
 def test_the_recompile_limit_is_recorded_and_turns_into_a_note(broken, recipe):
@@ -118,9 +118,9 @@ def test_a_break_that_skips_the_whole_function_finds_its_line_too():
         "The graph break occurred in the following user code:\n"
         '  File "train.py", line 3, in outer\n    inner()\n  File "train.py", line 7, in inner\n    print()\n'
     )
-    (found,) = ledger(recorded(breaks=[LogEntry("0/0", 5, text)]), []).breaks
-    assert (found.file, found.line) == ("train.py", 7)
-    assert found.reason.startswith("Graph break: torch.compile cannot properly resume")
+    (broke,) = ledger(recorded(breaks=[LogEntry("0/0", 5, text)]), []).breaks
+    assert (broke.file, broke.line) == ("train.py", 7)
+    assert broke.reason.startswith("Graph break: torch.compile cannot properly resume")
 
 
 def test_a_break_of_torch_2_6_is_read_too():
@@ -128,9 +128,9 @@ def test_a_break_of_torch_2_6_is_read_too():
         "Graph break in user code at train.py:7\nReason: Unsupported: Tensor.item\nUser code traceback:\n"
         '  File "train.py", line 7, in forward\n    x.item()\n\nTraceback (most recent call last):\n  File "torch.py"'
     )
-    (found,) = ledger(recorded(breaks=[LogEntry("0/0", 5, text)]), []).breaks
-    assert (found.line, found.reason) == (7, "Unsupported: Tensor.item")
-    assert found.stack == '  File "train.py", line 7, in forward\n    x.item()'
+    (broke,) = ledger(recorded(breaks=[LogEntry("0/0", 5, text)]), []).breaks
+    assert (broke.line, broke.reason) == (7, "Unsupported: Tensor.item")
+    assert broke.stack == '  File "train.py", line 7, in forward\n    x.item()'
 
 
 def test_a_break_counts_each_time_that_its_frame_is_compiled_again():

@@ -49,11 +49,12 @@ def captured(tmp_path_factory):
 
 
 def test_every_call_has_its_line(captured):
-    lines = captured.lines
-    at = {(lines.callers[caller][1], line) for caller, line in zip(lines.call_caller, lines.call_line, strict=True)}
+    lines, recipe = captured.lines, str(captured.recipe)
+    calls = [(*lines.callers[caller], line) for caller, line in zip(lines.call_caller, lines.call_line, strict=True)]
+    # Besides the recipe there may be the tests' own server, from which the pass was forked.
+    at = {(function, line) for file, function, line in calls if file == recipe}
     assert at == {("step", 14), ("step", 15), ("step", 16), ("twice", 7)}
-    assert {file for file, _ in lines.callers} == {str(captured.recipe)}
-    assert lines.sources == {str(captured.recipe): RECIPE}
+    assert lines.sources[recipe] == RECIPE
 
 
 def test_calls_start_when_the_trace_says(captured):

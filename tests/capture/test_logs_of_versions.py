@@ -38,16 +38,16 @@ def listening():
     """A recorder under torch's logs; none of what it hears goes anywhere else."""
     with CompileRecorder() as recorder:
         trace = logging.getLogger("torch.__trace")
-        kept, trace.propagate = trace.propagate, False
+        before, trace.propagate = trace.propagate, False
         yield SimpleNamespace(recorder=recorder, trace=trace, ledger=lambda: ledger(recorder, []))
-        trace.propagate = kept
+        trace.propagate = before
 
 
 def warn(name, text):
     log = logging.getLogger(name)
-    kept, log.propagate = log.propagate, False
+    before, log.propagate = log.propagate, False
     log.warning(text)
-    log.propagate = kept
+    log.propagate = before
 
 
 def test_torch_2_6_tells_the_id_beside_the_event(listening):
@@ -119,13 +119,13 @@ def test_graphs_are_claimed_only_where_one_was_recorded(listening, name, mode):
 def test_a_graph_that_is_not_recorded_says_why_and_where(listening, log):
     reason = 'mutated inputs (1 instances). Found from : \n   File "train.py", line 7, in forward\n    x.add_(1)\n'
     warn(f"torch._inductor.cudagraph_utils.__{log}", f"skipping cudagraphs due to {reason}")
-    found = listening.ledger()
-    (skip,) = found.skips
+    entries = listening.ledger()
+    (skip,) = entries.skips
     assert (skip.compile, skip.reason, skip.file, skip.line) == (None, "mutated inputs (1 instances)", "train.py", 7)
     span(listening.trace, "dynamo", 0, 10, "0/0")
-    told = effective(GRAPHS, listening.ledger())
-    assert told.mode == "default"
-    assert told.notes == ["no CUDA graph was recorded (mutated inputs (1 instances))"]
+    outcome = effective(GRAPHS, listening.ledger())
+    assert outcome.mode == "default"
+    assert outcome.notes == ["no CUDA graph was recorded (mutated inputs (1 instances))"]
 
 
 def test_a_skip_is_told_in_the_metrics_where_no_warning_was_heard(listening):
@@ -142,9 +142,11 @@ def test_skips_beside_recorded_graphs_are_a_note(listening):
         "torch._inductor.cudagraph_utils.__cudagraphs",
         "skipping cudagraph due to function 3 exceeding max re-recording limit (=128) on cudagraph node None",
     )
-    told = effective(GRAPHS, listening.ledger())
-    assert told.mode == "reduce-overhead"
-    assert told.notes[0].startswith("some of it runs without CUDA graphs (function 3 exceeding max re-recording limit")
+    outcome = effective(GRAPHS, listening.ledger())
+    assert outcome.mode == "reduce-overhead"
+    assert outcome.notes[0].startswith(
+        "some of it runs without CUDA graphs (function 3 exceeding max re-recording limit"
+    )
 
 
 def test_what_evaluating_the_guards_takes_is_kept_where_it_is_told(listening):

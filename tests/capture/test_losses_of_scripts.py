@@ -64,7 +64,7 @@ def test_a_closure_tells_where_no_backward_pass_does():
 
 
 def test_what_a_closure_returns_is_told_with_the_step():
-    weight, told = torch.ones(3, requires_grad=True), []
+    weight, losses_heard = torch.ones(3, requires_grad=True), []
 
     def closure():
         loss = weight.square().sum()
@@ -72,10 +72,10 @@ def test_what_a_closure_returns_is_told_with_the_step():
         return loss
 
     optimizer = torch.optim.SGD([weight], lr=0.1)
-    with StepEnds(told.append):
+    with StepEnds(losses_heard.append):
         optimizer.step(closure)
         optimizer.step()
-    assert [each if each is None else round(each.item(), 3) for each in told] == [3.0, None]
+    assert [each if each is None else round(each.item(), 3) for each in losses_heard] == [3.0, None]
 
 
 @pytest.mark.parametrize(

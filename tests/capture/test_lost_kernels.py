@@ -48,10 +48,10 @@ def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
         profiled = Profiled(step_ns=7, steps=20) if window == "steady" else None
         return PassResult(traces=Traces(**{window: f"{window}.json.gz"}), profiled=profiled)
 
-    found = completed(PassResult(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
+    answer = completed(PassResult(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
     assert asked == ["steady", "detail"]
-    assert (found.traces, found.profiled.step_ns) == (TRACES, 7)
-    assert found.effective.notes == [
+    assert (answer.traces, answer.profiled.step_ns) == (TRACES, 7)
+    assert answer.effective.notes == [
         "the profiler lost kernels where traces share a process: steady, detail got one each"
     ]
 
@@ -59,17 +59,17 @@ def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
 def test_where_the_first_session_has_no_kernels_either_it_is_only_said(tmp_path):
     for window in ("cold", "steady", "detail"):
         write(tmp_path, window, 50, 0)
-    found = completed(PassResult(traces=TRACES), tmp_path, pytest.fail)
+    answer = completed(PassResult(traces=TRACES), tmp_path, pytest.fail)
     said = "its trace holds 50 launches and no kernel: tracekit doctor says what may be the cause"
-    assert found.effective.notes == [f"{window}: {said}" for window in ("cold", "steady", "detail")]
+    assert answer.effective.notes == [f"{window}: {said}" for window in ("cold", "steady", "detail")]
 
 
 def test_what_another_process_loses_again_is_said(tmp_path):
     write(tmp_path, "cold", 50, 50)
     write(tmp_path, "steady", 50, 10)
     answer = PassResult(traces=Traces(cold="cold.json.gz", steady="steady.json.gz"))
-    found = completed(answer, tmp_path, lambda window: PassResult(outcome="timeout"))
-    assert found.effective.notes == ["steady: for 40 of 50 launches the trace holds no kernel: the profiler lost them"]
+    answer = completed(answer, tmp_path, lambda window: PassResult(outcome="timeout"))
+    assert answer.effective.notes == ["steady: for 40 of 50 launches the trace holds no kernel: the profiler lost them"]
 
 
 def test_a_whole_trace_is_left_alone(tmp_path):
@@ -79,28 +79,28 @@ def test_a_whole_trace_is_left_alone(tmp_path):
 
 
 def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_says_so(tmp_path, monkeypatch):
-    jobs, told = [], []
+    jobs, lines = [], []
 
-    def perform(job, scratch, place, options):
+    def perform(job, scratch, folder, options):
         jobs.append((job.stage, job.windows))
         if job.stage != "profile":
             return PassResult()
         for window in job.windows:  # the process's first session is whole, and none of the others
-            write(place, window, 50, 50 if window == job.windows[0] else 0)
+            write(folder, window, 50, 50 if window == job.windows[0] else 0)
         return PassResult(traces=Traces(**{window: f"{window}.json.gz" for window in job.windows}))
 
     monkeypatch.setattr(passes, "_perform", perform)
     run = Run(created="", tracekit="", recipe="r", script="r.py", device="cuda", planned=["eager"], variants=[])
     plan = Plan("eager", Requested(compile=False), {})
     variant, _ = passes.capture_variant(
-        plan, Prepared(run, [plan], {}), tmp_path, tmp_path, Options("r.py", tell=told.append)
+        plan, Prepared(run, [plan], {}), tmp_path, tmp_path, Options("r.py", tell=lines.append)
     )
     assert [windows for stage, windows in jobs if stage == "profile"] == [
         ("cold", "steady", "detail"),
         ("steady",),
         ("detail",),
     ]
-    assert [line.strip() for line in told if "kernels are missing" in line] == [
+    assert [line.strip() for line in lines if "kernels are missing" in line] == [
         f"kernels are missing: taking the {window} trace again, in a process of its own …"
         for window in ("steady", "detail")
     ]

@@ -118,9 +118,9 @@ def test_steps_end_where_the_optimizer_steps(session):
 
 def test_what_follows_the_last_step_is_in_the_trace_and_in_no_step(session):
     out, run = session
-    found = read_trace(run.trace_path(out, run.variants[0]))
-    (cos,) = (event for event in found.keys["traceEvents"] if event.get("name") == "aten::cos")
-    assert found.keys["baseTimeNanoseconds"] + cos["ts"] * 1000 > found.steps[2][1]
+    trace = read_trace(run.trace_path(out, run.variants[0]))
+    (cos,) = (event for event in trace.keys["traceEvents"] if event.get("name") == "aten::cos")
+    assert trace.keys["baseTimeNanoseconds"] + cos["ts"] * 1000 > trace.steps[2][1]
 
 
 def test_what_compiled_is_in_the_ledger(session):
@@ -174,10 +174,10 @@ print(len(cleared))
 def test_lost_kernels_of_a_recording_are_said(tmp_path, monkeypatch):
     write(tmp_path, "steady", 50, 40)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    found = PassResult(traces=Traces(steady="steady.json.gz"))
+    answer = PassResult(traces=Traces(steady="steady.json.gz"))
     said = "for 10 of 50 launches the trace holds no kernel: the profiler lost them"
-    assert [*_warnings(found, tmp_path)] == [said]
-    assert _variant("eager", found, tmp_path, "ok", None).effective.notes[1:] == [said]
+    assert [*_warnings(answer, tmp_path)] == [said]
+    assert _variant("eager", answer, tmp_path, "ok", None).effective.notes[1:] == [said]
 
 
 def test_what_ran_on_an_accelerator_that_cannot_be_measured_is_said(tmp_path):

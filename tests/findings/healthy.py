@@ -10,6 +10,8 @@ STEP_US = 10_000.0
 KERNELS = 20
 KERNEL_US = STEP_US / KERNELS
 HOST_US = 60.0  # until the next operator
+SHAPES = {"args": {"Input Dims": [[4096, 1024], [1024, 4096]], "Input type": ["c10::BFloat16"] * 2}}
+FILLED = {"est. achieved occupancy %": 12, "blocks per SM": 4.7}  # as products on tensor cores are
 PACED_US = 499.0  # the same of a host that is hardly ahead
 
 
@@ -25,9 +27,11 @@ def events(steps: int = 6, waits: bool = False) -> list[Event]:
         t = begun + 5
         for _ in range(KERNELS):
             correlation += 1
-            made += [op("aten::mm", t, t + 50), launch(t + 30, t + 40, correlation)]
+            made += [op("aten::mm", t, t + 50) | SHAPES, launch(t + 30, t + 40, correlation)]
             free = max(free, t + 45)
-            made.append(kernel("sm80_xmma_gemm_bf16bf16_tn", free, free + KERNEL_US, correlation))
+            product = kernel("sm80_xmma_gemm_bf16bf16_tn", free, free + KERNEL_US, correlation)
+            product["args"] |= FILLED
+            made.append(product)
             free += KERNEL_US
             t += PACED_US if waits else HOST_US
         if waits:

@@ -112,9 +112,9 @@ def test_it_goes_to_what_it_is_asked_for(state: State) -> None:
 
 def test_what_is_said_of_a_kernel(state: State) -> None:
     state = state.lane(1)
-    assert facts(state.view, 0, state.instance) == [
+    assert facts(state.index, state.instance) == [
         "40.0 µs on stream 7",
-        "+20.0 µs into step 0",
+        "20.0 µs into step 0",
         "instance 1 of 2",
         "launched 5.00 µs before by cudaLaunchKernel ← mm",
     ]

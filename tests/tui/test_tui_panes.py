@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise
+from pathlib import Path
 
 import made_traces
 import numpy as np
@@ -17,14 +18,16 @@ from tracekit.faces.shared.document import as_document
 from tracekit.report.blocks import Line
 from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern
 from tracekit.tui.model.breakdown import Breakdown
-from tracekit.tui.model.content import Lanes
+from tracekit.tui.model.content import Code, Lanes
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.overview import breakdown_of
+from tracekit.tui.model.panes.source import matching
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import Strip, outliers, strip_of
 from tracekit.tui.timeline import Event
 
 HOME = Selection()
+SAMPLE = Path(__file__).parent.parent.parent / "sample_traces" / "run.json"
 SCALE = {"s": 1e9, "ms": 1e6, "µs": 1e3}
 
 
@@ -154,6 +157,36 @@ def test_a_stretch_of_time_has_the_kernels_that_start_in_it(opened):
     table = sheet(ask(opened, window), "kernels").table
     assert {row["name"]: row["eager_ns"] for row in table.to_pylist()} == {"gemm_2": 18_000, "gemm_3": 18_000}
     assert np.sum(table["compiled_ns"].to_numpy()) == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "match"),
+    [
+        (["/a/train.py", "/b/model.py"], "model.py", "/b/model.py"),
+        (["train.py"], "/home/me/train.py", "train.py"),
+        (["/a/x.py", "/b/x.py"], "x.py", None),
+        (["/a/x.py", "/b/x.py"], "/b/x.py", "/b/x.py"),
+        (["/a/my_x.py"], "x.py", None),
+    ],
+)
+def test_a_file_is_found_by_the_end_of_its_path(files, name, match):
+    assert matching(files, name) == match
+
+
+def test_lines_of_the_sample_stand_beside_their_source():
+    report = on_screen.opened([SAMPLE])
+    lines = sheet(ask(report, HOME.at("lines")), "lines")
+    target = lines.enter(lines.row_at(0))
+    assert target is not None
+    content = ask(report, target)
+    (code,) = content.pieces
+    assert isinstance(code, Code)
+    text = code.sheet.cells(content.begin[1], content.begin[1] + 1)[0]
+    costs = [value for title, value in zip(lines.titles, lines.cells(0, 1)[0], strict=True) if title in report.variants]
+    assert text[: len(costs)] == costs
+    assert text[-1].strip() == "def forward(self, x, edge_index, edge_weight=None):"
+    broken = sheet(ask(report, HOME.at("compiles")), "regions")
+    assert "utils/loop.py:650" in rows(broken)[1]["region"]
 
 
 def test_one_variant_is_shown_with_what_it_is_set_against(tmp_path):
@@ -293,6 +326,23 @@ def test_the_first_frame_needs_nothing_slow():
     asks = "import sys, tracekit.cli.tui, tracekit.tui.first_frame; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "rich", "textual"} & set(done.stdout.split())
+
+
+# What eyes without red or without green receptors see of linear RGB (Machado, Oliveira and Fernandes 2009).
+PROTAN = np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]])
+DEUTAN = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]])
+
+
+@pytest.mark.parametrize("eyes", [np.eye(3), PROTAN, DEUTAN], ids=["usual", "protan", "deutan"])
+def test_buckets_differ_by_colour_or_pattern_for_all_eyes(eyes):
+    def seen(key):
+        colour = np.array([int(BUCKETS[key].colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+        return np.clip(eyes @ colour**2.2, 0, 1) ** (1 / 2.2)
+
+    for keys in (WALL, HOST):
+        for one, other in combinations(keys, 2):
+            apart = np.abs(seen(one) - seen(other)).max()
+            assert apart > 0.08 or pattern(one) != pattern(other), (one, other)
 
 
 def test_patterns_tell_neighbours_apart_without_colours():

@@ -98,6 +98,11 @@ def test_names_are_cut_so_that_they_differ():
     assert shown[2] == "other"
 
 
+def test_names_of_one_kind_keep_their_beginnings():
+    names = [f"gemm {tile} 32x6 {order} align4 (cutlass)" for tile in ("64x64", "128x128") for order in ("nt", "tn")]
+    assert len(set(cut_apart(names, 28))) == 4
+
+
 def test_numbers_keep_their_width_and_texts_give_way(sheet):
     for room in (200, 80, 40):
         widths = column_widths(sheet, room)

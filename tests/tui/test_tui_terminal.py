@@ -86,6 +86,23 @@ def test_a_piped_trace_leaves_the_keys_to_the_terminal(tmp_path: Path) -> None:
     os.close(trace)
 
 
+def test_the_editor_gets_the_line_and_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the sample run, whose script is in this repository; and a line that is nowhere is said."""
+    editor = tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\necho $@ > {tmp_path}/edited\n")
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    root = Path(__file__).parent.parent.parent
+    monkeypatch.chdir(root / "recipes")
+    with terminal(tmp_path, root / "sample_traces" / "run.json") as app:
+        app.until(b"gcn_cora.py:43")
+        os.write(app.master, b"e")
+        limit = time.monotonic() + _PATIENCE
+        while not (tmp_path / "edited").exists() and time.monotonic() < limit:
+            time.sleep(0.05)
+        assert (tmp_path / "edited").read_text() == "+43 gcn_cora.py\n"
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143)])
 def test_a_signal_restores_the_terminal(tmp_path: Path, number: int, code: int) -> None:
     with terminal(tmp_path, made_traces.eager(tmp_path / "eager.json")) as app:

@@ -97,7 +97,7 @@ _NAMES = (
     (
         "embedding",
         r"embedding|EmbeddingBag|fbgemm_gpu::|linearize_index|permute_pooled_embs|bounds_check_indices|recat_copy|bucketize_sparse"
-        r"|l[xr]u_cache|jagged",
+        r"|l[xr]u_cache|jagged|compute_grad_weight",
     ),
     (
         "convolution",
@@ -126,7 +126,7 @@ _NAMES = (
     ("recurrent", r"lstm|gru_cell|RNN|rnn_|LSTM|GRU"),
     (
         "sort",
-        r"RadixSort|[mM]ergeSort|bitonicSort|radixFindKth|[tT]op[kK]|[uU]nique|DeviceSelect|kthvalue|searchsorted|RunLength|adjacent_?[dD]ifference"
+        r"[rR]adixSort|[mM]ergeSort|bitonicSort|radixFindKth|[tT]op[kK]|[uU]nique|DeviceSelect|kthvalue|searchsorted|RunLength|adjacent_?[dD]ifference"
         r"|DeviceReduceByKey|DeviceCompactInit|DevicePartition|segmented_sort",
     ),
     ("elementwise", r"arange_|linspace_"),

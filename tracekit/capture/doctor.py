@@ -168,9 +168,9 @@ def examine(checks: Sequence[Check] | None = None) -> list[Result]:
     results: dict[str, Result] = {}
     for check in CHECKS if checks is None else checks:
         met = check.needs is None or results[check.needs].ok
-        found = _look(check) if met else Found(None, f"needs {check.needs}")
-        advice = check.advice if found.ok is False else None
-        results[check.name] = Result(check.name, check.level, found.ok, found.text, advice)
+        seen = _look(check) if met else Found(None, f"needs {check.needs}")
+        advice = check.advice if seen.ok is False else None
+        results[check.name] = Result(check.name, check.level, seen.ok, seen.text, advice)
     return [*results.values()]
 
 

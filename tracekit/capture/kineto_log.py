@@ -10,7 +10,9 @@ _CHATTER = re.compile(r"^(?:VERBOSE|INFO|STAGE|USDT):[\d-]+ [\d:]+ \d+:\d+ [\w.]
 _LINE = re.compile(r"^(WARNING|ERROR):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] (.+)$", re.M)
 # Said at every start, or of no consequence for what a trace holds.
 _HARMLESS = re.compile(
-    r"Requested GPU activity buffer|Roctracer|^Log file|does not have any .*annotation", re.IGNORECASE
+    # The last is about calls of Python in threads, which are given the process that they ran in.
+    r"Requested GPU activity buffer|Roctracer|^Log file|does not have any .*annotation|CPU activity with pid 0",
+    re.IGNORECASE,
 )
 _MOST = 5
 

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tracekit.capture import kineto_log
+from tracekit.capture.gather_speed import gather_bytes_per_s
 from tracekit.installed import python_path
 
 _SESSIONS = 3
@@ -38,12 +39,14 @@ def compile_cpu() -> str:
 
 
 def name_gpu() -> str:
-    """PyTorch sees one."""
+    """PyTorch sees one, and how fast the first one gathers rows, which is what message passing does."""
     import torch
 
     if not torch.cuda.is_available():
         raise ProbeError(f"none ({_build()})")
-    return ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
+    names = ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
+    speed = gather_bytes_per_s("cuda")
+    return names if speed is None else f"{names}; gathers {speed / 1e9:,.0f} GB of rows a second"
 
 
 def profile_gpu() -> str:

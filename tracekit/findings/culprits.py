@@ -148,13 +148,16 @@ def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
     return Where(lines[0].file, lines[0].line, lines[0].function), known[lines] / total
 
 
-def line_of_moment(profile: Profile, place: int) -> Where:
-    """The user's line at the start of a piece, by the recording with stacks; nothing where there is none."""
+def line_of_piece(profile: Profile, place: int) -> Where:
+    """The user's line that most of a piece belongs to, by the recording with stacks; nothing where there is none."""
     ownership, pieces = profile.ownership, profile.cost.pieces
     if ownership.recording is None or (known := ownership.blame.get(pieces.view)) is None:
         return Where()
-    owner = int(known.at(pieces.start[place : place + 1])[0])
-    lines = ownership.owners.group_of(owner)
+    start, end = int(pieces.start[place]), int(pieces.end[place])
+    inside = slice(int(np.searchsorted(known.edges, start, side="right")) - 1, int(np.searchsorted(known.edges, end)))
+    lasts = np.diff(np.append(np.maximum(known.edges[inside], start), end))
+    owners, which = np.unique(known.owner[inside], return_inverse=True)
+    lines = ownership.owners.group_of(int(owners[np.bincount(which, lasts).argmax()]))
     return Where(lines[0].file, lines[0].line, lines[0].function) if lines else Where()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import line_of_moment, plain
+from tracekit.findings.culprits import line_of_piece, plain
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
@@ -86,7 +86,7 @@ class Holes:
                 often=names[k] in often,
                 fused=bool(self._fused[k]),
                 in_python=bool(in_python[place]),
-                line_known=row < 0 and line_of_moment(self._profile, place).file is not None,
+                line_known=row < 0 and line_of_piece(self._profile, place).file is not None,
             )
 
     def _name(self, k: int) -> str:

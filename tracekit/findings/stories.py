@@ -18,7 +18,7 @@ _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-l
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _THREADS = "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html"
 _PROFILER = "https://docs.pytorch.org/docs/stable/profiler.html"
-_MOVE_IT = "Move it out of the step, do it on the GPU, or do it in another thread or process while the GPU works."
+_MOVE_IT = "Move it out of the step, or do it elsewhere meanwhile: in another thread or process, or on the GPU."
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Cases:
     def at(self) -> str:
         """The user's line, where it is known, as the end of a clause."""
         return f" at {self.where.file}:{self.where.line}" if self.where.file else ""
+
+    @property
+    def meanwhile(self) -> str:
+        """What that costs, as the end of a clause: on a CPU the time itself, and nothing else."""
+        return ", and the GPU idles meanwhile" if self.profile.trace.device == "gpu" else ""
 
     @property
     def total(self) -> str:
@@ -89,26 +94,30 @@ def _fuser_compiles(cases: Cases) -> str:
 def _first_calls(cases: Cases) -> str:
     names = [*dict.fromkeys(plain(each.name) for each in cases.holes)]
     others = f"; then {', '.join(names[1:4])}" if len(names) > 1 else ""
-    return f"First calls keep the GPU idle for {cases.total}, of which {cases.who} takes {cases.at_most}{others}"
+    idle = " keep the GPU idle for" if cases.meanwhile else " take"
+    return f"First calls{idle} {cases.total}, of which {cases.who} takes {cases.at_most}{others}"
 
 
 def _stands_still(cases: Cases) -> str:
     return (
         f"The host stands still {cases.times}, {cases.total} in all: {cases.who}{cases.at} takes {cases.at_most} where "
-        f"it usually takes {duration(cases.longest.usual_ns)}, and the GPU idles meanwhile"
+        f"it usually takes {duration(cases.longest.usual_ns)}{cases.meanwhile}"
     )
 
 
 def _nobody_knows(cases: Cases) -> str:
     number = len(cases.holes)
     stretches = "one stretch" if number == 1 else f"{count(number)} stretches, the longest of {cases.at_most}"
+    if not cases.meanwhile:
+        return f"For {cases.total} nothing was recorded, in {stretches} {cases.longest.name}"
     return f"The GPU idles for {cases.total} in {stretches} {cases.longest.name}, and nothing was recorded meanwhile"
 
 
 def _busy(who: str) -> Callable[[Cases], str]:
     def title(cases: Cases) -> str:
         doing = cases.at or (f" {cases.longest.name}" if cases.longest.row < 0 else f" in {cases.who}")
-        return f"The GPU waits while {who} is busy{doing}: {cases.per_step} a step, {cases.at_most} at a time"
+        busy = f"The GPU waits while {who} is" if cases.meanwhile else f"{who[:1].upper()}{who[1:]} is"
+        return f"{busy} busy{doing}: {cases.per_step} a step, {cases.at_most} at a time"
 
     return title
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import SystemCommand
+from textual.app import SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
@@ -39,7 +39,7 @@ class TracekitApp(Narrowing):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """What there is nothing to do for has no key."""
         if len(self.screen_stack) > 1:
-            return action in ("quit", "command_palette")
+            return action == "quit"
         if action == "baseline":
             return self.opened is not None and len(self.opened.variants) > 1
         if action == "edit":
@@ -186,12 +186,14 @@ class TracekitApp(Narrowing):
         if path is None:
             self.notify(f"{sanitize(place.file)} is not on this machine.", severity="warning")
             return
-        with self.suspend():
-            try:
+        failed = ""
+        try:
+            with self.suspend():
                 subprocess.run([*shlex.split(editor), f"+{place.line}", str(path)], check=False)
-                failed = ""
-            except (OSError, ValueError) as error:
-                failed = f"{editor}: {error}"
+        except SuspendNotSupported:
+            failed = "This terminal cannot be lent to an editor."
+        except (OSError, ValueError) as error:
+            failed = f"{editor}: {error}"
         self.refresh()
         if failed:
             self.notify(sanitize(failed), severity="error")

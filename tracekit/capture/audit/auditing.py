@@ -33,9 +33,9 @@ def audit(options: Options) -> Audit:
     return _of_a_failure(answer, options)
 
 
-def exit_code(found: Audit, fail_on: Collection[Kind]) -> int:
+def exit_code(audit: Audit, fail_on: Collection[Kind]) -> int:
     """1 where it failed, and where there is any row of a kind that must not be."""
-    return int(found.failure is not None or any(row.kind in fail_on for row in found.rows))
+    return int(audit.failure is not None or any(row.kind in fail_on for row in audit.rows))
 
 
 def _of_a_failure(answer: PassResult, options: Options) -> Audit:
@@ -62,6 +62,6 @@ def _job(options: Options) -> Job:
     )
 
 
-def _named(found: Audit) -> Audit:
+def _named(audit: Audit) -> Audit:
     """Its files as one would type them here."""
-    return replace(found, rows=[replace(row, file=str(messages.short(Path(row.file)))) for row in found.rows])
+    return replace(audit, rows=[replace(row, file=str(messages.short(Path(row.file)))) for row in audit.rows])

@@ -37,7 +37,7 @@ def audit(job: Job, notes: list[str]) -> PassResult:
         except (Exception, SystemExit) as error:
             answer = failure(error)
         emulation.watch.silent += 1
-        return replace(answer, audit=_found(emulation, losses))
+        return replace(answer, audit=_audit_of(emulation, losses))
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def _quietly(emulation: Emulation, feed: Feed) -> float:
     return value
 
 
-def _found(emulation: Emulation, losses: list[float]) -> Audit:
+def _audit_of(emulation: Emulation, losses: list[float]) -> Audit:
     watch = emulation.watch
     return Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=[*_left_open(emulation), *watch.notes])
 

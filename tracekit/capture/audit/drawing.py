@@ -22,45 +22,45 @@ _LIMITS = (
 )
 
 
-def as_json(found: Audit, file: object) -> str:
+def as_json(audit: Audit, file: object) -> str:
     """For machines."""
-    rows = [msgspec.to_builtins(row) for row in found.rows]
-    whole = {"schema": SCHEMA, "file": str(file), "steps": found.steps, "rows": rows, "notes": found.notes}
-    return msgspec.json.format(msgspec.json.encode({**whole, "failure": found.failure}), indent=2).decode() + "\n"
+    rows = [msgspec.to_builtins(row) for row in audit.rows]
+    whole = {"schema": SCHEMA, "file": str(file), "steps": audit.steps, "rows": rows, "notes": audit.notes}
+    return msgspec.json.format(msgspec.json.encode({**whole, "failure": audit.failure}), indent=2).decode() + "\n"
 
 
-def as_text(found: Audit, file: object) -> str:
+def as_text(audit: Audit, file: object) -> str:
     """For people; whatever the script is called and does, nothing in it is obeyed."""
-    return "".join(f"{sanitize(line)}\n" for line in _lines(found, file))
+    return "".join(f"{sanitize(line)}\n" for line in _lines(audit, file))
 
 
-def _lines(found: Audit, file: object) -> Iterator[str]:
-    yield f"{file} on an emulated GPU, {_some(found.steps, 'step')}: {_summary(found)}"
-    for kind, rows in groupby(found.rows, key=lambda row: row.kind):
+def _lines(audit: Audit, file: object) -> Iterator[str]:
+    yield f"{file} on an emulated GPU, {_some(audit.steps, 'step')}: {_summary(audit)}"
+    for kind, rows in groupby(audit.rows, key=lambda row: row.kind):
         yield ""
         yield _HEADS[kind]
         for row in rows:
             yield from _described(row)
     yield ""
     yield _LIMITS
-    for note in found.notes:
+    for note in audit.notes:
         yield f"Left open: {note}{_end(note)}"
-    if found.failure:
-        yield f"It did not come to its end: {found.failure}"
+    if audit.failure:
+        yield f"It did not come to its end: {audit.failure}"
 
 
 def _end(note: str) -> str:
     return "" if note.endswith("?") else "."
 
 
-def _summary(found: Audit) -> str:
-    if not found.rows:
+def _summary(audit: Audit) -> str:
+    if not audit.rows:
         return "nothing blocks there"
-    per_step = {kind: sum(row.per_step for row in found.rows if row.kind == kind) for kind in KINDS}
-    lines = {kind: sum(row.kind == kind for row in found.rows) for kind in KINDS}
-    told = [_times(per_step[kind], _NOUNS[kind]) for kind in KINDS if kind != "mixed" and lines[kind]]
+    per_step = {kind: sum(row.per_step for row in audit.rows if row.kind == kind) for kind in KINDS}
+    lines = {kind: sum(row.kind == kind for row in audit.rows) for kind in KINDS}
+    costs = [_times(per_step[kind], _NOUNS[kind]) for kind in KINDS if kind != "mixed" and lines[kind]]
     crashes = [f"it would crash at {_some(lines['mixed'], 'line')}"] if lines["mixed"] else []
-    return "; ".join([*crashes, *([f"{', '.join(told)} a step"] if told else [])])
+    return "; ".join([*crashes, *([f"{', '.join(costs)} a step"] if costs else [])])
 
 
 _NOUNS = {

@@ -85,8 +85,8 @@ def _via(inner: list[FrameType]) -> str | None:
         return _BACKWARD[1]
     telling = [frame for frame in inner if not frame.f_code.co_filename.startswith("<")]
     others = [frame for frame in telling if not _is_torch(frame.f_code.co_filename)]
-    own = [frame for frame in telling if not _short(frame).startswith(_PLUMBING)]
-    frame = next(iter(others or own), None)
+    of_torch = [frame for frame in telling if not _short(frame).startswith(_PLUMBING)]
+    frame = next(iter(others or of_torch), None)
     return f"{_short(frame)}:{frame.f_lineno} {frame.f_code.co_name}" if frame else None
 
 

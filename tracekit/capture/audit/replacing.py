@@ -13,8 +13,8 @@ class Replacing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for holder, name, before, own in reversed(self._before):
-            if own:
+        for holder, name, before, defined_there in reversed(self._before):
+            if defined_there:
                 setattr(holder, name, before)
             else:
                 delattr(holder, name)

@@ -51,7 +51,7 @@ class GraphLog:
         return GraphSizes.of(self._steps[:count], by_type=True)
 
 
-def told(size: Mapping[str, int]) -> GraphSize:
+def as_declared(size: Mapping[str, int]) -> GraphSize:
     """What a recipe's own `graph_size` says: `{"nodes": …, "edges": …}`."""
     return GraphSize({"": size["nodes"]} if "nodes" in size else {}, {"": size["edges"]})
 

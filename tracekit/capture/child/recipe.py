@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tracekit.capture.child.graph_log import GraphLog, told
+from tracekit.capture.child.graph_log import GraphLog, as_declared
 from tracekit.capture.job import Job
 from tracekit.errors import NoInferenceError, NotARecipeError
 from tracekit.run import Requested, Workload
@@ -83,7 +83,7 @@ class Feed:
         given = () if self._batches is None else (self._next_batch(),)
         loss = self._step(*given)
         if self._graph_size is not None:
-            self.graphs.add(told(self._graph_size(*given)))
+            self.graphs.add(as_declared(self._graph_size(*given)))
         else:
             self.graphs.saw(*given)
         self.graphs.step_ended()

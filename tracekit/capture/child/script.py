@@ -25,7 +25,7 @@ def is_captured() -> bool:
 def run(job: Job, begin: Begin, recorder: CompileRecorder, losses: Losses | None = None) -> PassResult:
     """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it.
 
-    `losses` are told of each, as long as it runs.
+    `losses` hears of each, as long as it runs.
     """
     recipe.seed_all(job.seed)
     steps = ScriptSteps(job, begin, recorder, losses)
@@ -59,20 +59,20 @@ def _run_program(job: Job) -> None:
 
 def _answer(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
     """What the pass found, or what can be said where the script came to its end before it did."""
-    if steps.found is not None:  # what it raised when it was stopped is not its failure
-        return with_remarks(steps.found, steps)
+    if steps.answer is not None:  # what it raised when it was stopped is not its failure
+        return with_remarks(steps.answer, steps)
     if steps.taken < 1:
         return failed or PassResult(outcome="error", error=steps.why_none(), no_steps=True)
-    found = with_remarks(replace(steps.end_early(), ended=steps.taken), steps)
+    ended = with_remarks(replace(steps.end_early(), ended=steps.taken), steps)
     if failed is None:
-        return found
-    return replace(found, outcome=failed.outcome, error=failed.error, traceback=failed.traceback)
+        return ended
+    return replace(ended, outcome=failed.outcome, error=failed.error, traceback=failed.traceback)
 
 
 def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
     """Why it failed where the script ended itself; None where it meant to, having taken its steps."""
     code = _exit_code(end)
-    if steps.found is not None or (code == 0 and steps.taken):
+    if steps.answer is not None or (code == 0 and steps.taken):
         return None
     when = f"after step {steps.taken}" if steps.taken else "before its first step"
     hint = ". Its own arguments go after --" if code == _USAGE and not job.arguments else ""

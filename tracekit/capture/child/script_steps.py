@@ -49,7 +49,7 @@ class ScriptSteps:
         losses: Losses | None = None,
     ) -> None:
         self.job, self._make, self._recorder, self._losses = job, begin, recorder, losses
-        self.found: PassResult | None = None
+        self.answer: PassResult | None = None
         self.boundary: Boundary | None = None  # where steps end; None before the first one
         self.caller: Any = None  # whose calls are steps, where they are
         self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
@@ -183,13 +183,13 @@ class ScriptSteps:
         self._progress.took(self.taken, now_ns, last_ns)
         self.backward.step_ended()
         self._graphs.step_ended()
-        if self.found is None:
+        if self.answer is None:
             assert self._steps is not None
             try:
                 next(self._steps)
                 return
             except StopIteration as end:
-                self.found = end.value
+                self.answer = end.value
         raise EnoughError
 
     def _stamp(self) -> None:

@@ -51,8 +51,8 @@ def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
         try:
             next(steps)
         except StopIteration as end:
-            found: T = end.value
-            return found
+            answer: T = end.value
+            return answer
         call()
 
 

@@ -21,6 +21,7 @@ from tracekit.capture.child.traces import profile
 from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
+from tracekit.capture.gather_speed import gather_bytes_per_s
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
@@ -72,12 +73,18 @@ def _inspect(job: Job, notes: list[str]) -> PassResult:
 def _machine() -> dict[str, Any]:
     """What the parent, which never imports torch, has to know of it."""
     return {
-        "environment": gather(),
+        "environment": {**gather(), **_speed()},
         "devices": devices(),
         "accelerator": accelerator(),
         "why_no_gpu": why_no_gpu(),
         "backends": backends(),
     }
+
+
+def _speed() -> dict[str, float]:
+    """How fast the GPU gathers rows, where there is one."""
+    speed = gather_bytes_per_s("cuda") if "cuda" in devices() else None
+    return {} if speed is None else {"gather_bytes_per_s": round(speed)}
 
 
 def _measure(job: Job, notes: list[str]) -> PassResult:

@@ -1,12 +1,13 @@
-"""What on the host keeps the GPU idle for a millisecond and more, all by itself?"""
+"""What on the host keeps the GPU idle, or a CPU from computing, for a millisecond and more, all by itself?"""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import line_of_moment, plain, where
+from tracekit.findings.culprits import line_of_piece, plain, where
 from tracekit.findings.holes import Hole, Holes
+from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.stories import Cases, Story, story_of
 from tracekit.profile import Profile
@@ -15,12 +16,13 @@ from tracekit.profile import Profile
 @rule("long_stretches")
 def long_stretches(profile: Profile) -> Iterator[Finding]:
     """`cold_start`, `host_freeze`, `idle_unexplained`, `compile_in_steps`, `python_bound`, `dispatch_bound`."""
-    if profile.means["wall"] is None or profile.trace.device != "gpu":
+    if profile.means["wall"] is None or device_side_missing(profile.trace) is not None:
         return
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     for hole in Holes(profile, pageable_calls(profile.trace)):
         story = story_of(hole)
-        _, holes = groups.setdefault((story.id, "" if story.together else hole.name), (story, []))
+        whose = str(_where(profile, hole)) if hole.row < 0 else hole.name
+        _, holes = groups.setdefault((story.id, "" if story.together else whose), (story, []))
         holes.append(hole)
     for story, holes in groups.values():
         yield _finding(profile, story, holes)
@@ -51,5 +53,5 @@ def _where(profile: Profile, hole: Hole) -> Where:
         return where(profile, hole.row, "fallback_function")
     if hole.row >= 0:
         return where(profile, hole.row, plain(hole.name))
-    line = line_of_moment(profile, hole.piece)
+    line = line_of_piece(profile, hole.piece)
     return line if line != Where() else Where(operator=hole.name)

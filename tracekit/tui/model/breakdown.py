@@ -137,6 +137,7 @@ def bucket_sheet(numbers: Breakdown, enter: Enter = nowhere) -> Sheet:
         enter=enter,
         marks={row: (line.mark, line.colour) for row, line in enumerate(numbers.lines) if line.mark},
         sort_keys={each.name: f"{each.name} in thousandths" for each in fields[1 : len(columns)]},
+        variants=tuple(numbers.names),
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts, unit
 from tracekit.intervals import Bools, Ints
 from tracekit.kernel_names import distinct_short_names
+from tracekit.names import short
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
 from tracekit.units import duration
@@ -45,6 +46,7 @@ class Sheet:
     pattern: str = ""
     marks: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the column that sorts them
+    variants: tuple[str, ...] = ()  # whose names stand in titles: where there is no room, what they share is left out
 
     @cached_property
     def table(self) -> pa.Table:
@@ -64,8 +66,22 @@ class Sheet:
 
     @cached_property
     def titles(self) -> list[str]:
-        """What the columns are called."""
-        return [heading(each) for each in self.fields]
+        """What the columns are called, variants by their own names."""
+        titles = [heading(each) for each in self.fields]
+        for name in map(sanitize, self.variants):
+            titles = [title.replace(name.replace("_", " "), name) for title in titles]
+        return titles
+
+    def titles_within(self, width: int) -> list[str]:
+        """The titles; of those that are longer than `width` the names of variants as short as that takes."""
+        names = sorted(map(sanitize, self.variants), key=len, reverse=True)
+        shown = []
+        for title in self.titles:
+            name = next((each for each in names if each in title), "")
+            room = max(width - len(title) + len(name), 1)
+            is_long = len(title) > width and name
+            shown.append(title.replace(name, short(names, room)[names.index(name)]) if is_long else title)
+        return shown
 
     @cached_property
     def numbers(self) -> list[bool]:
@@ -155,7 +171,7 @@ class Sheet:
         """Short names, all of them different."""
         columns = [self.table[each.name] for each in self.fields if role(each) == "kernel"]
         names = [name for column in columns for name in pc.unique(column).to_pylist() if name is not None][:_LABELS]
-        return {name: sanitize(short) for name, short in zip(names, distinct_short_names(names), strict=True)}
+        return {name: sanitize(short_name) for name, short_name in zip(names, distinct_short_names(names), strict=True)}
 
     @cached_property
     def _extremes(self) -> Ints:

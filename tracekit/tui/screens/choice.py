@@ -8,14 +8,15 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
+
+from tracekit.tui.screens.over import Over
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"
 
 
-class ChoiceScreen(ModalScreen[Any]):
+class ChoiceScreen(Over[Any]):
     """Ends with what belongs to the key that was pressed; with None for Esc."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

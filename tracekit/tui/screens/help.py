@@ -7,12 +7,13 @@ from rich.table import Table
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from tracekit.tui.screens.over import Over
 
-class HelpScreen(ModalScreen[None]):
+
+class HelpScreen(Over[None]):
     """Over the pane it explains: what it is for, what the widget with the keys is for, the keys, the words."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,6 +39,7 @@ class HelpScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Arrows scroll it at once."""
+        super().on_mount()
         self.query_one("#help").focus()
 
 

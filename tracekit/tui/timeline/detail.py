@@ -7,7 +7,6 @@ import numpy as np
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.timeline.labels import short_name
 from tracekit.tui.timeline.instances import Instance, alike, bounds, event, find, lane_of
-from tracekit.tui.timeline.view import View
 from tracekit.units import count, duration
 
 _AROUND = 4  # of what surrounds an event, the innermost
@@ -22,14 +21,12 @@ def title(index: Index, instance: Instance) -> str:
     return index.name(row) if row >= 0 else category.label
 
 
-def facts(view: View, variant: int, instance: Instance) -> list[str]:
+def facts(index: Index, instance: Instance) -> list[str]:
     """How long and when, the how manieth of its name, what launched it, what is around it. Not sanitized."""
-    index = view.variants[variant]
     start, end = bounds(index, instance)
     group = index.groups[instance.group]
     said = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]
-    if view.has_step(variant):
-        said.append(f"{duration(start - view.begin(variant), signed=True)} into step {index.numbers[view.step]}")
+    said.append(_when(index, start))
     rows = alike(index, instance)
     if len(rows) > 1:
         said.append(f"instance {count(int(np.searchsorted(rows, event(index, instance))) + 1)} of {count(len(rows))}")
@@ -38,6 +35,15 @@ def facts(view: View, variant: int, instance: Instance) -> list[str]:
     if around and group.family != "gpu":
         said.append("in " + " ← ".join(around[:_AROUND]))
     return said
+
+
+def _when(index: Index, start: int) -> str:
+    """After the beginning of which step; of what precedes all steps, before the first."""
+    lows = index.step_bounds[0]
+    step = int(np.searchsorted(lows, start, side="right")) - 1
+    if step < 0:
+        return f"{duration(int(lows[0]) - start)} before step {index.numbers[0]}"
+    return f"{duration(start - int(lows[step]))} into step {index.numbers[step]}"
 
 
 def surrounding(index: Index, instance: Instance) -> list[str]:

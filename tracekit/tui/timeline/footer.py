@@ -2,46 +2,45 @@
 
 from collections.abc import Iterator
 
+from rich.cells import cell_len
+
 from tracekit.timeline import CATEGORIES
-from tracekit.tui.timeline.canvas import Inkwell, Line
+from tracekit.tui.timeline.canvas import Inkwell, Line, fitted
 from tracekit.tui.timeline.detail import facts, title
 from tracekit.tui.timeline.palette import Ink, Run
 from tracekit.tui.timeline.state import State
 from tracekit.units import duration
 
-_ROOMY = 14  # lines of the widget from which on there is room for more than one line below the picture
+_ROOMY = 14  # lines of the widget from which on there is room for the legend
 
 
 def height(room: int) -> int:
     """How many lines it takes of those that the widget has."""
-    return 3 if room >= _ROOMY else 1
+    return 2 if room >= _ROOMY else 1
 
 
 def draw(state: State, width: int, room: int, inkwell: Inkwell) -> list[list[Run]]:
-    """What is selected in two lines, and the legend; on a low widget the facts alone."""
-    selected = [_selected(state, width, inkwell), _facts(state, width, inkwell)]
-    return [*selected, _legend(state, width, inkwell)] if height(room) > 1 else selected[1:]
+    """What is selected, and the legend; on a low widget without that."""
+    return [_selected(state, width, inkwell), _legend(state, width, inkwell)][: height(room)]
 
 
 def _selected(state: State, width: int, inkwell: Inkwell) -> list[Run]:
+    """What there is to say of the selection, else how much is on the screen."""
     palette = inkwell.palette
     line = Line.filled(" ", inkwell.plain(palette.foreground), width, inkwell)
-    if state.is_selected:
-        line.write(title(state.index, state.instance), 1, width - 2, inkwell.plain(palette.accent, bold=True))
+    if state.note or not state.is_selected:
+        line.write(state.note or _extent(state), 1, width - 2, inkwell.plain(palette.muted))
+        return line.runs()
+    name = fitted(title(state.index, state.instance), max(width // 3, 10))
+    line.write(name, 1, width - 2, inkwell.plain(palette.accent, bold=True))
+    at = cell_len(name) + 3
+    line.write(" · ".join(facts(state.index, state.instance)), at, width - at - 1, inkwell.plain(palette.foreground))
     return line.runs()
 
 
-def _facts(state: State, width: int, inkwell: Inkwell) -> list[Run]:
-    """What there is to say of the selection; at the right how much is on the screen."""
-    view, palette = state.view, inkwell.palette
-    line = Line.filled(" ", inkwell.plain(palette.muted), width, inkwell)
-    locked = " ⇅ by share of the step" if view.lock == "share" else " ⇅ by time"
-    right = f"{duration(view.span)} on the screen{locked if len(view.variants) > 1 else ''}"
-    said = state.note or (" · ".join(facts(view, state.variant, state.instance)) if state.is_selected else "")
-    line.write(said, 1, width - 2 - (len(right) + 2 if not said else 0), inkwell.plain(palette.foreground))
-    if len(said) + len(right) + 4 <= width:
-        line.write(right, width - len(right) - 1, len(right), inkwell.plain(palette.muted))
-    return line.runs()
+def _extent(state: State) -> str:
+    locked = "share of the step" if state.view.lock == "share" else "time into the step"
+    return f"{duration(state.view.span)} on the screen" + (f" ⇅ by {locked}" if len(state.view.variants) > 1 else "")
 
 
 def _legend(state: State, width: int, inkwell: Inkwell) -> list[Run]:
@@ -57,6 +56,9 @@ def _legend(state: State, width: int, inkwell: Inkwell) -> list[Run]:
         line.write(sign, at, 1, inkwell.number(Ink(category.colour, palette.background)))
         line.write(category.label, at + 2, len(category.label), inkwell.plain(palette.muted))
         at += len(category.label) + 4
+    extent = _extent(state)
+    if state.is_selected and at + len(extent) < width:
+        line.write(extent, width - len(extent) - 1, len(extent), inkwell.plain(palette.muted))
     return line.runs()
 
 

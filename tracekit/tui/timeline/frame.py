@@ -98,8 +98,10 @@ def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing
     laid = rows(index, height, share=not drawing.inkwell.palette.patterns)
     chosen = state.instance if state.variant == variant else None
     cursor = next((k for k, row in enumerate(laid) if chosen and _is_on(chosen, row)), 0)
-    first = max(cursor - height + 1, 0)
-    for number, row in enumerate(laid[first : first + height], first):
+    first = 1 + max(cursor - height + 1, 0)  # the wall lane stays
+    shown = [0, *range(first, min(first + height - 1, len(laid)))]
+    for number in shown:
+        row = laid[number]
         line = sheet.one_lane(row.group, *row.lanes) if len(row.lanes) == 1 else sheet.two_lanes(row.group, *row.lanes)
         here = chosen is not None and number == cursor
         if here and state.is_selected:
@@ -107,8 +109,8 @@ def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing
             category = int(lane_of(index, state.instance).category[state.instance.position])
             upper = state.instance.lane == row.lanes[0] if len(row.lanes) == 2 else None
             line.select(start, max(end, start + 1), category, upper)
-        below = len(laid) - first - height if number == first + height - 1 else 0
-        title = row.title or (f"↓ {below} more" if below > 0 else "")
+        below = len(laid) - 1 - number if number == shown[-1] else 0
+        title = row.title or (f"↓ {below} more" if below else "")
         frame.add([*_title(title, here, drawing), *line.runs()], Spot(variant, row))
 
 
@@ -152,7 +154,9 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
     lows, highs = index.step_bounds
     first = int(np.searchsorted(highs, window[0], side="right"))
     beyond = int(np.searchsorted(lows, window[1], side="left"))
-    at, steps = np.unique(np.maximum(drawing.column(window, lows[first:beyond]), 0), return_index=True)
+    columns = np.maximum(drawing.column(window, lows[first:beyond]), 0)
+    at, before_last = np.unique(columns[::-1], return_index=True)  # of those that share a column the last goes on
+    steps = len(columns) - 1 - before_last
     free = 0
     for step, column, following in zip(
         (steps + first).tolist(), at.tolist(), [*at[1:].tolist(), drawing.columns], strict=False

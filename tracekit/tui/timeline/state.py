@@ -143,8 +143,9 @@ class State:
     def jump(self, way: int, kind: str) -> "State":
         """The next gap, sync or compilation, or the one before."""
         low, high = self.view.window(self.variant)
-        start = self.stretch[0] if self.is_selected else (low - 1 if way > 0 else high)
-        moment = start if low <= start < high else (low - 1 if way > 0 else high)
+        moment = self.stretch[0] if self.is_selected else self.view.begin(self.variant) - 1
+        if not low <= moment < high:
+            moment = low - 1 if way > 0 else high
         least = max(round((high - low) * _LEAST_GAP), 1)
         following = JUMPS[kind](self.index, moment, way, least)
         what = f"{kind} of {duration(least)} or more" if kind == "gap" else kind

@@ -6,25 +6,32 @@ from tracekit.names import cut_apart
 from tracekit.tui.model.sheet import Sheet
 
 GAP = 2  # cells between columns
-_LEAST, _LEGIBLE, _MOST = 12, 36, 60  # cells of a column of text; what is cut is told of the row under the cursor
+_LEAST, _NAMED, _LEGIBLE, _MOST = (
+    12,
+    28,
+    36,
+    60,
+)  # cells of a text; the first is the name
 _HEADS = (40, 28, 20, 14, 10, 7)  # cells of a heading over numbers: the most that leaves room for the texts
 
 
 def column_widths(sheet: Sheet, room: int) -> list[int]:
     """Numbers get all they need; headings and texts what is left, the longest cut first."""
-    numbers, titles, values = sheet.numbers, [len(title) + 1 for title in sheet.titles], sheet.widths
+    numbers, values = sheet.numbers, sheet.widths
     texts = [k for k, number in enumerate(numbers) if not number]
     widths = [0] * len(numbers)
     for head in _HEADS:
+        titles = [len(title) + 1 for title in sheet.titles_within(head)]
         widths = [
-            max(value, min(title, head)) if number else min(max(value, title), _MOST)
+            max(value, min(title, head + 1)) if number else min(max(value, title), _MOST)
             for value, title, number in zip(values, titles, numbers, strict=True)
         ]
         legible = [min(width, _LEGIBLE) if k in texts else width for k, width in enumerate(widths)]
         if needed(legible) <= room:
             break
-    while texts and needed(widths) > room and max(widths[k] for k in texts) > _LEAST:
-        widths[max(texts, key=lambda k: widths[k])] -= 1
+    least = {k: min(widths[k], _LEAST if k else _NAMED) for k in texts}
+    while needed(widths) > room and (wide := [k for k in texts if widths[k] > least[k]]):
+        widths[max(wide, key=lambda k: widths[k] - least[k])] -= 1
     for k in texts:  # what is left over goes to the texts that are cut
         widths[k] += min(max(values[k] - widths[k], 0), max(room - needed(widths), 0))
     return widths
@@ -35,9 +42,9 @@ def needed(widths: list[int]) -> int:
     return sum(widths) + GAP * max(len(widths) - 1, 0)
 
 
-def cut_titles(titles: list[str], widths: list[int]) -> list[str]:
+def cut_titles(sheet: Sheet, widths: list[int]) -> list[str]:
     """Titles that fit; of those that do not, what tells them apart."""
-    return [cut_apart(titles, width)[k] for k, width in enumerate(widths)]
+    return [cut_apart(sheet.titles_within(width), width)[k] for k, width in enumerate(widths)]
 
 
 def on(colour: str) -> Style:

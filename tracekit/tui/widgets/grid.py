@@ -132,7 +132,7 @@ class Grid(ScrollView, can_focus=True):
 
     def _heading(self) -> Strip:
         style = self.get_component_rich_style("grid--head")
-        titles = cut_titles(self.sheet.titles, self._widths)
+        titles = cut_titles(self.sheet, [max(width - 1, 1) for width in self._widths])
         parts = [" " * self._signs]
         for k, (title, width, number) in enumerate(zip(titles, self._widths, self.sheet.numbers, strict=True)):
             arrow = self._arrow(k)

@@ -12,9 +12,10 @@ class LanesView(Timeline):
     """The timeline of some variants. Esc widens, except where there is a range to drop."""
 
     HELP = (
-        "Arrows move through time and lanes, + and - zoom, f fits the step; , and . go to the same event before and "
-        "after, n and p to the next step and the one before, g s c to the next gap, sync and compilation; r begins and "
-        "ends a range, whose kernels Enter on the pane of kernels then shows; l locks variants by time or by share."
+        "Arrows move through time and lanes, + and - zoom, f fits the step, z goes near; , and . go to the same event "
+        "before and after, n and p to the next step and the one before, i s c to where the GPU idles next, to the next "
+        "sync and the next compilation; r begins and ends a range, whose kernels Enter on the pane of kernels then "
+        "shows; l locks variants by time or by share."
     )
 
     def __init__(self, lanes: Lanes) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from tracekit.engine.buckets import BUCKETS
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
+from tracekit.names import short
 from tracekit.profile import Profile
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.content import Content, Prose, prose, words
@@ -133,19 +134,19 @@ def _sheet(
     changes = deltas(table)
     sort = (changes[0], True) if len(changes) == 1 else (table.column_names[2], True)
     names = table["name"].to_pylist()
-    return Sheet(name, table, _total(what, table, [*tables]), lambda row: to(names[row]), sort)
+    return Sheet(name, table, _total(what, table, [*tables]), lambda row: to(names[row]), sort, variants=(*tables,))
 
 
 def _total(what: str, table: pa.Table, variants: list[str]) -> str:
     """`GPU time of 174 names: eager 46.9 ms, compiled 85.7 ms (Δ +38.8 ms)`."""
     said = []
-    for name in variants:
+    for name, shown in zip(variants, short(variants, 24), strict=True):
         total = float(np.nansum(table[f"{name}_ns"].to_numpy()))
         change, delta = f"{DELTA} {name}_ns", ""
         if change in table.column_names:
             difference = float(np.nansum(table[change].to_numpy()))
             delta = f" ({DELTA} {duration(difference, signed=True, like=total)})"
-        said.append(f"{sanitize(name, 40)} {duration(total)}{delta}")
+        said.append(f"{shown} {duration(total)}{delta}")
     return f"{what} of {table.num_rows:,} names: {', '.join(said)}"
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.lines.means import Mean, OwnerMeans
+from tracekit.names import short
 from tracekit.report.line_costs import SideBySide
 from tracekit.report.owner_costs import Costs, OfVariant
 from tracekit.report.sections.modules import NONE, in_tree, with_inner
@@ -36,7 +37,13 @@ def modules(opened: Opened, selection: Selection) -> Content:
         chain = order[row]
         return selection.narrowed("module", chain, chain[-1], "lines") if chain else None
 
-    sheet = Sheet("modules", table, _title("Modules, with those inside", variants, selection), enter)
+    sheet = Sheet(
+        "modules",
+        table,
+        _title("Modules, with those inside", variants, selection),
+        enter,
+        variants=_names(variants),
+    )
     return _content(sheet, selection, words(opened.narrowed(selection), "modules"))
 
 
@@ -57,7 +64,14 @@ def lines(opened: Opened, selection: Selection) -> Content:
 
     changes = deltas(table)
     sort = (changes[0], True) if len(changes) == 1 else None
-    sheet = Sheet("lines", table, _title("Your lines", variants, selection), enter, sort)
+    sheet = Sheet(
+        "lines",
+        table,
+        _title("Your lines", variants, selection),
+        enter,
+        sort,
+        variants=_names(variants),
+    )
     return _content(sheet, selection, words(opened.narrowed(selection), "lines"))
 
 
@@ -88,7 +102,13 @@ def _with(variant: OfVariant, means: list[Mean]) -> OfVariant:
 def _title(what: str, variants: list[OfVariant], selection: Selection) -> str:
     bucket = selection.of("bucket")
     of = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
-    return f"{what}{of}: {', '.join(f'{each.name} {duration(each.total_ns)}' for each in variants)}"
+    names = short([each.name for each in variants], 24)
+    said = (f"{name} {duration(each.total_ns)}" for name, each in zip(names, variants, strict=True))
+    return f"{what}{of}: {', '.join(said)}"
+
+
+def _names(variants: list[OfVariant]) -> tuple[str, ...]:
+    return tuple(each.name for each in variants)
 
 
 def _unknown(opened: Opened, what: str) -> str:

@@ -38,17 +38,25 @@ def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
     text = _text(path) if path is not None else None
     if text is None:
         return None
-    costs = source_costs(opened.owners, place.file, text)
+    known = {line.file for each in opened.owners for owner in each.means.owners for line in owner.lines}
+    costs = source_costs(opened.owners, matching(known, place.file) or place.file, text)
     return Code(
         _sheet(costs, opened, selection, " as it is now: the recording does not hold it"), place.file, place.line
     )
 
 
 def matching(files: Iterable[str], name: str) -> str | None:
-    """The file of that path; else the only one that ends like it."""
-    ending = PurePath(name).parts
-    fitting = [file for file in files if file == name or PurePath(file).parts[-len(ending) :] == ending]
-    return fitting[0] if len(fitting) == 1 or name in fitting[:1] else None
+    """The file of that path; else the only one whose path ends like it, or with which it ends."""
+    every = [*files]
+    if name in every:
+        return name
+    fitting = [file for file in every if _ends_like(PurePath(file).parts, PurePath(name).parts)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _ends_like(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    shared = min(len(one), len(other))
+    return shared > 0 and one[-shared:] == other[-shared:]
 
 
 def on_this_machine(opened: Opened, file: str) -> Path | None:
@@ -91,7 +99,14 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
         return selection.narrowed("line", (costs.file, row + 1), label, "kernels" if on_gpu else "operators")
 
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-    return Sheet("source", table, f"{costs.file}{remark}", enter, marks={number - 1: _FUSED for number in fused})
+    return Sheet(
+        "source",
+        table,
+        f"{costs.file}{remark}",
+        enter,
+        marks={number - 1: _FUSED for number in fused},
+        variants=(*names,),
+    )
 
 
 def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:

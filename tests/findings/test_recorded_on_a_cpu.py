@@ -1,0 +1,53 @@
+"""A cause planted into training on a CPU, recorded by torch.profiler as users record it."""
+
+import time
+
+import pytest
+import torch
+
+from tests.findings.pointing import points_at_events
+from tracekit.findings import diagnose
+from tracekit.profile import open_subject
+
+SLEEP_S = 0.05
+
+
+def recorded(path, *, sleeps):
+    """Four steps of a small model, with stacks; and how long each slept, ns: a busy machine wakes late."""
+    slept = []
+    model = torch.nn.Linear(64, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        schedule=torch.profiler.schedule(wait=0, warmup=1, active=4, repeat=1),
+        with_stack=True,
+    ) as profiler:
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(torch.ones(32, 64)).square().mean().backward()
+            if sleeps:
+                begun = time.perf_counter_ns()
+                time.sleep(SLEEP_S)
+                slept.append(time.perf_counter_ns() - begun)
+            optimizer.step()
+            profiler.step()
+    profiler.export_chrome_trace(str(path))
+    return open_subject([path]).profiles[0], slept[1:]  # the first step is not recorded
+
+
+def test_a_sleep_in_python(tmp_path):
+    profile, slept = recorded(tmp_path / "trace.json", sleeps=True)
+    found = diagnose(profile)
+    assert found.verdict.id == found.findings[0].id == "python_bound"
+    first = found.findings[0]
+    assert first.cost_ns == pytest.approx(sum(slept) / len(slept), rel=0.1)
+    assert first.evidence[0].name == "<built-in function sleep>"
+    assert first.where.operator == "sleep"
+    for each in found.found:
+        points_at_events(profile, each)
+
+
+def test_no_sleep(tmp_path):
+    profile, _ = recorded(tmp_path / "trace.json", sleeps=False)
+    found = diagnose(profile)
+    assert not [each for each in found.findings if each.id in ("host_freeze", "dataloader_bound", "recompiles")]

@@ -1,0 +1,34 @@
+"""How fast does a GPU gather rows, with nothing else to do? What message passing can be held against.
+
+A capture measures it once, before anything else runs on the GPU: a tenth of a second, and 300 MB that it gives back.
+"""
+
+import time
+
+from tracekit.capture.child.timing import synchronize
+
+_ROWS, _COLUMNS, _PICKED = 1 << 20, 64, 1 << 19  # 256 MiB: no cache holds the table
+_TIMES = 10
+
+
+def gather_bytes_per_s(device: str, rows: int = _ROWS) -> float | None:
+    """Bytes read and written a second while random rows of 256 bytes are picked; None where memory does not suffice."""
+    import torch
+
+    try:
+        table = torch.zeros(rows, _COLUMNS, device=device)
+        picked = torch.randint(rows, (min(_PICKED, rows),), device=device)
+        torch.index_select(table, 0, picked)
+        synchronize(device)
+        began = time.perf_counter()
+        for _ in range(_TIMES):
+            torch.index_select(table, 0, picked)
+        synchronize(device)
+        taken = time.perf_counter() - began
+    except torch.OutOfMemoryError:
+        return None
+    moved = _TIMES * len(picked) * (2 * _COLUMNS * table.element_size() + picked.element_size())
+    del table, picked
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
+    return moved / taken if taken else None

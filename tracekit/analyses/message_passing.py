@@ -107,8 +107,8 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
 
 
 def _layer(chain: tuple[str, ...], paths: Mapping[str, str]) -> str:
-    """What the user calls the innermost module; the modules around it where nothing tells."""
-    return paths.get(chain[-1]) or " · ".join(chain) if chain else ""
+    """What the user calls the innermost module that has a name; the modules around where nothing tells."""
+    return next((paths[module] for module in reversed(chain) if module in paths), " · ".join(chain))
 
 
 def _taken_ns(trace: Trace, rows: Ints) -> Ints:

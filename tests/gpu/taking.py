@@ -29,6 +29,7 @@ class Taken:
 def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, warmup: int = 2) -> Taken:
     """So many steps of it."""
     from tracekit.capture.child import timing
+    from tracekit.capture.child.graph_log import GraphLog
     from tracekit.capture.child.traces import Window, _Taking
     from tracekit.capture.compiler.compile_log import CompileRecorder
     from tracekit.capture.job import Job
@@ -36,7 +37,7 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
     folder = claims.folder / "injected" / name
     folder.mkdir(parents=True, exist_ok=True)
     job = Job(stage="profile", recipe="", label=name, device=claims.device, folder=str(folder))
-    taking = _Taking(job, CompileRecorder())
+    taking = _Taking(job, CompileRecorder(), GraphLog())
     timing.drive(taking.trace(Window("steady", steps, warmup, {})), step)
     return read(folder / "steady.json.gz")
 

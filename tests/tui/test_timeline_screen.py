@@ -129,6 +129,20 @@ def test_of_thousands_of_steps_some_are_named_all_along(tmp_path: Path) -> None:
     assert numbers[-1] > 2000
 
 
+def test_of_steps_that_begin_in_one_column_the_longest_is_named(tmp_path: Path) -> None:
+    lengths = [1, 1, 4000, 4000]
+    starts = [sum(lengths[:k]) for k in range(len(lengths))]
+    events = [
+        each
+        for k, (start, length) in enumerate(zip(starts, lengths, strict=True))
+        for each in (small.step(k, start, start + length), small.op("aten::mm", start, start + length))
+    ]
+    state = state_of(small.write(tmp_path / "trace.json", *events)).fit()
+    state = State(state.view.everything())
+    assert timelines.texts(timelines.drawn(state, 100, 12))[1].count("step") == 2
+    assert "┬ step 2 " in timelines.texts(timelines.drawn(state, 100, 12))[1]
+
+
 def test_room_is_shared_between_variants() -> None:
     assert heights([5, 40], 20) == [5, 15]
     assert heights([40, 40], 20) == [10, 10]

@@ -17,6 +17,7 @@ from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.keys import KEYS
 from tracekit.tui.screens.choice import ChoiceScreen
 from tracekit.tui.screens.help import HelpScreen
+from tracekit.tui.widgets.below import Below
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.lanes import LanesView
@@ -189,9 +190,12 @@ async def test_arrows_walk_through_a_pane_and_headings_sort(pair: list[Path]) ->
         assert findings.sheet.sort == ("cost_ns", True)
         await pilot.click(findings, offset=(1, 0))
         assert findings.sheet.sort == ("cost_ns", False)
+        heights = []
         for size in ((160, 50), (40, 10), (1, 1), (80, 24)):
             await pilot.resize_terminal(*size)
             await press(pilot, "2", "1")
+            heights.append(app.query_one(Below).size.height)
+        assert heights[0] > heights[-1] == 3
         assert len(app.query(Grid)) == 2
 
 

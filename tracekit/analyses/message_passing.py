@@ -13,7 +13,6 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.row_traffic import kind_of, least_bytes
 from tracekit.engine.cached import attributed
-from tracekit.errors import TracekitError
 from tracekit.intervals import Ints
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
@@ -77,13 +76,11 @@ def answer(profile: Profile) -> Answer:
 
 def _recording(profile: Profile) -> Profile:
     """The recording that has shapes, as a variant of its own; the trace itself where none lies beside it."""
-    if profile.trace.has_stacks or profile.detail_path is None:
+    recording = profile.ownership.recording
+    if recording is None or recording.trace is profile.trace:
         return profile
-    try:
-        cost = attributed(Trace.load(profile.detail_path))
-    except TracekitError:
-        return profile
-    return Profile(profile.name, (Capture(profile.detail_path, cost),), profile.variant, profile.run, mine=profile.mine)
+    capture = Capture(recording.trace.path, attributed(recording.trace))
+    return Profile(profile.name, (capture,), profile.variant, profile.run, mine=profile.mine)
 
 
 def _is_compiled(recording: Profile) -> bool:
@@ -110,8 +107,8 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
 
 
 def _layer(chain: tuple[str, ...], paths: Mapping[str, str]) -> str:
-    """What the user calls the innermost module; the modules around it where nothing tells."""
-    return paths.get(chain[-1]) or " · ".join(chain) if chain else ""
+    """What the user calls the innermost module that has a name; the modules around where nothing tells."""
+    return next((paths[module] for module in reversed(chain) if module in paths), " · ".join(chain))
 
 
 def _taken_ns(trace: Trace, rows: Ints) -> Ints:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from textual import events
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input, Static
@@ -102,9 +103,10 @@ class Panes(App[None]):
         given = (self._paths, self._baseline, self._infer_steps, self._reading)
         self._background.ask("open", lambda: open_report(*given), can_be_overtaken=False)
 
-    def on_resize(self) -> None:
-        """A small screen leaves one line or two for the row."""
-        self.set_class(self.size.height < _LOW, "-low")
+    def on_resize(self, event: events.Resize) -> None:
+        """A small screen leaves few lines for the row."""
+        self.set_class(event.size.height < _LOW, "-low")
+        self.call_after_refresh(self._show_row)
 
     async def on_done(self, message: Done) -> None:
         """What was opened, another baseline, or the answer to a selection."""
@@ -187,7 +189,7 @@ class Panes(App[None]):
     def on_grid_moved(self, message: Grid.Moved) -> None:
         """Show the row under the cursor in full."""
         if message.grid is self.grid:
-            self._show_below(message.grid)
+            self._show_row()
 
     @property
     def place(self) -> Place | None:
@@ -204,6 +206,10 @@ class Panes(App[None]):
         """An event in words, below the timeline."""
         if self.now.pane == "timeline":
             self.query_one(Below).tell(told.lines, told.place, self._code_at)
+
+    def _show_row(self) -> None:
+        if self.grid is not None:
+            self._show_below(self.grid)
 
     def _show_below(self, grid: Grid | None) -> None:
         sheet, cursor = (grid.sheet, grid.cursor) if grid is not None else (None, 0)

@@ -154,7 +154,9 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
     lows, highs = index.step_bounds
     first = int(np.searchsorted(highs, window[0], side="right"))
     beyond = int(np.searchsorted(lows, window[1], side="left"))
-    at, steps = np.unique(np.maximum(drawing.column(window, lows[first:beyond]), 0), return_index=True)
+    columns = np.maximum(drawing.column(window, lows[first:beyond]), 0)
+    at, before_last = np.unique(columns[::-1], return_index=True)  # of those that share a column the last goes on
+    steps = len(columns) - 1 - before_last
     free = 0
     for step, column, following in zip(
         (steps + first).tolist(), at.tolist(), [*at[1:].tolist(), drawing.columns], strict=False

@@ -1,4 +1,4 @@
-"""A file that cannot be written is one sentence, and what stood there stays; for bytes at once and for a stream of them."""
+"""A file that cannot be written is one sentence, and what stood there stays: of bytes at once, and of a stream."""
 
 import subprocess
 import sys

@@ -4,7 +4,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from textual.app import App
 
 from tracekit.tui.model.sheet import Sheet
@@ -23,6 +22,8 @@ def write(app: App[Any], kind: str, name: str, sheet: Sheet | None) -> str:
     path = _free(name, kind)
     try:
         if kind == "parquet" and sheet is not None:
+            import pyarrow.parquet as pq  # a tenth of a second that nobody needs to see the first screen
+
             pq.write_table(sheet.shown, path)
         else:
             path.write_text(app.export_screenshot() if kind == "svg" else screen_text(app), "utf-8")

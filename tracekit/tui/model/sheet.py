@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts, unit
 from tracekit.intervals import Bools, Ints
@@ -170,17 +169,19 @@ class Sheet:
     def _kernels(self) -> dict[str, str]:
         """Short names, all of them different."""
         columns = [self.table[each.name] for each in self.fields if role(each) == "kernel"]
-        names = [name for column in columns for name in pc.unique(column).to_pylist() if name is not None][:_LABELS]
+        names = [name for column in columns for name in column.unique().to_pylist() if name is not None][:_LABELS]
         return {name: sanitize(short_name) for name, short_name in zip(names, distinct_short_names(names), strict=True)}
 
     @cached_property
     def _extremes(self) -> Ints:
         columns = [self.table[each.name] for each, number in zip(self.fields, self.numbers, strict=True) if number]
         numeric = [column for column in columns if not pa.types.is_string(column.type) and len(column)]
-        ends = [pc.index(column, pc.min_max(column)[end]).as_py() for column in numeric for end in ("min", "max")]
-        return np.array([end for end in ends if end >= 0], np.int64)
+        values = [column.to_numpy() for column in numeric if column.null_count < len(column)]
+        return np.array([end(each) for each in values for end in (np.nanargmin, np.nanargmax)], np.int64)
 
     def _sorted(self, column: str, descending: bool) -> Ints:
+        import pyarrow.compute as pc  # for who sorts or filters: it takes a tenth of a second to import
+
         values = self.table[self.sort_keys.get(column, column)]
         if pa.types.is_dictionary(values.type):
             values = values.cast(pa.string())
@@ -215,8 +216,10 @@ def _holding(column: pa.Array, word: str) -> Bools:
         indices = column.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
         holds: Bools = labels[indices]
         return holds
-    found: Bools = pc.match_substring(column, word, ignore_case=True).fill_null(False).to_numpy(zero_copy_only=False)
-    return found
+    import pyarrow.compute as pc
+
+    holding: Bools = pc.match_substring(column, word, ignore_case=True).fill_null(False).to_numpy(zero_copy_only=False)
+    return holding
 
 
 def _in_one(column: pa.ChunkedArray) -> pa.Array:

@@ -89,17 +89,23 @@ def _answer(entry: Analysis, profile: Profile) -> Answer:
 
 
 def summaries(profile: Profile) -> list[Answer]:
-    """The same without the rows behind them; from the cache, where it has them."""
+    """Every analysis without the rows behind it; from the cache, where it has them."""
+    return [_summary(entry, profile) for entry in analyses()]
+
+
+def summary(profile: Profile, name: str) -> Answer:
+    """One of the summaries."""
+    return next(_summary(entry, profile) for entry in analyses() if entry.name == name)
+
+
+def _summary(entry: Analysis, profile: Profile) -> Answer:
     from tracekit.analyses.cached import recall, remember
 
-    collected = []
-    for entry in analyses():
-        answer = recall(profile, entry)
-        if answer is None:
-            answer = _answer(entry, profile)
-            remember(profile, entry, answer)
-        collected.append(answer)
-    return collected
+    answer = recall(profile, entry)
+    if answer is None:
+        answer = _answer(entry, profile)
+        remember(profile, entry, answer)
+    return answer
 
 
 def share_of_step(profile: Profile, *buckets: str) -> float:

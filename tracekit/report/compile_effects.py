@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from tracekit.analyses import Answer, summaries
+from tracekit.analyses import summary
 from tracekit.analyses.kernel_time import kernel_times, summed
 from tracekit.profile import Profile
 from tracekit.run import Ledger, Variant
@@ -55,7 +55,7 @@ class Side:
         if self.has_gpu:
             return summed(kernel_times(self.profile), "label")
         work: Counter[str] = Counter()
-        for row in self._summary("operators").table.select(["class", "step_ns"]).to_pylist():
+        for row in summary(self.profile, "operators").table.select(["class", "step_ns"]).to_pylist():
             work[row["class"]] += row["step_ns"]
         return dict(work)
 
@@ -80,11 +80,8 @@ class Side:
     @cached_property
     def launches(self) -> float | None:
         """Launch calls; None where none is known."""
-        answer = self._summary("launches")
+        answer = summary(self.profile, "launches")
         return sum(answer.table["per_step"].to_pylist()) if answer.status == "answered" else None
-
-    def _summary(self, analysis: str) -> Answer:
-        return next(each for each in summaries(self.profile) if each.analysis == analysis)
 
     @cached_property
     def bounds(self) -> dict[str, float]:

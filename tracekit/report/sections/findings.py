@@ -8,6 +8,8 @@ from tracekit.report.registry import of_variant
 from tracekit.report.section import Contents
 from tracekit.units import duration, percent
 
+_OF_CHEAP_ONES = ["title", "cost_ns", "share"]
+
 
 @of_variant("findings", "Findings", rank=10, stage="lead")
 def findings(report: Report, profile: Profile) -> Contents:
@@ -15,8 +17,8 @@ def findings(report: Report, profile: Profile) -> Contents:
     diagnosis = report.diagnoses[profile.name]
     sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
     blocks: tuple[Block, ...] = (Sentences(sentences),)
-    if len(diagnosis.found) > len(diagnosis.findings):
-        blocks += (Table("findings", table(diagnosis.found), detail=True, exported=False),)
+    if cheap := [each for each in diagnosis.found if each not in diagnosis.findings]:
+        blocks += (Table("findings", table(cheap).select(_OF_CHEAP_ONES), detail=True, exported=False),)
     worth = max((finding.share or 0.0 for finding in diagnosis.findings), default=0.0)
     return Contents(blocks, worth=worth, tables={"findings": lambda: table(diagnosis.found)})
 

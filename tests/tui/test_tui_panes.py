@@ -98,13 +98,11 @@ def test_selected_steps_make_means_of_their_own(opened):
         assert np.sum(table[f"{profile.name}_ns"].to_numpy()) == pytest.approx(work / 2)
 
 
-@pytest.mark.parametrize("bucket", ["dispatch", "kernel_launch", "python", "sync_stall", "guards", "gpu_compute"])
+@pytest.mark.parametrize("bucket", ["dispatch", "kernel_launch", "python", "sync_stall", "gpu_compute"])
 def test_what_a_bucket_is_made_of_adds_up_to_it(opened, bucket):
     """Of the GPU what runs, which here never overlaps; of the host what is to blame."""
     overview = sheet(ask(opened, HOME), "buckets")
     labels = [row["bucket"] for row in rows(overview)]
-    if BUCKETS[bucket].label not in labels:
-        pytest.skip("these traces spend nothing on it")
     behind = overview.enter(labels.index(BUCKETS[bucket].label))
     assert behind is not None
     assert behind.pane == ("kernels" if bucket == "gpu_compute" else "operators")

@@ -14,6 +14,7 @@ _PRODUCTS = ("matmul", "convolution", "attention")
 _ROWS = ("scatter/gather", "embedding", "sparse")  # what moves rows about: message passing, most of all
 # What fusing merges: each of these reads and writes memory once for every operator of eager code.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
+_ALIKE = 0.05  # of a step: closer than this, two traces do not contradict two passes
 # What bounds a step, by the buckets that tell of it.
 _BOUNDS = {
     "host": ("kernel_launch", "dispatch", "python", "guards", "alloc"),
@@ -152,9 +153,10 @@ class Effects:
 
     @property
     def traces_disagree(self) -> bool:
-        """Whether the traced steps differ the other way round than the step times to quote."""
-        ours, theirs = self.compiled.step_ns, self.eager.step_ns
-        return bool(ours and theirs) and (ours < theirs) != (self.pace[0] < 1)
+        """Whether the traced steps differ the other way round than the step times to quote, where these do for sure."""
+        (pace, noise), theirs = self.pace, self.eager.step_ns
+        traced = self.compiled.step_ns / theirs if theirs else 1.0
+        return not noise and (pace - 1) * (traced - 1) < 0 and min(abs(pace - 1), abs(traced - 1)) > _ALIKE
 
     @property
     def most_to_gain(self) -> float | None:

@@ -57,11 +57,13 @@ def _reason(seen: Effects) -> str:
     if recorded and compiling > _MANY * recorded:
         which = "each step compiles" if compiling == recorded else f"{compiling} of {recorded} steps compile"
         return f"because {which} again{_guard(seen)}"
-    if _gained(seen):
-        return _saved(seen)
-    if limits:
+    if limits and not _gained(seen):
         return f"because {', '.join(limits[:3])} reached the recompile limit and runs eagerly since{_guard(seen)}"
-    return _bound(seen)
+    if seen.traces_disagree:
+        change = seen.compiled.step_ns / seen.eager.step_ns - 1
+        which = f"{percent(abs(change))} {'longer' if change > 0 else 'shorter'}"
+        return f"but its traced steps, which became {which}, do not show why"
+    return _saved(seen) if _gained(seen) else _bound(seen)
 
 
 def _gained(seen: Effects) -> bool:
@@ -134,9 +136,6 @@ def _other_work(seen: Effects) -> str:
 def _saved(seen: Effects) -> str:
     """The buckets that became smaller, the largest first."""
     ours, theirs = seen.compiled.parts, seen.eager.parts
-    if seen.traces_disagree:
-        change = abs(seen.compiled.step_ns / seen.eager.step_ns - 1)
-        return f"but its traced steps, which became {percent(change)} longer, do not show where"
     saved = {key: theirs.get(key, 0.0) - ours.get(key, 0.0) for key in theirs}
     total = sum(ns for ns in saved.values() if ns > 0)
     largest = sorted((key for key, ns in saved.items() if ns > 0.1 * total), key=lambda key: -saved[key])

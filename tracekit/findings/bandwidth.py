@@ -36,7 +36,7 @@ def achieved(profile: Profile) -> Achieved | None:
     return Achieved(rows, sizes, sizes / profile.trace.dur_ns[rows] * 1e9, device, peak)
 
 
-def told(profile: Profile) -> str:
+def sentence(profile: Profile) -> str:
     """In words: what large elementwise kernels move, against what the GPU can; why not, where that is not known."""
     reached = achieved(profile)
     if reached is None:

@@ -41,20 +41,20 @@ def by_name(profile: Profile, chosen: Bools) -> list[Culprit]:
 def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> list[Culprit]:
     """Pieces of counted steps by a key of the event that is blamed for them, the costliest first."""
     pieces, trace = profile.cost.pieces, profile.trace
-    place = np.flatnonzero(chosen & profile.counted[pieces.step])
-    event, dur = pieces.event[place], pieces.dur[place]
-    keys = np.full(len(place), -1, np.int64)
+    chosen_rows = np.flatnonzero(chosen & profile.counted[pieces.step])
+    event, dur = pieces.event[chosen_rows], pieces.dur[chosen_rows]
+    keys = np.full(len(chosen_rows), -1, np.int64)
     keys[event >= 0] = key(event[event >= 0])
-    found = []
+    culprits = []
     values, which = np.unique(keys, return_inverse=True)
     for group, value in enumerate(values.tolist()):
-        own = which == group
+        of_group = which == group
         mask = np.zeros(len(chosen), bool)
-        mask[place[own]] = True
-        rows = _heaviest(event[own], dur[own]) if value >= 0 else np.zeros(0, np.int64)
+        mask[chosen_rows[of_group]] = True
+        rows = _heaviest(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
         name = trace.names[trace.name_codes[rows[0]]] if len(rows) else _NOTHING
-        found.append(Culprit(value, name, float(dur[own].sum()) / counted_steps(profile), rows, mask))
-    return sorted(found, key=lambda each: -each.step_ns)
+        culprits.append(Culprit(value, name, float(dur[of_group].sum()) / counted_steps(profile), rows, mask))
+    return sorted(culprits, key=lambda each: -each.step_ns)
 
 
 def _heaviest(event: Rows, dur: Ints) -> Ints:
@@ -80,19 +80,19 @@ def around(profile: Profile, row: int) -> Ints:
 def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
     """For each event the outermost operator of its thread that is open when it starts, −1 for none."""
     trace = profile.trace
-    found = [part.rows((part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting) for part in trace.parts()]
-    operators = np.concatenate(found or [np.zeros(0, np.int64)])
+    parts = [part.rows((part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting) for part in trace.parts()]
+    operators = np.concatenate(parts or [np.zeros(0, np.int64)])
     outer = np.full(len(rows), -1, np.int64)
     for track in np.unique(trace.track[rows]).tolist():
-        own = operators[trace.track[operators] == track]
-        ends = trace.rows(own).end_ns
-        reach = np.maximum.accumulate(np.concatenate(([-(1 << 62)], ends[:-1]))) if len(own) else ends
-        top = own[trace.ts_ns[own] >= reach]
+        on_track = operators[trace.track[operators] == track]
+        ends = trace.rows(on_track).end_ns
+        reach = np.maximum.accumulate(np.concatenate(([-(1 << 62)], ends[:-1]))) if len(on_track) else ends
+        top = on_track[trace.ts_ns[on_track] >= reach]
         asked = np.flatnonzero(trace.track[rows] == track)
         moments = trace.ts_ns[rows[asked]]
-        place = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1
-        inside = (place >= 0) & (moments < trace.rows(top).end_ns[np.maximum(place, 0)]) if len(top) else place > 0
-        outer[asked[inside]] = top[place[inside]]
+        index = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1
+        inside = (index >= 0) & (moments < trace.rows(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
+        outer[asked[inside]] = top[index[inside]]
     return outer
 
 
@@ -148,12 +148,12 @@ def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
     return Where(lines[0].file, lines[0].line, lines[0].function), known[lines] / total
 
 
-def line_of_piece(profile: Profile, place: int) -> Where:
+def line_of_piece(profile: Profile, piece: int) -> Where:
     """The user's line that most of a piece belongs to, by the recording with stacks; nothing where there is none."""
     ownership, pieces = profile.ownership, profile.cost.pieces
     if ownership.recording is None or (known := ownership.blame.get(pieces.view)) is None:
         return Where()
-    start, end = int(pieces.start[place]), int(pieces.end[place])
+    start, end = int(pieces.start[piece]), int(pieces.end[piece])
     inside = slice(int(np.searchsorted(known.edges, start, side="right")) - 1, int(np.searchsorted(known.edges, end)))
     lasts = np.diff(np.append(np.maximum(known.edges[inside], start), end))
     owners, which = np.unique(known.owner[inside], return_inverse=True)
@@ -163,5 +163,5 @@ def line_of_piece(profile: Profile, place: int) -> Where:
 
 def blamed(pieces: Pieces, rows: Ints) -> Bools:
     """The pieces for which one of these events is blamed."""
-    found: Bools = np.isin(pieces.event, rows)
-    return found
+    blamed: Bools = np.isin(pieces.event, rows)
+    return blamed

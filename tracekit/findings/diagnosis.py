@@ -23,14 +23,14 @@ class Diagnosis:
         return [*filter(worth_telling, self.found)]
 
 
-def diagnosis(profile: Profile, found: list[Finding]) -> Diagnosis:
+def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     """Of what the rules found, in any order.
 
     What bounds the step is the first finding. Where the GPU sets the pace, no rule says how to change that, and no
     finding costs much, or where only rules beyond the verdicts' list found something, that the step is so bound comes
     first.
     """
-    listed = ranked(profile, found)
+    listed = ranked(profile, findings)
     first = next(filter(worth_telling, listed), None)
     if first is None:
         return Diagnosis(verdict(profile), listed)

@@ -65,9 +65,9 @@ class Finding:
 
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
-        told = {name: getattr(self, name) for name in _TOLD}
+        content = {name: getattr(self, name) for name in _TOLD}
         evidence = [asdict(each) for each in self.evidence]
-        return {**told, "where": asdict(self.where), "evidence": evidence, "overlaps": list(self.overlaps)}
+        return {**content, "where": asdict(self.where), "evidence": evidence, "overlaps": list(self.overlaps)}
 
 
 _TOLD = ("id", "title", "cost_ns", "bound", "share", "confidence", "advice", "link")

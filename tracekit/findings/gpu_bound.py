@@ -27,7 +27,7 @@ class GpuBound:
     """Which verdict it is, what most of the GPU's work is, and the kernel that takes most of that."""
 
     id: str
-    told: str
+    description: str
     where: Where
 
 
@@ -40,16 +40,18 @@ def gpu_bound(profile: Profile) -> GpuBound:
     kinds: dict[str, list[KernelTime]] = {}
     for each in times:
         kinds.setdefault(_kind(each), []).append(each)
-    name, own = max(kinds.items(), key=lambda item: sum(each.step_ns for each in item[1]))
-    share = sum(each.step_ns for each in own) / total
-    dearest, time = next(iter(summed(own, "name").items()))
-    made_by = summed([each for each in own if each.name == dearest], "operator")
+    name, of_kind = max(kinds.items(), key=lambda item: sum(each.step_ns for each in item[1]))
+    share = sum(each.step_ns for each in of_kind) / total
+    dearest, time = next(iter(summed(of_kind, "name").items()))
+    made_by = summed([each for each in of_kind if each.name == dearest], "operator")
     where = Where(kernel=dearest, operator=next(iter(made_by)))
-    told = f"{percent(share)} of its work is {_NOUNS[name]}, {short_kernel(dearest)} alone {percent(time / total)}"
+    description = (
+        f"{percent(share)} of its work is {_NOUNS[name]}, {short_kernel(dearest)} alone {percent(time / total)}"
+    )
     if name == "gpu_bound_memory_bound":
-        told += _clause(bandwidth.told(profile))
-    told += _clause(phases.told(profile)) + _clause(modules.told(profile))
-    return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, told, where)
+        description += _clause(bandwidth.sentence(profile))
+    description += _clause(phases.sentence(profile)) + _clause(modules.sentence(profile))
+    return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, description, where)
 
 
 def _clause(said: str) -> str:

@@ -71,10 +71,10 @@ class Holes:
         often = self._comes_often(names)
         in_python = pieces.of("python")
         kinds = trace.labels.kinds[trace.category_codes[np.maximum(self._rows, 0)]]
-        for k, (place, row) in enumerate(zip(self._places.tolist(), self._rows.tolist(), strict=True)):
+        for k, (piece, row) in enumerate(zip(self._places.tolist(), self._rows.tolist(), strict=True)):
             usual, first = self._alike(row) if row >= 0 else (0.0, False)
             yield Hole(
-                piece=place,
+                piece=piece,
                 row=row,
                 kind=int(kinds[k]) if row >= 0 else -1,
                 name=names[k],
@@ -82,11 +82,11 @@ class Holes:
                 usual_ns=usual,
                 dur_ns=int(trace.dur_ns[row]) if row >= 0 else 0,
                 first=first,
-                in_first_step=bool(pieces.step[place] == 0),
+                in_first_step=bool(pieces.step[piece] == 0),
                 often=names[k] in often,
                 fused=bool(self._fused[k]),
-                in_python=bool(in_python[place]),
-                line_known=row < 0 and line_of_piece(self._profile, place).file is not None,
+                in_python=bool(in_python[piece]),
+                line_known=row < 0 and line_of_piece(self._profile, piece).file is not None,
             )
 
     def _name(self, k: int) -> str:
@@ -105,7 +105,7 @@ class Holes:
         for name, step in zip(names, self._pieces.step[self._places].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
         least = max(2, _OFTEN * counted_steps(self._profile))
-        return {name for name, own in steps.items() if len(own) >= least}
+        return {name for name, numbers in steps.items() if len(numbers) >= least}
 
     @cached_property
     def _fused(self) -> Bools:
@@ -143,8 +143,8 @@ class Holes:
 
     def _around(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none among so many events."""
-        trace, pieces, place = self._profile.trace, self._pieces, self._places[k]
-        low, high = np.searchsorted(trace.ts_ns, (pieces.start[place], pieces.end[place])).tolist()
+        trace, pieces, piece = self._profile.trace, self._pieces, self._places[k]
+        low, high = np.searchsorted(trace.ts_ns, (pieces.start[piece], pieces.end[piece])).tolist()
         before = self._operators(range(max(low - _NEAR, 0), low))
         after = self._operators(range(high, min(high + _NEAR, len(trace.ts_ns))))
         return int(before[-1]) if len(before) else -1, int(after[0]) if len(after) else -1

@@ -23,9 +23,9 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
 
     There are none where the wall view cannot be answered: what a step does on the GPU is not known then.
     """
-    found = [np.zeros(0, np.int64)]
+    parts = [np.zeros(0, np.int64)]
     if profile.means["wall"] is None:
-        return found[0]
+        return parts[0]
     steps = Steps.of(profile)
     low, high = steps.low, steps.high
     for part in profile.trace.parts():
@@ -33,9 +33,9 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
         wanted[wanted] = ask(profile.trace.rows(part.rows(wanted)))
         rows = part.rows(wanted)
         asked = profile.trace.rows(rows)
-        place = np.searchsorted(low, asked.end_ns, side="left") - 1  # the last step that begins before its end
-        found.append(rows[(place >= 0) & (asked.ts_ns < high[np.maximum(place, 0)])] if len(low) else rows[:0])
-    return np.concatenate(found)
+        step = np.searchsorted(low, asked.end_ns, side="left") - 1  # the last step that begins before its end
+        parts.append(rows[(step >= 0) & (asked.ts_ns < high[np.maximum(step, 0)])] if len(low) else rows[:0])
+    return np.concatenate(parts)
 
 
 def named(profile: Profile, fits: Callable[[str], bool]) -> Ask:
@@ -76,11 +76,11 @@ def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
 def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
     """The kernel name that takes most of their time, the operator that launches most of that, and its rows."""
     trace = profile.trace
-    own = rows[_heaviest(trace.name_codes[rows], trace.dur_ns[rows])]
-    operators = operator_names(profile, own)
-    of_most = operators[_heaviest(operators, trace.dur_ns[own])][0]
-    name = trace.names[trace.name_codes[own[0]]]
-    return Where(kernel=name, operator=trace.names[of_most] if of_most >= 0 else None), own
+    heaviest = rows[_heaviest(trace.name_codes[rows], trace.dur_ns[rows])]
+    operators = operator_names(profile, heaviest)
+    of_most = operators[_heaviest(operators, trace.dur_ns[heaviest])][0]
+    name = trace.names[trace.name_codes[heaviest[0]]]
+    return Where(kernel=name, operator=trace.names[of_most] if of_most >= 0 else None), heaviest
 
 
 def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:

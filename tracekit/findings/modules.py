@@ -19,7 +19,7 @@ def modules(profile: Profile) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def told(profile: Profile) -> str:
+def sentence(profile: Profile) -> str:
     """The largest in words: `in Linear 61.0 %, in GELU 12.5 %`."""
     largest = [*modules(profile).items()][:_NAMED]
     return ", ".join(f"in {name} {percent(share)}" for name, share in largest if share >= _LEAST)

@@ -29,6 +29,6 @@ def phases(profile: Profile) -> dict[str, float]:
     return {name: float(time) for name, time in zip(names, times / times.sum(), strict=True) if time > 0}
 
 
-def told(profile: Profile) -> str:
+def sentence(profile: Profile) -> str:
     """The same in words: `forward and the rest 31.0 %, backward 58.2 %`."""
     return ", ".join(f"{name} {percent(share)}" for name, share in phases(profile).items())

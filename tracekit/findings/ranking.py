@@ -16,17 +16,17 @@ LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is aske
 _SHARED = 0.05  # of the smaller claim: less in common is not worth a word
 
 
-def ranked(profile: Profile, found: list[Finding]) -> list[Finding]:
+def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     """Doubts first, then those of the verdicts' list, then the others; the costliest first.
 
     A finding loses the time that a costlier one claims as well; what is left with next to nothing is not listed, but
     named among the `overlaps` of that one, and told in its advice. Where steps that the means leave out cost enough to
     be told, all costs are spread over all steps: costs that are listed together are shares of the same step.
     """
-    if not found:
+    if not findings:
         return []
-    steps = _steps(profile, found)
-    gross = sorted(found, key=lambda each: -_gross(steps, each))
+    steps = _steps(profile, findings)
+    gross = sorted(findings, key=lambda each: -_gross(steps, each))
     shared = _overlaps(gross)
     taken = Union.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
     left = steps.length
@@ -44,22 +44,22 @@ def ranked(profile: Profile, found: list[Finding]) -> list[Finding]:
             share = cost / steps.length
         overlaps = tuple(dict.fromkeys((*finding.overlaps, *shared.get(id(finding), ()))))
         priced.append(replace(finding, cost_ns=cost, share=share, overlaps=overlaps))
-    told = _with_parts(steps, priced)
-    kept = [each for each in told if each.cost_ns is None or each.cost_ns > 0]
-    return sorted(kept, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.share or 0.0)))
+    with_parts = _with_parts(steps, priced)
+    costly = [each for each in with_parts if each.cost_ns is None or each.cost_ns > 0]
+    return sorted(costly, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.share or 0.0)))
 
 
 def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
     """What a finding is worth by itself, and is not beside a costlier one, is told in the advice of that one."""
-    told: list[Finding] = []
+    listed: list[Finding] = []
     for finding in priced:
         cost = _gross(steps, finding)
-        holder = next((k for k, each in enumerate(told) if each.id in finding.overlaps), None)
+        holder = next((k for k, each in enumerate(listed) if each.id in finding.overlaps), None)
         if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
             part = f"Part of it ({duration(cost)}): {_lowered(finding.title)}. {finding.advice}"
-            told[holder] = replace(told[holder], advice=f"{told[holder].advice} {part}")
-        told.append(finding)
-    return told
+            listed[holder] = replace(listed[holder], advice=f"{listed[holder].advice} {part}")
+        listed.append(finding)
+    return listed
 
 
 def _gross(steps: Steps, finding: Finding) -> float:
@@ -71,9 +71,9 @@ def _lowered(title: str) -> str:
     return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
-def _steps(profile: Profile, found: list[Finding]) -> Steps:
+def _steps(profile: Profile, findings: list[Finding]) -> Steps:
     every = Steps.of(profile, every=True)
-    if any(each.every_step and _gross(every, each) >= LEAST_SHARE * every.length for each in found):
+    if any(each.every_step and _gross(every, each) >= LEAST_SHARE * every.length for each in findings):
         return every
     return Steps.of(profile)
 
@@ -87,10 +87,10 @@ def _both(one: Union, other: Union) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints
     return (one.starts, other.starts), (one.ends, other.ends)
 
 
-def _overlaps(found: list[Finding]) -> dict[int, list[str]]:
+def _overlaps(findings: list[Finding]) -> dict[int, list[str]]:
     """For each finding those that claim part of its time."""
     shared: dict[int, list[str]] = {}
-    for one, other in combinations(found, 2):
+    for one, other in combinations(findings, 2):
         if one.id != other.id and _meet(one.claim, other.claim):
             shared.setdefault(id(one), []).append(other.id)
             shared.setdefault(id(other), []).append(one.id)

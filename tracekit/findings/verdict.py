@@ -78,8 +78,8 @@ def verdict(profile: Profile) -> Verdict:
     taken = f"{percent(share)} of {duration(total)} a step"
     if most == "gpu":
         work = gpu_bound(profile)
-        told = f"{VERDICTS[work.id]}: {taken}{'; ' if work.told else ''}{work.told}."
-        return Verdict(work.id, told, share, work.where)
+        sentence = f"{VERDICTS[work.id]}: {taken}{'; ' if work.description else ''}{work.description}."
+        return Verdict(work.id, sentence, share, work.where)
     name = slowest(parts) if most == "host" else most
     return Verdict(name, f"{VERDICTS[name]}: {taken}.", share)
 
@@ -89,11 +89,11 @@ def slowest(parts: dict[str, float]) -> str:
     return max(SLOW_HOST, key=lambda name: _time(parts, SLOW_HOST[name]))
 
 
-def as_finding(profile: Profile, said: Verdict, found: list[Finding]) -> Finding:
+def as_finding(profile: Profile, said: Verdict, findings: list[Finding]) -> Finding:
     """The verdict as a finding: what the others leave of its time."""
     mean = profile.means["wall"] or profile.means["host"]
     step = mean.step_ns if mean is not None else 0.0
-    left = max(step - sum(each.cost_ns or 0.0 for each in found), 0.0)
+    left = max(step - sum(each.cost_ns or 0.0 for each in findings), 0.0)
     cost = min((said.share or 0.0) * step, left)
     advice = "Less of it, or cheaper work, would make the step shorter; nothing else weighs as much."
     return Finding(

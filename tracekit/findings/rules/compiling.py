@@ -48,9 +48,9 @@ def _tuned(spans: list[Span]) -> str:
 
 def _compiled(spans: list[Span]) -> str:
     kinds = [each["kind"] for each in spans]
-    told = ", ".join(f"{count(kinds.count(kind))} {_KINDS.get(kind, kind)}" for kind in dict.fromkeys(kinds))
+    counted = ", ".join(f"{count(kinds.count(kind))} {_KINDS.get(kind, kind)}" for kind in dict.fromkeys(kinds))
     longest = _longest(spans)
-    return f"Compiling ({told}) goes on inside steps, {duration(longest['dur_ns'])} of it for {_of(longest)}"
+    return f"Compiling ({counted}) goes on inside steps, {duration(longest['dur_ns'])} of it for {_of(longest)}"
 
 
 def _against_recompiling(spans: list[Span]) -> str:

@@ -49,18 +49,20 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     first = culprits[0]
-    told = ", ".join(f"{plain(each.name)} ({percent(each.step_ns / mean.step_ns)})" for each in culprits[:_NAMED])
+    shares = ", ".join(f"{plain(each.name)} ({percent(each.step_ns / mean.step_ns)})" for each in culprits[:_NAMED])
     line, share = line_of(profile, "cpu_compute")
-    own = where(profile, int(first.rows[0]), plain(first.name))
-    place = (
-        Where(line.file, line.line, line.function, plain(first.name), module=own.module) if share >= _OF_A_LINE else own
+    culprit = where(profile, int(first.rows[0]), plain(first.name))
+    location = (
+        Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
+        if share >= _OF_A_LINE
+        else culprit
     )
     claim: Union = pieces.union(chosen)
     yield Finding(
         "cpu_compute",
-        f"Operators compute on the CPU, most of all {told}",
+        f"Operators compute on the CPU, most of all {shares}",
         advice=_advice(first.name),
-        where=place,
+        where=location,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,
         claim=claim,

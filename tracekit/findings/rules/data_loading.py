@@ -100,8 +100,8 @@ class _Waits:
     def spans(self) -> Ints:
         """The annotations of the loop asking for a batch, in counted steps."""
         trace = self.profile.trace
-        found = [part.rows(part.roles.annotation & part.roles.named(DATALOAD)) for part in trace.parts()]
-        rows = np.concatenate(found or [np.zeros(0, np.int64)])
+        parts = [part.rows(part.roles.annotation & part.roles.named(DATALOAD)) for part in trace.parts()]
+        rows = np.concatenate(parts or [np.zeros(0, np.int64)])
         chosen: Ints = rows[np.append(self.profile.counted, False)[trace.steps.of(trace.ts_ns[rows])]]
         return chosen
 

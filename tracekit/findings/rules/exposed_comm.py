@@ -65,13 +65,13 @@ def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
     ]
     names = [np.where(each >= 0, trace.name_codes[np.maximum(each, 0)], -1) for each in around]
     keys, kinds = np.unique(np.stack([trace.name_codes[rows], *names], axis=1), axis=0, return_inverse=True)
-    told = [[trace.names[code] if code >= 0 else None for code in key] for key in keys.tolist()]
-    return kinds.ravel(), [Where(kernel=kernel, operator=call, module=span) for kernel, call, span in told]
+    texts = [[trace.names[code] if code >= 0 else None for code in key] for key in keys.tolist()]
+    return kinds.ravel(), [Where(kernel=kernel, operator=call, module=span) for kernel, call, span in texts]
 
 
-def _called(place: Where) -> str:
-    name = place.operator or short_kernel(place.kernel or "")
-    return f"{name} in {place.module}" if place.module else name
+def _called(where: Where) -> str:
+    name = where.operator or short_kernel(where.kernel or "")
+    return f"{name} in {where.module}" if where.module else name
 
 
 def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
@@ -83,9 +83,9 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
     steps = trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
     order = np.lexsort((rows, steps, kinds))
     first = np.concatenate(([True], (np.diff(kinds[order]) != 0) | (np.diff(steps[order]) != 0)))
-    place = np.arange(len(rows)) - np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
+    nth = np.arange(len(rows)) - np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
     taken = waited = 0.0
-    _, calls = np.unique(np.stack([kinds[order], place], axis=1), axis=0, return_inverse=True)
+    _, calls = np.unique(np.stack([kinds[order], nth], axis=1), axis=0, return_inverse=True)
     for call in range(int(calls.max()) + 1):
         dur = trace.dur_ns[rows[order[calls.ravel() == call]]]
         if len(dur) > 1:

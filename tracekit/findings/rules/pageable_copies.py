@@ -34,18 +34,18 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         return
     longest = calls[counted][np.argmax(trace.dur_ns[calls[counted]])]
     operators = operators_around(profile, int(longest))
-    place = where(profile, int(longest), operators[0] if operators else None)
+    culprit = where(profile, int(longest), operators[0] if operators else None)
     steps = counted_steps(profile)
     blocked = trace.dur_ns[calls[counted]].sum() / steps
     moved = values(trace.events["bytes"])[copies[counted]].sum() / steps
-    line = f" at {place.file}:{place.line}" if place.file else ""
+    line = f" at {culprit.file}:{culprit.line}" if culprit.file else ""
     yield Finding(
         "h2d_pageable_copy",
         f"{count(round(float(counted.sum()) / steps, 1))} copies a step to the GPU{line} are from pageable memory "
         f"({size(moved)}): the host is held up {duration(blocked)} in their calls",
         advice="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
         "non_blocking=True, so that copies run beside the work; or make the data on the GPU.",
-        where=place,
+        where=culprit,
         evidence=evidence(profile, calls[counted]),
         link=_LINK,
         claim=claim,
@@ -59,9 +59,9 @@ def pageable_calls(trace: Trace) -> Ints:
 
 def _pageable(trace: Trace) -> tuple[Ints, Ints]:
     """Such copies and their calls."""
-    found = [np.zeros((2, 0), np.int64)]
+    parts = [np.zeros((2, 0), np.int64)]
     for activities, launches in trace.links.some():
         chosen = trace.rows(activities).roles.named(_PAGEABLE)
-        found.append(np.stack((activities[chosen], launches[chosen])).astype(np.int64))
-    copies, calls = np.concatenate(found, axis=1)
+        parts.append(np.stack((activities[chosen], launches[chosen])).astype(np.int64))
+    copies, calls = np.concatenate(parts, axis=1)
     return copies, calls

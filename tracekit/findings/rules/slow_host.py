@@ -60,14 +60,14 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     line, share = line_of(profile, *(key for key in SLOW_HOST[name] if key in _BUCKETS))
     culprits = [each for each in _operators(profile, chosen) if len(each.rows)]
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
-    place = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
+    culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
     advice, link = _ADVICE[name]
     yield Finding(
         name,
         f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step because the host is too "
         f"slow: {_parts(profile, chosen, mean.step_ns)}{_under(profile, culprits)}; {_launches(profile)}",
         advice=advice.format(most=duration(idle)),
-        where=place,
+        where=culprit,
         evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
         link=link,
         confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",

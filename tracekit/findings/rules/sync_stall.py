@@ -112,8 +112,8 @@ class _Places:
         made = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
         owner = self._profile.ownership.of_events(calls.astype(np.int64))
         _, number = np.unique(np.stack((owner, made)), axis=1, return_inverse=True)
-        found: Ints = number.reshape(-1).astype(np.int64)
-        return found
+        numbers: Ints = number.reshape(-1).astype(np.int64)
+        return numbers
 
 
 def _finding(profile: Profile, culprit: Culprit) -> Finding:
@@ -127,14 +127,14 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
     number = float(np.append(profile.counted, False)[steps].sum()) / max(int(profile.counted.sum()), 1)
     waited = trace.dur_ns[culprit.rows].sum() / max(int(profile.counted.sum()), 1)
     who = f"{maker} ({call})" if maker else call
-    place = where(profile, row, maker)
-    line = f" at {place.file}:{place.line}" if place.file else ""
+    location = where(profile, row, maker)
+    line = f" at {location.file}:{location.line}" if location.file else ""
     return Finding(
         "sync_stall",
         f"{who}{line} {reason.said}: {count(round(number, 1))} times a step the host waits, {duration(waited)} in all, "
         f"and the GPU then idles {duration(culprit.step_ns)}",
         advice=reason.advice,
-        where=place,
+        where=location,
         evidence=evidence(profile, culprit.rows),
         link=_LINK,
         claim=profile.cost.pieces.union(culprit.chosen),

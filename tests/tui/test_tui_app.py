@@ -38,7 +38,7 @@ async def settled(pilot: Pilot[Any]) -> TracekitApp:
     """Wait until what is selected is on the screen, or the reason why nothing is."""
     app = pilot.app
     assert isinstance(app, TracekitApp)
-    for _ in range(600):
+    for _ in range(6_000):  # a minute: on a busy machine even a small trace takes seconds
         await pilot.pause(0.01)
         if app.failure is not None or not app.is_running or (app.opened is not None and app.shown == app.now):
             break

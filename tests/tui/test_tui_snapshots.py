@@ -7,8 +7,10 @@ import made_traces
 import pytest
 from test_tui_app import press, settled
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from tracekit.tui.app import build_app
+from tracekit.tui.widgets.grid import Grid
 
 SMALL, LARGE, HUGE = (80, 24), (160, 45), (200, 60)
 
@@ -26,12 +28,14 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 async def still(pilot: Pilot[Any]) -> None:
-    """Wait until the picture no longer changes."""
+    """Wait until the row under the cursor is told, and the picture no longer changes; a busy machine takes its time."""
     pictures: list[str] = []
     for _ in range(100):
-        await pilot.pause(0.05)
+        await pilot.pause(0.1)
         pictures.append(pilot.app.export_screenshot())
-        if len(pictures) > 2 and len(set(pictures[-3:])) == 1:
+        rows = pilot.app.query("#row").results(Static)
+        is_told = not pilot.app.query(Grid) or all(str(row.visual) for row in rows)
+        if is_told and len(pictures) > 3 and len(set(pictures[-4:])) == 1:
             return
 
 

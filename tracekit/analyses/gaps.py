@@ -1,0 +1,129 @@
+"""Which are the longest stretches in which the GPU idles, what does the host do meanwhile, and what ends them?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses.places import place_columns
+from tracekit.engine.buckets import BUCKETS, KEYS
+from tracekit.engine.pieces import Pieces
+from tracekit.intervals import Ints
+from tracekit.profile import Profile
+from tracekit.profile.where import PLACE
+from tracekit.trace.schema import column
+from tracekit.units import count, duration, percent
+
+_WORK = ("gpu_compute", "gpu_comm", "gpu_copy")
+_LISTED = 10
+_NAMED = 5  # whose share of all idle time the sentence tells
+GAPS = pa.schema(
+    [
+        column("step", pa.int64(), "the N of the step that it lies in", role="identity"),
+        column("start_ns", pa.int64(), "start, on the trace's clock", "clock", role="plumbing"),
+        column("gap_ns", pa.int64(), "how long no kernel and no copy runs", "ns", title="gap"),
+        column("share", pa.float64(), "part of all idle time of the counted steps", "share"),
+        column("mostly", pa.string(), "bucket that takes most of it"),
+        column("mostly_ns", pa.int64(), "how much of it", "ns", title="of which"),
+        column("event", pa.int64(), "row of the event that is to blame for most of it; null for none", role="plumbing"),
+        column("host", pa.string(), "that event: what the host did meanwhile", role="name"),
+        column("after", pa.string(), "kernel or copy that ended last before it", role="kernel"),
+        column("before", pa.string(), "kernel or copy that ends it", role="kernel"),
+        *PLACE,
+    ]
+)
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """Stretches of idle GPU in the counted steps: the first of their pieces, the one after their last, and when."""
+
+    first: Ints
+    last: Ints
+    start: Ints
+    end: Ints
+
+
+@analysis("gaps", rank=24)
+def answer(profile: Profile) -> Answer:
+    """One row per gap, the longest first."""
+    if profile.trace.device != "gpu" or profile.means["wall"] is None:
+        return Answer("gaps", "Longest gaps", "No GPU whose gaps could be seen.", GAPS.empty_table(), status="absent")
+    pieces = profile.cost.pieces
+    gaps = _gaps(profile, pieces)
+    length = gaps.end - gaps.start
+    total = int(length.sum())
+    longest = np.argsort(-length, kind="stable")[:_LISTED]
+    if not total:
+        return Answer("gaps", "Longest gaps", "The GPU never idles in a step.", GAPS.empty_table(), status="absent")
+    most = [_most(pieces, int(gaps.first[k]), int(gaps.last[k])) for k in longest]
+    blamed = np.array([event for _, _, event in most], np.int64)
+    after, before = _neighbours(profile, gaps.start[longest], gaps.end[longest])
+    names = profile.trace.names
+    rows = table(
+        GAPS,
+        {
+            "step": [profile.trace.steps.number[step] for step in pieces.step[gaps.first[longest]].tolist()],
+            "start_ns": gaps.start[longest],
+            "gap_ns": length[longest],
+            "share": length[longest] / total,
+            "mostly": [BUCKETS[KEYS[bucket]].label for bucket, _, _ in most],
+            "mostly_ns": [ns for _, ns, _ in most],
+            "event": pa.array(blamed, mask=blamed < 0),
+            "host": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in blamed.tolist()],
+            "after": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in after],
+            "before": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in before],
+            **place_columns(profile, blamed),
+        },
+    )
+    mean = profile.means["wall"].step_ns
+    idle = total / max(int(profile.answered["wall"].sum()), 1)
+    return Answer("gaps", "Longest gaps", _sentence(length[longest], total, len(length)), rows, worth=idle / mean)
+
+
+def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
+    """Runs of pieces that follow one another without GPU work, within one step or across the border of two."""
+    idle = ~pieces.of(*_WORK) & profile.counted[pieces.step]
+    places = np.flatnonzero(idle)
+    joined = (places[1:] == places[:-1] + 1) & (pieces.start[places[1:]] == pieces.end[places[:-1]])
+    opens = np.concatenate(([True], ~joined)) if len(places) else np.zeros(0, bool)
+    first = places[opens]
+    last = np.concatenate((places[np.flatnonzero(opens)[1:] - 1], places[-1:])) + 1
+    return _Gaps(first, last, pieces.start[first], pieces.end[last - 1])
+
+
+def _most(pieces: Pieces, first: int, last: int) -> tuple[int, int, int]:
+    """The bucket that takes most of a gap, how much it takes, and the event to blame for most of that; −1 for none."""
+    buckets, events, dur = pieces.bucket[first:last], pieces.event[first:last], pieces.dur[first:last]
+    by_bucket = np.bincount(buckets, dur)
+    bucket = int(by_bucket.argmax())
+    of_it = buckets == bucket
+    rows, which = np.unique(events[of_it], return_inverse=True)
+    return bucket, int(by_bucket[bucket]), int(rows[np.bincount(which.reshape(-1), dur[of_it]).argmax()])
+
+
+def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], list[int]]:
+    """The GPU activities that end last before each gap and start first after it; −1 where there is none."""
+    trace = profile.trace
+    parts = [part.rows(part.roles.gpu & part.lasting) for part in trace.parts()]
+    rows = np.concatenate(parts or [np.zeros(0, np.int64)])
+    events = trace.rows(rows)
+    begins, finishes = events.ts_ns, events.end_ns
+    after, before = [], []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        over = np.flatnonzero(finishes <= start)
+        after.append(int(rows[over[finishes[over].argmax()]]) if len(over) else -1)
+        later = int(np.searchsorted(begins, end))
+        before.append(int(rows[later]) if later < len(rows) else -1)
+    return after, before
+
+
+def _sentence(longest: Ints, total: int, number: int) -> str:
+    named = longest[:_NAMED]
+    which = "the only gap" if number == 1 else f"the {count(len(named))} longest of {count(number)} gaps"
+    hold = "is" if number == 1 else "hold"
+    return (
+        f"The GPU idles {duration(total)} in counted steps; {which} {hold} {percent(int(named.sum()) / total)} of it, "
+        f"up to {duration(int(longest[0]))} each."
+    )

@@ -60,7 +60,10 @@ def test_a_folder_of_ranks(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no trace")
     (tmp_path / "rank1.json.gz.tmp").write_bytes(b"left by a writer that wrote rank1 after all")
     (tmp_path / "rank2.json.tmp").write_bytes(TEXT)
-    assert [profile.name for profile in open_subject([tmp_path]).profiles] == ["rank0", "rank1", "rank2"]
+    apart = open_subject([tmp_path], ranks=False).profiles
+    assert [profile.name for profile in apart] == ["rank0", "rank1", "rank2"]
+    (together,) = open_subject([tmp_path]).profiles
+    assert (together.name, [*together.per_rank]) == (tmp_path.name, [0, 1, 2])
 
 
 def test_a_folder_without_any(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tracekit.profile.names import spelled, stem
 from tracekit.profile.profile import Profile
 from tracekit.profile.subject import Member
 
@@ -26,7 +27,7 @@ def together(members: Sequence[Member]) -> list[Member]:
             alone.append(member)
             continue
         path = member.trace.path
-        job = jobs.setdefault((path.parent, _NUMBER.sub("#", path.name), world), {})
+        job = jobs.setdefault((path.parent, _NUMBER.sub("#", stem(path)), world), {})
         if rank in job:  # of another job, or another recording of the rank
             alone.append(member)
         job.setdefault(rank, member)
@@ -50,7 +51,7 @@ def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
     first = job[min(job)]
     if len(job) == 1:
         return [(id(first), first)]
-    name = _IN_NAME.sub("", first.name).strip("_-. ") or first.name
+    name = _IN_NAME.sub("", first.name).strip("_-. ") or spelled(first.trace.path.resolve().parent.name)
     captures = [replace(capture, rank=rank) for rank in sorted(job) for capture in job[rank].captures]
     made = replace(first, name=name, captures=tuple(captures))
     return [(id(profile), made) for profile in job.values()]

@@ -19,6 +19,8 @@ _LEAST = 6  # lines of a table, where there are so many
 _LOW = 30  # lines of a screen: below it, there are no bars over a table that says the same
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
+_SETTLES_S = 0.05
+
 
 class PaneView(VerticalScroll, can_focus=False):
     """One pane. Its tables and the line of steps get the keys in turn."""
@@ -27,6 +29,7 @@ class PaneView(VerticalScroll, can_focus=False):
         super().__init__()
         self.content = content
         self._begin = begin
+        self._shared_with = (-1, -1)  # height of all else, and what that left, when it was last shared
 
     def compose(self) -> Iterator[Widget]:
         """A widget for each piece."""
@@ -80,6 +83,9 @@ class PaneView(VerticalScroll, can_focus=False):
         shares = shared(wanted, free)
         for grid, height in zip(grids, shares, strict=True):
             grid.styles.height = height
+        if (others, free) != self._shared_with:  # what was just shown or hidden may not have its height yet
+            self._shared_with = others, free
+            self.set_timer(_SETTLES_S, self.share_height)
 
     def tell_rows(self) -> None:
         """Say over each table how many of its rows are shown."""

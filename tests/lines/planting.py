@@ -21,6 +21,7 @@ from tracekit.trace import Trace
 LINES = ("loop", "sleep", "operator", "item")
 LAYERS = ("product", "curve")
 RECIPE = Path(__file__).parent / "planted.py"
+_ENGINE_NS = 500_000
 
 
 class Planted(NamedTuple):
@@ -38,9 +39,14 @@ class Planted(NamedTuple):
         return total
 
     def check(self, name, *, backward=False):
-        """In the typical step a line costs what it took, but for 5 %: of a busy machine some steps are disturbed."""
+        """In the typical step a line costs what it took, but for 5 %: of a busy machine some steps are disturbed.
+
+        The truth of a backward has the way of autograd's engine to the layer and away from it, which is not the line's.
+        """
         took = np.array([step[f"{name}, backward" if backward else name] for step in self.truth])
-        assert np.median(self.costs(name, backward=backward) / took) == pytest.approx(1, abs=0.05), (name, backward)
+        allowed = 0.05 + (_ENGINE_NS / np.median(took) if backward else 0.0)
+        ratio = np.median(self.costs(name, backward=backward) / took)
+        assert ratio == pytest.approx(1, abs=allowed), (name, backward)
 
     def first_row(self):
         """The line that costs most."""

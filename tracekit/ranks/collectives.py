@@ -48,12 +48,20 @@ class Collectives:
         """The number of steps that they lie in."""
         return len({each.step for each in self.matched})
 
+    @property
+    def error_ns(self) -> int:
+        """How far the clocks may be off: a rank that is late by no more may not be late at all."""
+        return max((clock.error_ns for clock in self.clocks.values()), default=0)
+
+    def late(self, rank: int) -> list[Collective]:
+        """The collectives to which that rank came last, by more than the clocks may be off."""
+        return [each for each in self.matched if each.late_rank == rank and each.late_ns > self.error_ns]
+
     def caused_ns(self, rank: int) -> dict[str, int]:
         """By how much that rank was late, in all of them, by bucket; "" for what no bucket explains."""
         sums: dict[str, int] = {}
-        for each in self.matched:
-            if each.late_rank == rank:
-                sums[each.late_bucket or ""] = sums.get(each.late_bucket or "", 0) + each.late_ns
+        for each in self.late(rank):
+            sums[each.late_bucket or ""] = sums.get(each.late_bucket or "", 0) + each.late_ns
         return sums
 
 

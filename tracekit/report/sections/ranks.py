@@ -79,7 +79,7 @@ def _rows(profiles: dict[int, Profile], matched: Collectives) -> Iterator[dict[s
             "largest_ns": parts[largest] if largest is not None else None,
             "comm_ns": parts.get("gpu_comm"),
             "wait_ns": sum(each.wait_ns[rank] for each in matched.matched) / steps,
-            "late": sum(each.late_rank == rank for each in matched.matched),
+            "late": len(matched.late(rank)),
             "late_ns": sum(caused.values()) / steps,
             "because": _cause(caused),
             "clock_offset_ns": clock.offset_ns,
@@ -115,12 +115,11 @@ def _said(profile: Profile, rows: list[dict[str, Any]], matched: Collectives) ->
         return f"{of_which} No collective was recorded on all of them, so that who waits for whom cannot be answered."
     late = max(rows, key=lambda row: row["late_ns"])
     why = f", mostly because of {late['because']}" if late["because"] else ""
-    error = max(clock.error_ns for clock in matched.clocks.values())
     missing = _missing(profile, [row["rank"] for row in rows])
     return (
         f"{of_which} Rank {late['rank']} is the one to wait for: it arrives {duration(late['late_ns'])} a step "
         f"later than the first{why}, last at {late['late']} of {count(len(matched.matched))} collectives. "
-        f"Clocks are aligned by these, within {duration(error)}.{missing}"
+        f"Clocks are aligned by these, within {duration(matched.error_ns)}.{missing}"
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.report.blocks import Table
+from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
@@ -14,6 +14,10 @@ from tracekit.study.comparisons import Group, Setting, interval_text, settings
 from tracekit.trace.schema import column
 
 _REAL, _WHOLE = pa.float64(), pa.int64()
+_COVERS = (
+    "Each cell is a capture of its own. With one seed an interval covers how much its passes differ, and not what "
+    "changed between captures; with several seeds it covers both."
+)
 SPEED_UPS = pa.schema(
     [
         column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
@@ -40,7 +44,8 @@ SPEED_UPS = pa.schema(
 def speed_ups(_: Report, study: Study) -> Contents:
     """A row per setting and variant."""
     rows = [row for setting in settings(study) for row in _rows(setting)]
-    return Contents((Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS)),))
+    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS))
+    return Contents((Sentences((_COVERS,), "quiet"), table))
 
 
 def _rows(setting: Setting) -> Iterator[dict[str, Any]]:

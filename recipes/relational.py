@@ -58,36 +58,38 @@ class Sampler:
 
     def __init__(self, tables, fanout):
         self.tables, self.fanout, self.edges = tables, fanout, {}
-        self.place = {name: torch.full((rows,), -1) for name, rows in tables.rows.items()}  # of a row in the batch
+        self.position = {name: torch.full((rows,), -1) for name, rows in tables.rows.items()}  # of a row in the batch
         for (start, key, end), target in zip(KEYS, tables.keys, strict=True):
             source = torch.arange(len(target))
             self.edges[start, key, end] = by_target(source, target, tables.rows[end])
             self.edges[end, f"rev_{key}", start] = by_target(target, source, tables.rows[start])
 
     def __call__(self, seeds):
-        rows = {name: seeds.get(name, torch.empty(0, dtype=torch.long)) for name in self.place}
-        found, frontier = {edge: [] for edge in self.edges}, dict(rows)
+        rows = {name: seeds.get(name, torch.empty(0, dtype=torch.long)) for name in self.position}
+        drawn, frontier = {edge: [] for edge in self.edges}, dict(rows)
         self._number(rows, dict.fromkeys(rows, 0))
         for count in self.fanout:
             for edge, lists in self.edges.items():
-                found[edge].append(draw_some(frontier[edge[2]], count, *lists))
-            frontier = {name: self._new(name, found) for name in rows}
+                drawn[edge].append(draw_some(frontier[edge[2]], count, *lists))
+            frontier = {name: self._new(name, drawn) for name in rows}
             self._number(frontier, {name: len(known) for name, known in rows.items()})
             rows = {name: torch.cat([known, frontier[name]]) for name, known in rows.items()}
-        edges = {edge: torch.cat(pairs, 1) for edge, pairs in found.items()}
-        edges = {edge: torch.stack([self.place[edge[0]][a], self.place[edge[2]][b]]) for edge, (a, b) in edges.items()}
+        edges = {edge: torch.cat(pairs, 1) for edge, pairs in drawn.items()}
+        edges = {
+            edge: torch.stack([self.position[edge[0]][a], self.position[edge[2]][b]]) for edge, (a, b) in edges.items()
+        }
         for name, known in rows.items():
-            self.place[name][known] = -1
+            self.position[name][known] = -1
         columns = (self.tables.numbers, self.tables.categories)
         return tuple({name: column[name][rows[name]] for name in rows} for column in columns), edges
 
-    def _new(self, name, found):
-        rows = torch.cat([pairs[-1][0] for edge, pairs in found.items() if edge[0] == name])
-        return rows[self.place[name][rows] < 0].unique()
+    def _new(self, name, drawn):
+        rows = torch.cat([pairs[-1][0] for edge, pairs in drawn.items() if edge[0] == name])
+        return rows[self.position[name][rows] < 0].unique()
 
     def _number(self, rows, first):
         for name, new in rows.items():
-            self.place[name][new] = first[name] + torch.arange(len(new))
+            self.position[name][new] = first[name] + torch.arange(len(new))
 
 
 def by_target(source, target, rows):

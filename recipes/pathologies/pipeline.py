@@ -1,4 +1,6 @@
-"""From a naive torch.compile to one that pays, in five steps, each on top of the one before.
+"""From a naive torch.compile to one that pays, in five steps; `--param task=churn|sales|purchase`.
+
+Each step is on top of the one before:
 
 - `0-naive`          reduce-overhead with static shapes, over sampled batches that are all of different sizes
 - `1-dynamic`        `dynamic=True`: compiled for any size
@@ -8,18 +10,20 @@
 - `5-no-syncs`       the metric adds up on the device, MeanMetric looks for no NaN, repeat_interleave knows its size,
                      and batches come from pinned memory, so that no copy is waited for
 The losses are the same throughout. The data: generated customers, articles and transactions in batches as a sampler
-gives them, a customer's columns along with each of their transactions; does a customer come back?
+gives them, a customer's columns along with each of their transactions. Does a customer come back (classification), how
+often does an article sell (regression), which of two articles does a customer buy (links)?
 """
 
 import functools
 from types import SimpleNamespace
 
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 from torch.utils.data import DataLoader
 from torch_geometric.nn import HeteroConv, SAGEConv
 
 PARAMS = {
+    "task": "churn",
     "tensor_lr": False,
     "masked": True,
     "syncs": True,
@@ -38,30 +42,51 @@ VARIANTS = {
 }
 BY, OF = ("transaction", "by", "customer"), ("transaction", "of", "article")
 EDGES = [BY, OF, ("customer", "rev_by", "transaction"), ("article", "rev_of", "transaction")]
-COLUMNS, IGNORED = 16, -100
+COLUMNS = 16
+METRICS = {
+    "churn": "training accuracy",
+    "sales": "training mean absolute error, of logarithms",
+    "purchase": "training share of pairs told apart",
+}
 
 
 class Net(torch.nn.Module):
-    """Columns to vectors, messages along the keys, and a head for customers; the loss of the known ones."""
+    """Columns to vectors, messages along the keys, a score for each row asked about; the loss of the known ones."""
 
-    def __init__(self, hidden, masked):
+    def __init__(self, ctx):
         super().__init__()
-        self.masked = masked
+        self.task, self.masked = ctx.task, ctx.masked
         widths = {"customer": COLUMNS, "article": COLUMNS, "transaction": 2 * COLUMNS}
-        self.encode = torch.nn.ModuleDict({name: torch.nn.Linear(width, hidden) for name, width in widths.items()})
+        self.encode = torch.nn.ModuleDict({name: torch.nn.Linear(width, ctx.hidden) for name, width in widths.items()})
         self.layers = torch.nn.ModuleList(
-            HeteroConv({edge: SAGEConv(hidden, hidden) for edge in EDGES}, aggr="sum") for _ in range(2)
+            HeteroConv({edge: SAGEConv(ctx.hidden, ctx.hidden) for edge in EDGES}, aggr="sum") for _ in range(2)
         )
-        self.head = torch.nn.Linear(hidden, 2)
+        self.head = torch.nn.Linear(ctx.hidden, 1)
 
-    def forward(self, x, edges, y, known):
+    def forward(self, x, edges, asked):
         x = {name: self.encode[name](columns) for name, columns in x.items()}
         for layer in self.layers:
             x = {name: vector.relu() for name, vector in layer(x, edges).items()}
-        out = self.head(x["customer"])
+        out, y, known = self.score(x, asked), asked["y"], asked["known"]
         if self.masked:
-            return cross_entropy(out[known], y[known]), out.argmax(1)
-        return cross_entropy(out, torch.where(known, y, IGNORED), ignore_index=IGNORED), out.argmax(1)
+            return self.losses(out[known], y[known]).mean(), out
+        return torch.where(known, self.losses(out, y), 0).sum() / known.sum(), out
+
+    def score(self, x, asked):
+        if self.task == "purchase":
+            customer, article, other = asked["pairs"]
+            better = x["article"][article] - x["article"][other]
+            return self.head(x["customer"][customer] * better).squeeze(1)
+        return self.head(x["customer" if self.task == "churn" else "article"]).squeeze(1)
+
+    def losses(self, out, y):
+        each = mse_loss if self.task == "sales" else binary_cross_entropy_with_logits
+        return each(out, y, reduction="none")
+
+
+def judge(task, out, y):
+    """The sum over all rows of what the task is measured by."""
+    return (out - y).abs().sum() if task == "sales" else ((out > 0) == (y > 0)).sum()
 
 
 class Mean:
@@ -80,38 +105,38 @@ class Mean:
 
 def setup(ctx):
     ctx.note(f"generated batches of about {ctx.rows} customers, each of other sizes")
-    make_batch = functools.partial(generate, ctx.rows)
+    make_batch = functools.partial(generate, ctx.task, ctx.rows)
     pinned = not ctx.syncs and ctx.device.type == "cuda"
     batches = DataLoader(range(10_000), batch_size=None, collate_fn=make_batch, pin_memory=pinned)
-    model = Net(ctx.hidden, ctx.masked).to(ctx.device)
+    model = Net(ctx).to(ctx.device)
     lr = torch.tensor(ctx.lr, device=ctx.device) if ctx.tensor_lr else ctx.lr
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.995)
     compiled, update = ctx.compile(model), ctx.compile(optimizer.step)
-    mean, right = Mean(ctx.syncs), torch.zeros((), dtype=torch.long, device=ctx.device)
-    right_on_host = customers = 0
+    mean, judged = Mean(ctx.syncs), torch.zeros((), device=ctx.device)
+    judged_on_host = rows = 0
 
     def step(batch):
-        nonlocal right_on_host, customers
-        x, edges, counts, y, known = to_device(batch, ctx.device, non_blocking=not ctx.syncs)
+        nonlocal judged_on_host, rows
+        x, edges, counts, asked = to_device(batch, ctx.device, non_blocking=not ctx.syncs)
         size = {} if ctx.syncs else {"output_size": len(x["transaction"])}
         whose = x["customer"].repeat_interleave(counts, 0, **size)
         x = {**x, "transaction": torch.cat([x["transaction"], whose], 1)}
         optimizer.zero_grad()
-        loss, answer = compiled(x, edges, y, known)
+        loss, out = compiled(x, edges, asked)
         loss.backward()
         update()
         scheduler.step()
         if ctx.syncs:
-            right_on_host += int((answer == y).sum())
+            judged_on_host += float(judge(ctx.task, out.detach(), asked["y"]))
         else:
-            right.add_((answer == y).sum())
+            judged.add_(judge(ctx.task, out.detach(), asked["y"]))
         mean.update(loss.detach().clone())
-        customers += len(y)
+        rows += len(out)
         return loss.detach()
 
     def evaluate():
-        return {"training accuracy": (right_on_host + int(right)) / max(customers, 1)}
+        return {METRICS[ctx.task]: (judged_on_host + float(judged)) / max(rows, 1)}
 
     return SimpleNamespace(step=step, batches=batches, evaluate=evaluate)
 
@@ -124,8 +149,8 @@ def to_device(part, device, non_blocking):
     return [to_device(each, device, non_blocking) for each in part]
 
 
-def generate(rows, at):
-    """Some customers, what they bought (sorted by customer), and whether they come back: it depends on what it was.
+def generate(task, rows, at):
+    """Some customers, what they bought (sorted by customer), and what is asked: each answer depends on the columns.
 
     Customers and articles go round in circles one apart in length: sizes that have been once do not come again.
     """
@@ -137,12 +162,24 @@ def generate(rows, at):
     what = (articles * torch.rand(len(who), generator=draw) ** 2).long()
     count = {"customer": customers, "article": articles, "transaction": len(who)}
     x = {name: torch.randn(each, COLUMNS, generator=draw) for name, each in count.items()}
-    liked = torch.zeros(customers).index_add(0, who, x["article"][what, 0] + x["transaction"][:, 0])
-    y = (liked + torch.randn(customers, generator=draw) > 0).long()
     transaction = torch.arange(len(who))
     edges = {BY: torch.stack([transaction, who]), OF: torch.stack([transaction, what])}
     edges |= {EDGES[2]: edges[BY].flip(0), EDGES[3]: edges[OF].flip(0)}
-    return x, edges, counts, y, torch.rand(customers, generator=draw) < 0.7
+    asked = ask(task, x, who, what, draw)
+    return x, edges, counts, {**asked, "known": torch.rand(len(asked["y"]), generator=draw) < 0.7}
+
+
+def ask(task, x, who, what, draw):
+    """The answers, and for purchases the pairs: who, and the two articles to choose from."""
+    customers, taste = len(x["customer"]), x["article"][:, 0]
+    if task == "sales":
+        return {"y": (taste + 0.5 * torch.randn(len(taste), generator=draw)).exp().log1p()}
+    if task == "purchase":
+        pairs = torch.stack([torch.arange(customers), *torch.randint(len(taste), (2, customers), generator=draw)])
+        better = (1 + x["customer"][:, 0]) * (taste[pairs[1]] - taste[pairs[2]])
+        return {"y": (better + 0.5 * torch.randn(customers, generator=draw) > 0).float(), "pairs": pairs}
+    liked = torch.zeros(customers).index_add(0, who, taste[what] + x["transaction"][:, 0])
+    return {"y": (liked + torch.randn(customers, generator=draw) > 0).float()}
 
 
 if __name__ == "__main__":

@@ -55,6 +55,10 @@ MORE = [
         },
     ),
     ("cuda_graphs", {}, 4, {"before": "2/1/0", "before-dynamic": "1/0/0", "padded": "1/0/0", "no-cudagraphs": "1/0/0"}),
+    *(
+        ("pipeline", {"task": task}, 3, {"1-dynamic": "5/2/4", "3-whole-graph": "2/0/2", "5-no-syncs": "2/0/2"})
+        for task in ("sales", "purchase")
+    ),
     ("pipeline", {}, 10, {"0-naive": "24/30/18", "1-dynamic": "10/8/4", "4-no-cudagraphs": "2/0/2"}),
 ]
 GAVE_UP = ("before", "0-naive", "1-dynamic")

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tests.recipes.conftest import slow
-from tests.recipes.training import RECIPES, train
+from tests.recipes.training import RECIPES, load, train
 
 SMALL = {
     "gat_pubmed": {"scale": 0.03, "hidden": 16},
@@ -22,6 +22,7 @@ SMALL = {
     "hetero_parts": {"scale": 0.1, "hidden": 8},
     "sparse_csr": {"scale": 0.2, "hidden": 16},
     "gcn_sampled": {"batch": 20},
+    "graph_transformer": {"scale": 0.04, "batch": 32, "hidden": 16},
 }
 # Recipe, variant and parameters → counts after so many steps, and what is notable.
 CASES = {
@@ -38,7 +39,7 @@ CASES = {
         ("compiled", {}, 4, "2/1/0"),
         ("dynamic", {}, 4, "1/0/0"),
         ("compiled:dynamic=false", {"batch": 20}, 12, "8/8/0"),
-        ("compiled", {"model": "gcn", "dataset": "reddit", "scale": 0.003}, 4, "2/1/0"),
+        ("padded", {"model": "gcn", "dataset": "reddit", "scale": 0.003}, 4, "1/0/0"),
     ],
     "rgcn_mag": [("compiled", {}, 2, "9/4/9"), ("typed", {}, 2, "1/0/0")],
     "sage_collab": [("compiled", {}, 3, "2/1/0")],
@@ -58,6 +59,7 @@ CASES = {
     "sparse_csr": [("compiled", {}, 2, "1/0/0"), ("csr-compiled", {}, 2, "4/3/8")],
     "gcn_amp": [("bf16-compiled", {}, 2, "1/0/0"), ("fp16-compiled", {}, 2, "1/0/0")],
     "gcn_sampled": [("compiled", {}, 7, "14/12/12"), ("sampled-amp-compiled", {}, 3, "1/0/0")],
+    "graph_transformer": [("compiled", {}, 4, "2/1/0")],
 }
 # Too slow for CI, or like one that is there.
 MORE = {
@@ -70,6 +72,9 @@ MORE = {
     "sage_products": [
         *(("compiled", {"model": model}, 4, "2/1/0") for model in ("gat", "gin")),
         ("dynamic:amp=true", {"dataset": "arxiv", "scale": 0.01}, 3, "1/0/0"),
+        ("compiled", {"model": "gcn", "dataset": "reddit", "scale": 0.003}, 4, "2/1/0"),
+        ("compiled", {"model": "gcn", "loops_ahead": False}, 4, "12/10/8"),
+        ("compiled:dynamic=true", {"model": "gat", "loops_ahead": False}, 4, "5/2/3"),
     ],
     "sage_collab": [("drawn-inside", {}, 3, "17/8/10")],
     "distmult_biokg": [("dynamic", {"model": model}, 2, "1/0/0") for model in ("complex", "transe", "rotate")],
@@ -82,6 +87,12 @@ MORE = {
         *(("compiled", {"model": "hgt", "layers": layers}, 2, "6/0/4") for layers in (1, 3)),
     ],
     "relational": [("dynamic", {"fanout": [3, 3], "amp": True}, 2, "1/0/0")],
+    "graph_transformer": [
+        ("dynamic", {}, 3, "1/0/0"),
+        ("unsized", {}, 4, "14/7/9"),
+        ("unsized:dynamic=true", {}, 4, "8/0/5"),
+        ("compiled", {"model": "transformer"}, 4, "2/1/0"),
+    ],
     "gcn_sampled": [
         ("compiled:dynamic=true", {}, 4, "8/2/6"),
         ("compiled:norm_ahead=true", {}, 5, "2/1/0"),
@@ -110,6 +121,28 @@ def test_more(name, variant, params, steps, counts):
     check(name, variant, params, steps, counts)
 
 
+@pytest.mark.parametrize(
+    ("name", "variant", "more"),
+    [("sage_products", "padded:compile=false", {"dropout": 0}), ("graph_transformer", "unsized:compile=false", {})],
+)
+def test_the_cure_leaves_the_losses_as_they_were(name, variant, more):
+    """Dropout draws for padding, too: without it the losses are the very same."""
+    params = {**SMALL[name], **more}
+    same_losses(train(name, variant, 3, **params).losses, train(name, "eager", 3, **params).losses)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seeds", "fanout", "expected"),
+    [
+        (100, 1, [2, 2], (1 + 2 + 4 + 1, 2 + 4)),  # the last node is the dummy
+        (5, 2, [3], (5 + 1, 2 * 3)),  # there are no more nodes than that
+        (5, 1, [8, 2], (5 + 1, 8 + 5 * 2)),
+    ],
+)
+def test_the_most_that_a_batch_can_hold(nodes, seeds, fanout, expected):
+    assert load("sage_products").most(nodes, seeds, fanout) == expected
+
+
 def check(name, variant, params, steps, counts):
     params = {**SMALL.get(name, {}), **params}
     eager = train(name, f"{variant}{',' if ':' in variant else ':'}compile=false", steps, **params)
@@ -121,8 +154,6 @@ def check(name, variant, params, steps, counts):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in RECIPES.glob("*.py")))
 def test_a_recipe_says_what_it_trains_on_and_how_well(name):
-    if name == "dgl_twin":
-        pytest.importorskip("dgl")
     trained = train(name, steps=1, **SMALL.get(name, {}))
     assert "generated" in " ".join(trained.notes)
     metrics = trained.feed.evaluate()

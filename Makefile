@@ -1,9 +1,10 @@
 # make test   everything that must hold, from nothing
-# make demo   what tracekit shows, from nothing
+# make demo   what tracekit shows, from nothing; the README's picture of four ways comes out of it (out/four-ways.svg)
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
 # make bench  reading and attribution against their peers, measured pace against a plain run's, frames of a timeline
 # make sample the run in sample_traces anew, on a quiet machine with Cora under data/
-# make bench-tui    how quick the terminal UI is; make screenshots writes the README's pictures of it
+# make test-hta   what HTA says of our columns against what it says of its own parse, in an environment of its own
+# make bench-tui    how quick the terminal UI is; make screenshots writes the pictures of it in docs/images
 # make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -16,6 +17,11 @@ HTA ?= $(BIN)/python
 .PHONY: pages
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.made
+
+# Its notebooks, executed anew on the sample run.
+.PHONY: notebooks
+notebooks: $(VENV)/.verify
+	$(BIN)/python -m docs.executed
 
 # The site of the documentation, into site/; nothing is fetched for it but its builder.
 .PHONY: docs
@@ -37,6 +43,16 @@ $(VENV)/.dist: pyproject.toml | $(VENV)/.made
 	$(PIP) install --quiet -c constraints.txt build twine
 	touch $@
 
+# HTA pulls in a lot, all of JupyterLab among it.
+.PHONY: test-hta
+test-hta: .venv-hta/.made
+	.venv-hta/bin/python -m pytest tests/hta -W ignore
+
+.venv-hta/.made: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-hta
+	.venv-hta/bin/python -m pip install --quiet -c constraints.txt -e '.[hta]' pytest hypothesis
+	touch $@
+
 .PHONY: test demo sample bench bench-tui screenshots verify verify-recipes gpu check format clean
 
 test: check
@@ -49,19 +65,23 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 demo: $(VENV)/.demo
-	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm
+	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm --budget 30
 	$(BIN)/tracekit report run.json
-	$(BIN)/tracekit plot run.json --kind measures -o run.svg
+	mkdir -p out/four-ways
+	$(BIN)/tracekit capture recipes/gcn_sampled.py --variants baseline,sampled,sampled-amp,baseline-compiled \
+		--budget 30 -o out/four-ways/run.json
+	$(BIN)/tracekit plot out/four-ways/run.json --kind measures -o out/four-ways.svg
 
 sample: $(VENV)/.demo
 	rm -rf out/sample
+	mkdir -p out/sample
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,eager-norm,compiled,compiled-norm --steps 6 \
 		-o out/sample/run.json
 	rm -rf sample_traces/run.json sample_traces/run-*
 	mv out/sample/* sample_traces
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m tests.benchmarks --python $(HTA) --readme README.md
+	$(BIN)/python -m tests.benchmarks --python $(HTA) --page docs/traces.md
 	$(BIN)/python -m tests.benchmarks.pace
 	$(BIN)/python -m tests.benchmarks.timeline
 
@@ -77,7 +97,7 @@ verify-recipes: $(VENV)/.dev
 bench-tui: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks.tui
 
-# The README's pictures of it.
+# The pictures of it in docs/images.
 screenshots: $(VENV)/.dev
 	$(BIN)/python -m tests.screenshots
 
@@ -108,4 +128,4 @@ $(VENV)/.made:
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-hta .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The README's pictures of the terminal UI, taken from it: python -m tests.screenshots [FOLDER]."""
+"""The pictures of the terminal UI in docs/images, taken from it: python -m tests.screenshots [FOLDER]."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ async def picture(keys: tuple[str, ...]) -> str:
 
 async def settled(app: TracekitApp, pilot: Any) -> None:
     """Wait until what is selected is on the screen."""
-    while app.opened is None or app.shown != app.now:
+    while app.opened is None or app.shown != app.now or app.is_reading:
         await pilot.pause(0.02)
     await pilot.pause()
 

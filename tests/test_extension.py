@@ -205,7 +205,13 @@ def test_the_guides_examples_run(paths, tmp_path, capsys):
     assert len(examples) == 4
     for example in examples:
         exec(compile(example, "CONTRIBUTING.md", "exec"), {"__name__": "example"})
+    (test,) = re.findall(r"(from small import .*?)```", page, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(test, "CONTRIBUTING.md", "exec"), names)
     try:
+        for name, run in [*names.items()]:
+            if name.startswith("test_"):
+                run(tmp_path)
         for name, said in in_every_face(paths, tmp_path, capsys):
             assert name == "parquet" or "Idle" in said, name
             assert "idle_ns" in said or "idle" in said, name

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.intervals import StepFunction, Union, cuts, distinct, occurring, paint, runs, topmost
+from tracekit.intervals import StepFunction, Union, cuts, distinct, occurring, runs
+from tracekit.topmost import paint, topmost
 
 spans = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 30)).map(lambda s: (s[0], s[0] + s[1])), max_size=25)
 
@@ -77,6 +78,6 @@ def test_small_ones():
 
 @given(st.lists(st.integers(0, 9) | st.integers(0, 1 << 40), max_size=30))
 def test_codes_that_occur(codes):
-    distinct_codes, place = occurring(np.array(codes, np.int64))
+    distinct_codes, index = occurring(np.array(codes, np.int64))
     assert distinct_codes.tolist() == sorted(set(codes))
-    assert distinct_codes[place].tolist() == codes
+    assert distinct_codes[index].tolist() == codes

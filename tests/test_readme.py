@@ -1,20 +1,37 @@
-"""What the README says of the repository is there, and the packages are all in its picture."""
+"""What the README and the pages of docs name is there, and the packages are all in the README's picture."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_picture_has_every_package() -> None:
     packages = {file.parent.name for file in ROOT.glob("tracekit/*/__init__.py")}
-    assert packages == set(re.findall(r"^\| `tracekit/(\w+)/`", README, re.MULTILINE))
+    assert packages == set(re.findall(r"^\| `tracekit/(\w+)/`", README.read_text(), re.MULTILINE))
 
 
-def test_the_files_that_it_names_exist() -> None:
-    named = re.findall(
-        r"`((?:tracekit|tests|recipes|docs|sample_traces)/[\w./]+)`|\]\(([\w./]+?)(?:#[\w-]+)?\)", README
-    )
-    missing = [path for pair in named for path in pair if path and not (ROOT / path).exists()]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text()
+    named = re.findall(r"`((?:tracekit|tests|recipes|docs|sample_traces)/[\w./]+)`", text)
+    linked = re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", text)
+    missing = [path for path in named if "NAME" not in path and not (ROOT / path).exists()]
+    missing += [path for path in linked if not (page.parent / path).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_sections_lead_to_one(page: Path) -> None:
+    for path, section in re.findall(r"\]\(([\w./-]*\.md)#([\w-]+)\)", page.read_text()):
+        headings = re.findall(r"^#+ (.*)$", (page.parent / path).read_text(), re.MULTILINE)
+        assert section in [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = re.findall(r"^  - .*: ([\w.]+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(menu) == sorted(page.name for page in PAGES if page.parent.name == "docs")

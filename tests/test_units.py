@@ -1,7 +1,7 @@
 import pytest
 
 from tracekit.sanitize import sanitize
-from tracekit.units import count, duration, exact, percent, ratio, size, thousandths
+from tracekit.units import count, duration, percent, ratio, size, thousandths
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,6 @@ def test_quantities_of_one_sentence_share_a_unit():
 
 def test_thousandths_are_read_downwards():
     assert [thousandths(1240), thousandths(-5, signed=True), thousandths(1_234_567)] == ["1.240", "−0.005", "1,234.567"]
-
-
-def test_exact_keeps_every_nanosecond():
-    assert exact(7_574_738) == "7,574.738 µs"
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.4712, "47.1 %"), (0, "0.0 %"), (0.0001, "<0.1 %"), (None, "–")])

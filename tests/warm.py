@@ -58,6 +58,13 @@ class Process:
             os.close(self._status)
         return self.returncode
 
+    def poll(self) -> int | None:
+        """Its exit code, None while it runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
 
@@ -78,27 +85,27 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """`python ARGUMENTS` as `subprocess.run` does it, with both outputs captured as text; it never raises."""
     environment, folder = {**os.environ, **(env or {}), **FIXED}, str(cwd or Path.cwd())
-    asked = [sys.executable, *map(str, arguments)]
+    command = [sys.executable, *map(str, arguments)]
     if not is_same(environment):
-        return subprocess.run(asked, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        code = Process(asked, environment, folder, out.fileno(), err.fileno()).wait()
+        code = Process(command, environment, folder, out.fileno(), err.fileno()).wait()
         for file in (out, err):
             file.seek(0)
-        return subprocess.CompletedProcess(asked, code, out.read(), err.read())
+        return subprocess.CompletedProcess(command, code, out.read(), err.read())
 
 
 def tracekit(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """`tracekit ARGUMENTS` in that folder: in this process, its passes forked."""
     from tracekit.cli import main
 
-    asked = [*map(str, arguments)]
+    command = [*map(str, arguments)]
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err, chdir(folder or Path.cwd()), passes():
         try:
-            code = main(asked)
+            code = main(command)
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
-    return subprocess.CompletedProcess(asked, code, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
 @contextmanager

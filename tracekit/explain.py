@@ -48,18 +48,18 @@ def explain(report: Report, budget: int) -> str:
 def facts_of(report: Report) -> Iterator[str]:
     """Every fact, most valuable first: what leads the report, its notes, its other sentences, and then its tables."""
     ranked = [
-        (_rank(section, block, place), f"{prefix}{fact}")
+        (_rank(section, block, position), f"{prefix}{fact}")
         for section in report.sections
         for prefix in [f"{_of(section)}: " if _of(section) else ""]
         for block in section.blocks
-        for place, fact in enumerate(facts(block))
+        for position, fact in enumerate(facts(block))
     ]
     yield from dict.fromkeys(fact for _, fact in sorted(ranked, key=lambda each: each[0]))
 
 
-def _rank(section: Section, block: Block, place: int) -> int:
+def _rank(section: Section, block: Block, position: int) -> int:
     if isinstance(block, Table | Excerpt):
-        return 4 if place < _FIRST_ROWS and not block.detail else 5
+        return 4 if position < _FIRST_ROWS and not block.detail else 5
     if isinstance(block, Notes):
         return 2
     if isinstance(block, Sentences) and block.tone == "lead":
@@ -99,7 +99,11 @@ def _(block: Series) -> Iterator[str]:
 @facts.register
 def _(block: Breakdown) -> Iterator[str]:
     for name in block.variants:
-        parts = [f"{label(block, key)} {thousandths(block.cells[key][name])}" for key in block.keys if key != TOTAL]
+        parts = [
+            f"{label(block, key)} {thousandths(block.cells[key][name])}"
+            for key in block.keys
+            if key != TOTAL and block.cells[key][name]
+        ]
         total = thousandths(block.cells[TOTAL][name])
         yield f"{block.title}, {name}: {total} {block.unit} = {' + '.join(parts)}"
     for name in block.compared:

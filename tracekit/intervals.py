@@ -1,4 +1,4 @@
-"""Half-open intervals `[start, end)` of int64: union, coverage, and which of several overlapping ones is on top.
+"""Half-open intervals `[start, end)` of int64: union, coverage, and cuts.
 
 Nothing here knows what an interval means. Everything works on whole columns in O(n log n).
 """
@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]  # indices into a table; half the memory of the int64 that searchsorted returns
 Bools = NDArray[np.bool_]
-
-_BLOCK_BITS = 10  # paint() first works on blocks of 2 to this power, which keeps its cost linear
 
 
 @dataclass(frozen=True)
@@ -155,25 +153,13 @@ def split(starts: Ints, ends: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
     first, last = np.searchsorted(bounds, starts, side="right"), np.searchsorted(bounds, ends, side="left")
     counts = np.maximum(last - first, 0) + 1
     of = np.repeat(np.arange(len(starts)), counts)
-    place = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    nth = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
     if not len(bounds):
         return starts, ends, of
-    bound = first[of] + place  # where each piece ends, unless it is the last of its interval
-    high = np.where(place == counts[of] - 1, ends[of], bounds[np.minimum(bound, len(bounds) - 1)])
-    low = np.where(place == 0, starts[of], bounds[np.maximum(bound - 1, 0)])
+    bound = first[of] + nth  # where each piece ends, unless it is the last of its interval
+    high = np.where(nth == counts[of] - 1, ends[of], bounds[np.minimum(bound, len(bounds) - 1)])
+    low = np.where(nth == 0, starts[of], bounds[np.maximum(bound - 1, 0)])
     return low, high, of
-
-
-def ranked(points: Ints) -> tuple[Ints, Ints]:
-    """The points sorted, without duplicates, and for every point its index among them."""
-    if not len(points):
-        return points, np.zeros(0, np.int64)
-    order = np.argsort(points, kind="stable")
-    ascending = points[order]
-    new = np.concatenate(([True], ascending[1:] != ascending[:-1]))
-    ranks = np.empty(len(points), np.int64)
-    ranks[order] = np.cumsum(new) - 1
-    return ascending[new], ranks
 
 
 def occurring(codes: Ints | Rows) -> tuple[Ints, Ints]:
@@ -196,53 +182,6 @@ def cuts(*points: Ints, low: int, high: int) -> Ints:
     merged.sort(kind="stable")
     first, last = np.searchsorted(merged, low, side="left"), np.searchsorted(merged, high, side="right")
     return _each_once(merged[first:last])
-
-
-def topmost(starts: Ints, ends: Ints) -> StepFunction:
-    """Which interval is on top at each point, where they are listed from the lowest to the highest.
-
-    `starts` ascends. Of the intervals that cover a point the one listed last wins, whether they nest or cross. The
-    value is its index, -1 where there is none.
-    """
-    edges, ranks = ranked(np.concatenate((starts, ends)))
-    return StepFunction(edges, paint(ranks[: len(starts)], ranks[len(starts) :], max(len(edges) - 1, 0)))
-
-
-def paint(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:
-    """An array of `length` in which interval i writes i into `[lows[i], highs[i])`, in order; -1 where none does.
-
-    Long intervals are painted as whole blocks on a coarser array plus their two ragged ends, so that the cost does
-    not grow with the depth of nesting; short ones by doubling: an interval is two overlapping runs of a power of two.
-    """
-    canvas = np.full(length, -1, np.int32)
-    index = np.flatnonzero(highs > lows).astype(np.int32)
-    lows, highs = lows[index], highs[index]
-    block = 1 << _BLOCK_BITS
-    long = highs - lows >= block
-    if long.any():
-        first, last = -(-lows[long] // block), highs[long] // block
-        inner = index[long]
-        coarse = paint(first, last, length // block + 1)
-        painted = np.where(coarse >= 0, inner[np.maximum(coarse, 0)], -1)
-        canvas = np.repeat(painted, block)[:length].astype(np.int32)
-        lows = np.concatenate((lows[~long], lows[long], last * block))
-        highs = np.concatenate((highs[~long], first * block, highs[long]))
-        index = np.concatenate((index[~long], inner, inner))
-        ragged = highs > lows
-        lows, highs, index = lows[ragged], highs[ragged], index[ragged]
-    if not len(index):
-        return canvas
-    power = np.frexp((highs - lows).astype(np.float64))[1] - 1
-    runs = np.full(length, -1, np.int32)
-    for level in range(int(power.max()), -1, -1):
-        chosen = power == level
-        np.maximum.at(runs, lows[chosen], index[chosen])
-        np.maximum.at(runs, highs[chosen] - (1 << level), index[chosen])
-        if level:
-            half = 1 << (level - 1)
-            shifted = runs[:-half].copy()
-            np.maximum(runs[half:], shifted, out=runs[half:])
-    return np.maximum(canvas, runs)
 
 
 def runs(values: NDArray[np.int64] | NDArray[np.int8] | NDArray[np.int32]) -> NDArray[np.intp]:

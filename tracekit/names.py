@@ -21,7 +21,7 @@ def short(names: list[str], width: int) -> list[str]:
         head = _spared(_common(shown), excess)
         tail = _spared(_common([name[head:][::-1] for name in shown]), excess - head + 1)
         shown = [f"{'…' * bool(head)}{name[head : len(name) - tail]}{'…' * bool(tail)}" for name in shown]
-    return [sanitize(name, width) for name in shown]
+    return cut_apart(shown, width)
 
 
 def cut_apart(names: list[str], width: int) -> list[str]:
@@ -39,6 +39,12 @@ def cut_apart(names: list[str], width: int) -> list[str]:
             if len(group) > 1:
                 shown |= _around_difference(group, width)
     return [shown[name] for name in names]
+
+
+def cut_off(text: str, width: int) -> str:
+    """A sentence in at most `width` cells: its beginning."""
+    shown = sanitize(text)
+    return shown if len(shown) <= width else f"{shown[: width - 1].rstrip()}…"
 
 
 def _around_difference(names: list[str], width: int) -> dict[str, str]:

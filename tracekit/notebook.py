@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
+from tracekit.errors import UnknownVariantError
 from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.report import Report, report
 from tracekit.report.headline import headline
 from tracekit.report.tables import every_table
+from tracekit.trace.schema import metadata
 
 if TYPE_CHECKING:
+    from tracekit.hta.analysis import Analysis
     from tracekit.plots.shared.chart import Chart
 
 
@@ -120,12 +123,43 @@ class Tables(Mapping[str, pa.Table]):
         return as_document(self.report)
 
     def pandas(self, name: str) -> pd.DataFrame:
-        """The table as a data frame."""
-        frame: pd.DataFrame = self[name].to_pandas()
-        return frame
+        """The table as a data frame, exact: what holds whole numbers with gaps in it stays whole (`Int64`).
+
+        Text that repeats is categorical. `frame.attrs["units"]` has the unit of each column that has one, and
+        `frame.attrs["meanings"]` says what each holds.
+        """
+        return _frame(self[name])
+
+    def hta(
+        self, variant: str | None = None, *, rounded: bool = False, include_last_profiler_step: bool = True
+    ) -> "Analysis":
+        """HTA's `TraceAnalysis` of a variant, the first where none is named: `data.hta().get_temporal_breakdown()`.
+
+        It is made of the columns that were read, all ranks of the variant together, with exact times and the last step.
+        `rounded=True, include_last_profiler_step=False` gives HTA's own defaults. It needs the extra `hta`.
+        """
+        from tracekit.hta import trace_analysis
+
+        named = [each for each in self.profiles if variant in (None, each.name)]
+        if not named:
+            raise UnknownVariantError(str(variant), [each.name for each in self.profiles])
+        return trace_analysis(named[0], rounded=rounded, include_last_profiler_step=include_last_profiler_step)
 
     def __repr__(self) -> str:
         return "\n".join(headline(self.report))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas()
+    for field in table.schema:
+        if table[field.name].null_count and pa.types.is_integer(field.type):  # floats would lose the last ns
+            frame[field.name] = table[field.name].to_pandas(types_mapper={field.type: pd.Int64Dtype()}.get)
+        elif table[field.name].null_count and pa.types.is_boolean(field.type):
+            frame[field.name] = table[field.name].to_pandas(types_mapper={field.type: pd.BooleanDtype()}.get)
+    by_key = {key: {field.name: metadata(field, key) for field in table.schema} for key in ("unit", "comment")}
+    frame.attrs["units"] = {name: unit for name, unit in by_key["unit"].items() if unit}
+    frame.attrs["meanings"] = {name: comment for name, comment in by_key["comment"].items() if comment}
+    return frame
 
 
 def load(*paths: str | Path, infer_steps: bool = False) -> Tables:

@@ -1,8 +1,8 @@
-"""The straight line through points of which some are wild: a fixed part, a part in proportion, and how sure both are.
+"""The straight line through points, some of them outliers: a fixed part, a proportional part, and intervals for both.
 
 Found from the median of all slopes (Theil 1950, Sen 1968), then refined by weights that fall to nothing for points far
 off (Tukey's bisquare): up to a quarter of the points may be anything. The intervals come from the residuals themselves
-(White 1980), so noise may grow with the size; where points come in groups that share a mood, from the groups.
+(White 1980), so noise may grow with the size, or from the groups where points come in groups that are disturbed alike.
 """
 
 from dataclasses import dataclass
@@ -66,18 +66,18 @@ def _first(x: Floats, y: Floats) -> tuple[float, float]:
 
 
 def _refined(columns: Floats, y: Floats, level: float, slope: float) -> tuple[float, float, Floats]:
-    found = np.array([level, slope])  # of columns: a constant, and x in units of its range
+    coefficients = np.array([level, slope])  # of columns: a constant, and x in units of its range
     for _ in range(_ROUNDS):
-        weights = _weights(y - columns @ found)
+        weights = _weights(y - columns @ coefficients)
         normal = columns.T @ (columns * weights[:, None])
         if np.linalg.cond(normal) > 1e15:  # all that is left has one size
             break
         better = np.linalg.solve(normal, columns.T @ (weights * y))
-        done = np.allclose(better, found, rtol=1e-10, atol=0)
-        found = better
+        done = np.allclose(better, coefficients, rtol=1e-10, atol=0)
+        coefficients = better
         if done:
             break
-    return float(found[0]), float(found[1]), y - columns @ found
+    return float(coefficients[0]), float(coefficients[1]), y - columns @ coefficients
 
 
 def _weights(residuals: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What a run measured beside its traces: unprofiled step times, the cost of compiling, memory, losses.
+"""What a run measured besides its traces: unprofiled step times, the cost of compiling, memory, losses.
 
 Unprofiled and profiled times are never mixed: the unprofiled one is quoted, the profiled one explains it.
 """
@@ -6,6 +6,8 @@ Unprofiled and profiled times are never mixed: the unprofiled one is quoted, the
 from tracekit.profile import Member
 from tracekit.run import Variant, divergence, loss_tolerance
 from tracekit.unprofiled import Contrast, contrast
+
+SPREAD_EPOCHS = 100  # over which the cost of compiling is spread where no run says how many are trained
 
 
 def inflation_of(member: Member) -> float | None:
@@ -20,6 +22,20 @@ def cold_cost_ns(variant: Variant | None) -> float | None:
         return None
     first = variant.measured.first_steps_ns
     return max(sum(first) - len(first) * variant.measured.step_ns, 0)
+
+
+def epoch_ns(variant: Variant | None) -> float | None:
+    """An epoch at the unprofiled step time; None where nobody knows how many steps it has."""
+    measured = variant.measured if variant is not None else None
+    if measured is None or measured.epoch_steps is None:
+        return None
+    return float(measured.step_ns) * measured.epoch_steps
+
+
+def epoch_with_compiling_ns(variant: Variant | None, epochs: int) -> float | None:
+    """An epoch of a training of so many, the slower start spread over them."""
+    epoch, extra = epoch_ns(variant), cold_cost_ns(variant)
+    return epoch + extra / epochs if epoch is not None and extra is not None else None
 
 
 def break_even_steps(member: Member, baseline: Member) -> float | None:

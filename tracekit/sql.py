@@ -1,4 +1,4 @@
-"""Tables of a report, asked in SQL: each that a query names is a view of DuckDB's, however long it is."""
+"""Tables of a report, queried in SQL: each table that a query names is a view in DuckDB, however long it is."""
 
 import re
 import tempfile

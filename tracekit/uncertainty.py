@@ -27,14 +27,16 @@ def student_t(freedom: int, inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
     return high
 
 
-def half_width_of_mean(values: Sequence[float]) -> float:
+def half_width_of_mean(values: Sequence[float], inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
     """Half the width of the confidence interval of the mean; infinite for fewer than two values."""
     if len(values) < 2:
         return math.inf
-    return student_t(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return student_t(len(values) - 1, inside) * statistics.stdev(values) / math.sqrt(len(values))
 
 
-def half_width_of_difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def half_width_of_difference(
+    ours: Sequence[float], theirs: Sequence[float], inside: float = CONFIDENCE_WHERE_STOPPED
+) -> float:
     """Half the width of the confidence interval of a difference of means of unpaired values (Welch 1947)."""
     if len(ours) < 2 or len(theirs) < 2:
         return math.inf
@@ -44,7 +46,7 @@ def half_width_of_difference(ours: Sequence[float], theirs: Sequence[float]) -> 
     freedom = sum(shares) ** 2 / sum(
         share**2 / (len(side) - 1) for share, side in zip(shares, (ours, theirs), strict=True)
     )
-    return student_t(max(1, int(freedom))) * math.sqrt(sum(shares))
+    return student_t(max(1, int(freedom)), inside) * math.sqrt(sum(shares))
 
 
 def interval_of_median(values: Sequence[float]) -> Interval:

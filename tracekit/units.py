@@ -36,11 +36,6 @@ def tick(ns: int, step: int) -> str:
     return f"{_sign(ns, True)}{abs(ns) / scale:,.{decimals}f} {unit}"
 
 
-def exact(ns: int) -> str:
-    """All digits, to the nanosecond: `7,574.738 µs`."""
-    return f"{_sign(ns, False)}{abs(ns) // 1000:,}.{abs(ns) % 1000:03d} µs"
-
-
 def percent(share: float | None) -> str:
     """`0.471` → `47.1 %`; a share above zero never reads 0."""
     if share is None:
@@ -55,6 +50,11 @@ def ratio(value: float) -> str:
     return f"{value:.2f} ×" if value < 2 else f"{value:.1f} ×" if value < 100 else f"{value:,.0f} ×"
 
 
+def plain(number: float) -> str:
+    """A number without a unit, with four significant digits: `0.8124`."""
+    return f"{number:.4g}".replace("-", "−")
+
+
 def size(count: float | None) -> str:
     """Bytes in binary steps: `17.3 MiB`."""
     if count is None:
@@ -63,6 +63,11 @@ def size(count: float | None) -> str:
         if abs(count) >= scale:
             return f"{_digits(count / scale)} {unit}"
     return f"{count:.0f} B"
+
+
+def bandwidth(number: float) -> str:
+    """GB/s with three significant digits: `13.9 GB/s`."""
+    return f"{number:.3g} GB/s" if abs(number) < 1000 else f"{number:,.0f} GB/s"
 
 
 def rate(number: float) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from tracekit.run import Measured, Pass
 from tracekit.uncertainty import (
     CONFIDENCE,
+    CONFIDENCE_WHERE_STOPPED,
     Interval,
     half_width_of_difference,
     half_width_of_mean,
@@ -56,16 +57,16 @@ class Contrast:
         return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
 
 
-def contrast(ours: Measured, theirs: Measured) -> Contrast:
-    """The step time of `ours` compared with that of `theirs`."""
+def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
+    """The step time of `ours` compared with that of `theirs`; `inside` is the share an interval holds."""
     pairs = _rounds(ours.counted, theirs.counted)
     if len(pairs) > 1:
         logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
-        return _contrast(statistics.fmean(logs), half_width_of_mean(logs), "rounds", len(logs))
+        return _contrast(statistics.fmean(logs), half_width_of_mean(logs, inside), "rounds", len(logs))
     log = math.log(ours.step_ns / theirs.step_ns)
     sides = [[math.log(each.step_ns) for each in side.counted] for side in (ours, theirs)]
     if min(map(len, sides)) > 1:
-        return _contrast(log, half_width_of_difference(*sides), "passes", min(map(len, sides)))
+        return _contrast(log, half_width_of_difference(sides[0], sides[1], inside), "passes", min(map(len, sides)))
     return Contrast(math.exp(log), _by_steps(ours, theirs), "steps", 1)
 
 
@@ -91,12 +92,12 @@ def _inverse(ratio: float) -> float:
     return 1 / ratio if ratio else math.inf
 
 
-def step_interval(measured: Measured) -> Interval | None:
+def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:
     """The confidence interval of the step time, ns; None where there is only one pass."""
     logs = [math.log(each.step_ns) for each in measured.counted]
     if len(logs) < 2:
         return None
-    return _around(math.log(measured.step_ns), half_width_of_mean(logs))
+    return _around(math.log(measured.step_ns), half_width_of_mean(logs, inside))
 
 
 def passes_document(measured: Measured) -> dict[str, Any]:

@@ -22,13 +22,13 @@ from tracekit.trace.enclosing import is_users
 from tracekit.trace.schema import column
 
 
-def asked(path, name):
+def answer_about(path, name):
     profile = open_subject([path]).profiles[0]
     return next(entry for entry in answers(profile) if entry.analysis == name)
 
 
 def test_steps(tmp_path):
-    answer = asked(training(tmp_path / "t.json", steps=3), "steps")
+    answer = answer_about(training(tmp_path / "t.json", steps=3), "steps")
     assert answer.table["wall_ns"].to_pylist() == [110_000, 111_000, 112_000]
     assert answer.table["busy"].to_pylist() == pytest.approx([30 / 110, 30 / 111, 30 / 112])
     assert "3 steady steps take 111 µs" in answer.sentence
@@ -52,7 +52,7 @@ def test_what_an_idle_gpu_waits_for(tmp_path, call, around, said):
     events = [step(0, 0, 1000), op(around, 100, 900), launch(920, 930, 1), kernel("gemm", 940, 1000, 1)]
     if call is not None:
         events.append(launch(110, 890, 9, call))
-    assert asked(write(tmp_path / "t.json", *events), "steps").sentence.endswith(f": {said}.")
+    assert answer_about(write(tmp_path / "t.json", *events), "steps").sentence.endswith(f": {said}.")
 
 
 def test_kernels_with_their_launch_and_operator(tmp_path):
@@ -64,13 +64,13 @@ def test_kernels_with_their_launch_and_operator(tmp_path):
         kernel("sgemm", 40, 50, 3),
         kernel("Memset (Device)", 60, 61, 9, cat="gpu_memset"),
     )
-    answer = asked(path, "kernels")
+    answer = answer_about(path, "kernels")
     first, second = answer.rows.table().to_pylist()
     assert (first["name"], first["step"], first["operator"], first["latency_ns"]) == ("sgemm", 5, "aten::mm", 25_000)
     assert (first["kind"], first["class"], first["stream"]) == ("kernel", "matmul", "7")
     assert (second["step"], second["launch"], second["operator"]) == (None, None, None)
     assert answer.table["step_ns"].to_pylist() == [10_000.0, None]  # of what nothing launched, nobody knows the step
-    assert "from the first to the last, 21.0 µs, the GPU is idle 10.0 µs (47.6 %)" in answer.sentence
+    assert "in the 21.0 µs from the first to the last, the GPU is idle 10.0 µs (47.6 %)" in answer.sentence
 
 
 def test_launches_of_a_graph(tmp_path):
@@ -78,9 +78,9 @@ def test_launches_of_a_graph(tmp_path):
         tmp_path / "t.json",
         step(1, 0, 100),
         launch(10, 14, 3, "cudaGraphLaunch"),
-        *(kernel(f"k{place}", 20 + 10 * place, 28 + 10 * place, 3) for place in range(4)),
+        *(kernel(f"k{number}", 20 + 10 * number, 28 + 10 * number, 3) for number in range(4)),
     )
-    (row,) = asked(path, "launches").rows.table().to_pylist()
+    (row,) = answer_about(path, "launches").rows.table().to_pylist()
     assert (row["graph"], row["activities"], row["latency_ns"], row["dur_ns"]) == (True, 4, 10_000, 4_000)
 
 
@@ -97,7 +97,7 @@ def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
         launch(80, 90, 2),
         kernel("b", 92, 120, 2),
     )
-    (row,) = asked(path, "syncs").rows.table().to_pylist()
+    (row,) = answer_about(path, "syncs").rows.table().to_pylist()
     assert (row["operator"], row["where"]) == ("aten::item", "train.py(12): loop")
     # It waited 20 µs before the GPU ran dry at 40, so it is to blame until 20 µs after its return at 50.
     assert (row["dur_ns"], row["tail_ns"], row["refill_ns"], row["stall_ns"]) == (30_000, 10_000, 20_000, 30_000)
@@ -115,18 +115,18 @@ def test_the_captures_own_wait_is_no_sync_of_the_trainings_and_its_time_stays_wh
         )
 
     paths = [write(tmp_path / f"{name}.json", *events(name)) for name in ("tracekit.synchronize", "mine")]
-    found, told = (asked(path, "syncs") for path in paths)
+    marked_syncs, unmarked_syncs = (answer_about(path, "syncs") for path in paths)
     marked, unmarked = open_subject(paths).profiles
-    assert told.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize", "cudaDeviceSynchronize"]
-    assert found.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize"]
-    assert found.sentence.endswith("The recording's own wait at its end (48.0 µs) is left out.")
+    assert unmarked_syncs.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize", "cudaDeviceSynchronize"]
+    assert marked_syncs.rows.table()["call"].to_pylist() == ["cudaStreamSynchronize"]
+    assert marked_syncs.sentence.endswith("The recording's own wait at its end (48.0 µs) is left out.")
     assert marked.means["wall"].parts == unmarked.means["wall"].parts
     assert marked.means["wall"].parts["sync_stall"] == 30_000
 
 
 def test_without_a_gpu_the_operators_that_would_wait(tmp_path):
     path = write(tmp_path / "t.json", step(1, 0, 100), op("aten::item", 5, 9), op("aten::_local_scalar_dense", 6, 8))
-    answer = asked(path, "syncs")
+    answer = answer_about(path, "syncs")
     assert answer.rows.table()["call"].to_pylist() == ["aten::_local_scalar_dense"]
     assert answer.rows.table()["stall_ns"].to_pylist() == [None]
 
@@ -149,8 +149,8 @@ def test_compiles_first_and_again(tmp_path):
         op("_compile.compile_inner (dynamo_timed)", 210, 250),
         op("Torch-Compiled Region: 0/2", 260, 270),
     )
-    found = asked(path, "compiles").table.to_pylist()
-    assert [(row["step"], row["id"], row["kind"], row["dur_ns"]) for row in found] == [
+    spans = answer_about(path, "compiles").table.to_pylist()
+    assert [(row["step"], row["id"], row["kind"], row["dur_ns"]) for row in spans] == [
         (0, "0/0", "first", 40_000),
         (1, "0/1", "recompile", 40_000),
         (2, "0/2", "recompile", 40_000),
@@ -169,11 +169,11 @@ def test_what_was_given_up_and_what_runs_without_its_graph(tmp_path):
         ],
     )
     variant = Variant(name="compiled", outcome="ok", requested=Requested(compile=True), ledger=ledger)
-    found = fallbacks(replace(profile, variant=variant))
-    assert found.sentence == (
+    answered = fallbacks(replace(profile, variant=variant))
+    assert answered.sentence == (
         "1 function reached the recompile limit and ran eagerly from then on; 2 times no CUDA graph was recorded."
     )
-    assert [tuple(row.values()) for row in found.table.to_pylist()] == [
+    assert [tuple(row.values()) for row in answered.table.to_pylist()] == [
         ("no CUDA graph", "train.py:9", None, "cpu device", 2, "0/1, 0/2"),
         ("eager", "train.py:7", "forward", "size changed", 1, "3"),
     ]
@@ -189,7 +189,7 @@ def test_kinds():
 
 
 @pytest.mark.parametrize(
-    ("frame", "own"),
+    ("frame", "expected"),
     [
         ("train.py(12): main", True),
         ("/home/me/gnn/train.py(12): main", True),
@@ -201,8 +201,8 @@ def test_kinds():
         ("nn.Module: Linear_0", False),
     ],
 )
-def test_whose_frame(frame, own):
-    assert is_users(frame) is own
+def test_whose_frame(frame, expected):
+    assert is_users(frame) is expected
 
 
 def test_another_analysis_reaches_every_face(tmp_path):
@@ -212,19 +212,19 @@ def test_another_analysis_reaches_every_face(tmp_path):
 
     @analysis("rainbow")
     def ask(profile):
-        found = pa.Table.from_pylist([{"colour": "violet", "dur_ns": len(profile.trace.events)}], schema=schema)
-        return Answer("rainbow", "Rainbow", "All the colours.", found)
+        rows = pa.Table.from_pylist([{"colour": "violet", "dur_ns": len(profile.trace.events)}], schema=schema)
+        return Answer("rainbow", "Rainbow", "All the colours.", rows)
 
     try:
         subject = open_subject([training(tmp_path / "t.json")])
-        found = report(subject)
+        made = report(subject)
         console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-        text.show(found, console)
+        text.show(made, console)
         terminal = console.export_text()
         assert "All the colours." in terminal
         assert "violet" in terminal
         assert "20 ns" in terminal
-        entry = json.loads(render(found))["answers"][-1]
+        entry = json.loads(render(made))["answers"][-1]
         assert (entry["analysis"], entry["rows"]) == ("rainbow", [["violet", 20]])
         parquet.write(tables(subject.profiles), tmp_path)
         assert (tmp_path / "rainbow.parquet").is_file()

@@ -50,7 +50,7 @@ def test_stages_add_up_to_the_step(tmp_path):
         "training": 540_000,
     }
     assert answer.sentence == (
-        "Of a step: sampling and collating 25.0 %, fetching features 15.0 %, copying 6.0 %, training 54.0 %."
+        "Shares of a step: sampling and collating 25.0 %, fetching features 15.0 %, copying 6.0 %, training 54.0 %."
     )
 
 

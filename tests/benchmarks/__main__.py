@@ -1,9 +1,9 @@
 """Reading, attribution and whole reports beside HTA and the simdjson ceiling, on the same files.
 
-    python -m tests.benchmarks [--bytes 200e6,1e9] [--trace SEED.json.gz] [--python PYTHON] [--readme README.md]
+    python -m tests.benchmarks [--bytes 200e6,1e9] [--trace SEED.json.gz] [--python PYTHON] [--page docs/traces.md]
 
 HTA (traceinsight) wants versions of its own, so that it lives in an environment of its own; `--python` names its
-interpreter: pip install traceinsight==0.6.1 pysimdjson isal. Without one, its rows are left out. With `--readme`, the
+interpreter: pip install traceinsight==0.6.1 pysimdjson isal. Without one, its rows are left out. With `--page`, the
 table between the markers in that file is written anew. Every time is the best of several, with an empty cache; a
 machine that is busy disturbs seconds more than CPU seconds, so that both are told.
 """
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=3, help="of each task; the best counts (default: 3)")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has HTA and pysimdjson")
     parser.add_argument("--without-hta", action="store_true")
-    parser.add_argument("--readme", type=Path, metavar="FILE", help="write the table there, between its markers")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the table there, between its markers")
     options = parser.parse_args()
     if not options.trace.exists():
         print(f"{options.trace}: no such trace to repeat; name one with --trace", file=sys.stderr)
@@ -42,9 +42,11 @@ def main() -> int:
         columns = [_measured(Path(name), int(float(size)), options) for size in options.bytes.split(",")]
     table = "\n".join(_rows(columns))
     print(f"\n{table}\n")
-    if options.readme is not None:
-        text = options.readme.read_text(encoding="utf-8")
-        options.readme.write_text(_TABLE.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text), encoding="utf-8")
+    if options.page is not None:
+        text = options.page.read_text(encoding="utf-8")
+        options.page.write_text(
+            _TABLE.sub(lambda markers: f"{markers[1]}{table}\n{markers[2]}", text), encoding="utf-8"
+        )
     return 0
 
 

@@ -75,16 +75,16 @@ class Suite:
         measured.rows["memory of a cold report, all processes, mapped files apart"] = _mega(report.memory)
         self._warm(measured)
         self._attribution(measured)
-        small = min((self._verb("report", str(seed)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
+        small = min((self.verb("report", str(seed)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
         measured.rows["start-up: a report of the seed"] = f"{small.seconds:,.2f} s, {small.cpu:,.2f} CPU seconds"
         return measured
 
     def _warm(self, measured: Measured) -> None:
         """What comes after the first report, from the cache: another report, and an export."""
-        self._verb("report", str(self.path))
-        again = min((self._verb("report", str(self.path)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
+        self.verb("report", str(self.path))
+        again = min((self.verb("report", str(self.path)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
         measured.rows["a report of a trace that was read before"] = f"{again.seconds:,.2f} s"
-        export = self._verb("export", str(self.path), "-o", str(self.cache / "tables"))
+        export = self.verb("export", str(self.path), "-o", str(self.cache / "tables"))
         measured.rows["memory of an export, mapped files apart"] = _mega(export.memory)
 
     def _attribution(self, measured: Measured) -> None:
@@ -120,14 +120,15 @@ class Suite:
     def _best_verb(self, *arguments: str) -> Ran:
         runs = []
         for _ in range(self.turns):
-            runs.append(self._verb(*arguments))
+            runs.append(self.verb(*arguments))
             shutil.rmtree(self.cache, ignore_errors=True)
         return min(runs, key=lambda ran: ran.seconds)
 
     def _task(self, python: str, *task: str) -> Ran:
         return self._run([python, "-m", "tests.benchmarks.tasks", *task])
 
-    def _verb(self, *arguments: str) -> Ran:
+    def verb(self, *arguments: str) -> Ran:
+        """Run a verb of the command line."""
         return self._run([sys.executable, "-m", "tracekit", *arguments])
 
     def _run(self, command: list[str]) -> Ran:

@@ -44,8 +44,8 @@ def main() -> int:
 
 def _in_blocks(pairs: int) -> Interval:
     """Print the ratios, and what they are in time; the interval of the one by the clock."""
-    asked = [sys.executable, "-m", "tests.benchmarks.pace_in_blocks", str(pairs)]
-    answer = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    command = [sys.executable, "-m", "tests.benchmarks.pace_in_blocks", str(pairs)]
+    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
     intervals = []
     for of, name in enumerate(("by the clock", "by processor time")):
         plain, captured = ([paces[of] for paces in side] for side in zip(*answer["pairs"], strict=True))
@@ -60,12 +60,12 @@ def _in_blocks(pairs: int) -> Interval:
 
 
 def _between_processes(folder: Path, rounds: int) -> None:
-    found: dict[str, list[float]] = {"captured / plain": [], "plain / plain": []}
+    ratios_by_pair: dict[str, list[float]] = {"captured / plain": [], "plain / plain": []}
     for _ in range(rounds):
         before, captured, after = _plain(folder), _captured(folder), _plain(folder)
-        found["captured / plain"].append(captured / math.sqrt(before * after))
-        found["plain / plain"].append(after / before)
-    for name, ratios in found.items():
+        ratios_by_pair["captured / plain"].append(captured / math.sqrt(before * after))
+        ratios_by_pair["plain / plain"].append(after / before)
+    for name, ratios in ratios_by_pair.items():
         logs = [math.log(each) for each in ratios]
         middle, half = statistics.fmean(logs), half_width_of_mean(logs)
         low, high = math.exp(middle - half), math.exp(middle + half)

@@ -30,12 +30,12 @@ def main(pairs: int) -> None:
         both = [lambda: _plain(file), lambda: _captured(file)]
         for run in both:
             run()
-        found = []
+        times_of_pairs = []
         for pair in range(pairs):
             order = (0, 1) if pair % 2 else (1, 0)  # so that what only rises or falls favours neither
             times = {of: both[of]() for of in order}
-            found.append((times[0], times[1]))
-        print(json.dumps({"pairs": found, "audit_events": _audit_events(file)}))
+            times_of_pairs.append((times[0], times[1]))
+        print(json.dumps({"pairs": times_of_pairs, "audit_events": _audit_events(file)}))
 
 
 def _plain(file: str) -> Paces:

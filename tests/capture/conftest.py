@@ -64,3 +64,21 @@ def profile(recipe, folder, params):
         cold=read_trace(folder / "cold.json.gz"),
         compiled_cold=[entry for entry in answer.ledger.compiles if entry.during == "cold"],
     )
+
+
+@pytest.fixture
+def watch():
+    """Inside of an emulated GPU, counting what is noticed."""
+    from tracekit.capture.audit.child import emulated
+
+    with emulated() as emulation:
+        emulation.watch.counting, emulation.watch.steps = True, 1
+        yield emulation.watch
+
+
+@pytest.fixture
+def x(watch):
+    """Six numbers that lie on the emulated GPU."""
+    import torch
+
+    return torch.arange(6.0, device="cuda")

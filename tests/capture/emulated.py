@@ -51,6 +51,12 @@ def gpu(**answers):
         "reset_peak_memory_stats": None,
         "max_memory_allocated": 1000,
         "max_memory_reserved": 4000,
+        "memory_stats": {
+            "allocated_bytes.all.allocated": 0,
+            "allocation.all.allocated": 0,
+            "inactive_split_bytes.all.peak": 70,
+            "num_alloc_retries": 0,
+        },
         "memory_allocated": 900,
         "memory_reserved": 3000,
         "current_stream": None,

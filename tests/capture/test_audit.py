@@ -155,11 +155,11 @@ def test_autocast_streams_events_and_a_compiled_model(tmp_path):
 
 def test_a_recipe_and_its_cure(tmp_path):
     recipe = "recipes/pathologies/syncs.py"
-    asked = ["audit", recipe, "--param", "nodes=200", "--fail-on", "sync"]
-    before = warm.tracekit(*asked, "--variant", "repeat", folder=ROOT)
+    command = ["audit", recipe, "--param", "nodes=200", "--fail-on", "sync"]
+    before = warm.tracekit(*command, "--variant", "repeat", folder=ROOT)
     assert before.returncode == 1
     assert f"{recipe}:38 forward" in before.stdout
-    after = warm.tracekit(*asked, "--variant", "after", folder=ROOT)
+    after = warm.tracekit(*command, "--variant", "after", folder=ROOT)
     assert after.returncode == 0
     assert "nothing blocks there" in after.stdout
 
@@ -201,9 +201,9 @@ while True:
 
 def test_ctrl_c_ends_it(tmp_path):
     (tmp_path / "train.py").write_text(SLOW)
-    asked = [sys.executable, "-m", "tracekit", "audit", "train.py", "--steps", "9999", "--in-place"]
+    command = [sys.executable, "-m", "tracekit", "audit", "train.py", "--steps", "9999", "--in-place"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    running = subprocess.Popen(asked, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True)
+    running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True)
     while not (tmp_path / "steps").exists():
         assert running.poll() is None
         time.sleep(0.1)

@@ -5,7 +5,7 @@ import logging
 from tracekit.capture.compiler.compile_log import CompileRecorder
 
 
-def say(recorder, **metadata):
+def emit(recorder, **metadata):
     record = logging.LogRecord("torch.__trace", logging.DEBUG, "f.py", 1, "", (), None)
     record.payload = metadata.pop("payload", None)
     record.metadata = metadata
@@ -14,7 +14,7 @@ def say(recorder, **metadata):
 
 def span(recorder, phase, name, us, compile_id="0/0"):
     event = {"name": name, "ph": phase, "ts": us, "args": {"compile_id": compile_id}}
-    say(recorder, chromium_event={}, payload=event)
+    emit(recorder, chromium_event={}, payload=event)
 
 
 def test_a_compilation_is_its_outermost_span_and_its_phases_are_own_times():
@@ -59,15 +59,15 @@ def test_an_end_without_a_beginning_is_passed_over():
 def test_one_reason_and_several_are_both_lists():
     recorder = CompileRecorder()
     artifact = {"name": "recompile_reasons"}
-    say(recorder, artifact=artifact, frame_id=0, frame_compile_id=1, payload="0/0: k == 1")
-    say(recorder, artifact=artifact, frame_id=0, frame_compile_id=2, payload='["0/1: k == 2", "0/0: k == 1"]')
+    emit(recorder, artifact=artifact, frame_id=0, frame_compile_id=1, payload="0/0: k == 1")
+    emit(recorder, artifact=artifact, frame_id=0, frame_compile_id=2, payload='["0/1: k == 2", "0/0: k == 1"]')
     assert recorder.reasons == {"0/1": ["0/0: k == 1"], "0/2": ["0/1: k == 2", "0/0: k == 1"]}
 
 
 def test_a_record_of_an_unknown_shape_harms_nobody(caplog):
     recorder = CompileRecorder()
-    say(recorder, chromium_event={}, payload="no json")
-    say(recorder, artifact="no object")
+    emit(recorder, chromium_event={}, payload="no json")
+    emit(recorder, artifact="no object")
     assert recorder.compiled == []
 
 

@@ -96,7 +96,9 @@ def test_memory_is_counted_once_autotuning_has_let_go_of_it_and_events_are_made_
     records = [at for at, call in enumerate(calls) if call == "record"]
     assert len(records) == 2 * (timed + 1)
     assert "synchronize" in calls[records[timed] : records[timed + 1]]
-    assert (done.answer.memory.peak_allocated_bytes, done.answer.memory.peak_reserved_bytes) == (1000, 4000)
+    memory = done.answer.memory
+    assert (memory.peak_allocated_bytes, memory.peak_reserved_bytes, memory.above_start_bytes) == (1000, 4000, 100)
+    assert (memory.allocated_in_step_bytes, memory.split_peak_bytes, memory.alloc_retries) == (0, 70, 0)
 
 
 def test_a_gpu_is_given_half_a_second_to_clock_up(tmp_path):

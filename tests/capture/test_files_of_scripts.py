@@ -146,6 +146,21 @@ def test_of_a_large_folder_the_files_nearest_to_the_top_are_looked_at(tmp_path, 
     assert state.changed() == [str(tmp_path / "a"), str(tmp_path / "deep/b")]
 
 
+def test_a_file_that_the_capture_itself_prints_to_is_nobody_elses(tmp_path):
+    code = (
+        "from tracekit.capture.folder_state import FolderState\n"
+        "state = FolderState(['.'], [])\n"
+        "print('captured', flush=True)\n"
+        "open('other', 'w').write('new')\n"
+        "open('../changed', 'w').write(' '.join(state.changed()))\n"
+    )
+    here = tmp_path / "here"
+    here.mkdir()
+    with open(here / "log", "wb") as log:
+        subprocess.run([sys.executable, "-c", code], cwd=here, stdout=log, stderr=log, check=True)
+    assert (tmp_path / "changed").read_text() == str(here / "other")
+
+
 def test_in_place_all_of_it_stays(workplace):
     with process.scratch() as scratch:
         from tracekit.capture.job import Job

@@ -85,6 +85,9 @@ def test_the_unprofiled_pass_is_measured(captured):
         assert variant.profiled.step_ns > 0
         assert variant.memory.host_peak_rss_bytes > 1e7
         assert variant.memory.peak_allocated_bytes is None
+        assert (
+            variant.memory.start_rss_bytes <= variant.memory.step_peak_rss_bytes <= variant.memory.host_peak_rss_bytes
+        )
     eager, compiled = (variant.measured for variant in run.variants)
     assert (eager.compiles, eager.compile_ns) == (0, 0)
     assert (compiled.compiles, compiled.compiles_timed) == (2, 0)  # forward and backward

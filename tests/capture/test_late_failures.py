@@ -54,11 +54,11 @@ def test_a_failure_in_the_detail_window_leaves_the_other_traces(tmp_path, write_
 def test_one_that_takes_too_long_leaves_what_it_had(tmp_path, write_recipe, monkeypatch):
     """Its time is over as soon as it has left something: no clock decides."""
 
-    def wait(process, timeout, reader):
-        left = Path(process.args[-1], SO_FAR)
+    def wait(processes, timeout, reader):
+        left = Path(processes[0].args[-1], SO_FAR)
         while not left.exists():
             time.sleep(0.05)
-        raise subprocess.TimeoutExpired(process.args, timeout)
+        raise subprocess.TimeoutExpired(processes[0].args, timeout)
 
     monkeypatch.setattr(process, "_wait", wait)
     answer = profile(tmp_path, write_recipe, "timeout", last=6, timeout=40)

@@ -68,8 +68,8 @@ def test_calls_start_when_the_trace_says(captured):
 
 def test_functions_have_full_paths_and_owners(captured):
     owners = {each.owner for each in captured.lines.functions}
-    own = {each.name: each.file for each in captured.lines.functions if each.owner == "user"}
-    assert own == {"lined.py(5): twice": str(captured.recipe), "lined.py(13): step": str(captured.recipe)}
+    users_functions = {each.name: each.file for each in captured.lines.functions if each.owner == "user"}
+    assert users_functions == {"lined.py(5): twice": str(captured.recipe), "lined.py(13): step": str(captured.recipe)}
     assert {"torch", "tracekit"} <= owners
 
 

@@ -68,8 +68,8 @@ def test_the_backward_pass_rounds_differently_too():
     y = torch.randn(64, 64)
 
     def gradient():
-        (found,) = torch.autograd.grad((x @ y).sum(), x)
-        return found
+        (gradient,) = torch.autograd.grad((x @ y).sum(), x)
+        return gradient
 
     plain = gradient()
     with RoundedDifferently(1):

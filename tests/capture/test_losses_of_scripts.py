@@ -8,10 +8,10 @@ import torch
 
 from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import script
-from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_remarks import with_remarks
-from tracekit.capture.child.step_boundary import StepEnds
+from tracekit.capture.child.step_boundary import Boundary
+from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.child.timing import drive
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.loss_drift import with_drift
@@ -79,19 +79,19 @@ def test_what_a_closure_returns_is_told_with_the_step():
 
 
 @pytest.mark.parametrize(
-    ("stage", "losses", "told"), [("check", [], True), ("check", [1.0], False), ("profile", [], False)]
+    ("stage", "losses", "is_explained"), [("check", [], True), ("check", [1.0], False), ("profile", [], False)]
 )
-def test_without_losses_it_says_why(stage, losses, told):
+def test_without_losses_it_says_why(stage, losses, is_explained):
     steps = SimpleNamespace(
         job=Job(stage=stage, recipe="train.py"),
-        twin=SimpleNamespace(compiled=[], scripted=[]),
+        script_variant=SimpleNamespace(compiled=[], scripted=[]),
         boundary=Boundary.CALL,
         caller=None,
         optimizers=[],
         backward=SimpleNamespace(in_a_step=lambda: 0),
     )
     remarks = with_remarks(PassResult(losses=losses), steps).effective.remarks
-    assert any(each.startswith("losses were not compared: no backward pass") for each in remarks) is told
+    assert any(each.startswith("losses were not compared: no backward pass") for each in remarks) is is_explained
 
 
 def test_while_a_cuda_graph_is_recorded_nothing_is_read(monkeypatch):

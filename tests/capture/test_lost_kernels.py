@@ -40,16 +40,16 @@ def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
     write(tmp_path, "cold", 50, 50)
     write(tmp_path, "steady", 50, 0)
     write(tmp_path, "detail", 50, 40)
-    asked = []
+    windows = []
 
     def take(window):
-        asked.append(window)
+        windows.append(window)
         write(tmp_path, window, 50, 50)
         profiled = Profiled(step_ns=7, steps=20) if window == "steady" else None
         return PassResult(traces=Traces(**{window: f"{window}.json.gz"}), profiled=profiled)
 
     answer = completed(PassResult(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
-    assert asked == ["steady", "detail"]
+    assert windows == ["steady", "detail"]
     assert (answer.traces, answer.profiled.step_ns) == (TRACES, 7)
     assert answer.effective.notes == [
         "the profiler lost kernels where traces share a process: steady, detail got one each"

@@ -39,7 +39,12 @@ def test_a_slow_pass_says_how_far_it_is(tmp_path, monkeypatch):
     writer.took(12, 10_000_000_000, 8_000_000_000)
     writer.took(13, 10_500_000_000, 10_000_000_000)  # too soon to be written
     reader.look()
-    assert said == ["  step 12 of about 50, about 76.0 s left"]
+    writer.took(52, 20_000_000_000, 19_000_000_000)
+    reader.look()
+    assert said == [
+        "  step 12 of about 50, about 76.0 s left",
+        "  step 52, more than expected: a pass waits until nothing compiles any more",
+    ]
 
 
 def test_a_tab_is_space():

@@ -202,5 +202,5 @@ def test_a_parameter_for_a_script_is_pointed_to_its_arguments(tmp_path):
 
 def test_an_unknown_option_is_pointed_to_its_arguments(tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main(["capture", "train.py", "--epochs", "3"])
-    assert "arguments: --epochs 3. A script's own arguments go after --" in capsys.readouterr().err
+        main(["capture", "train.py", "--lr", "3"])
+    assert "arguments: --lr 3. A script's own arguments go after --" in capsys.readouterr().err

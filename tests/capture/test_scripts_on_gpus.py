@@ -47,10 +47,10 @@ def test_steps_of_a_script_that_ends_early_are_timed_by_the_gpu(tmp_path):
 
 
 def test_no_pace_is_told_of_steps_that_nobody_waited_for(tmp_path):
-    for device, told in (("cuda", False), ("cpu", True)):
+    for device, has_times in (("cuda", False), ("cpu", True)):
         answer = perform(tmp_path, "profile", device, text=SCRIPT, script=True, steps=20, warmup=3, available=9).answer
         assert answer.traces.steady, answer.error
-        assert (answer.profiled is not None) == told
+        assert (answer.profiled is not None) == has_times
 
 
 def test_marks_on_a_gpu_are_read_once_it_has_come_to_them():

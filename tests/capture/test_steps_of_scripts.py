@@ -11,9 +11,9 @@ import warm
 from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import HEAD, PLAIN, script
 from tracekit import run as runs
-from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.program import marked
 from tracekit.capture.child.script_remarks import what_a_step_is
+from tracekit.capture.child.step_boundary import Boundary
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
 from tracekit.cli import main

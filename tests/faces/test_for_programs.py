@@ -79,3 +79,9 @@ def test_the_verb(tmp_path, capsys):
     said = capsys.readouterr().out
     assert said.startswith("t takes ")
     assert tokens(said) <= 200
+
+
+def test_a_fact_lists_the_buckets_that_a_variant_has(sample):
+    (eager,) = (fact for fact in facts_of(sample) if fact.startswith("Where the wall time of a step goes, eager:"))
+    assert "guards" not in eager
+    assert "Python 2.698 + CPU compute 99.065" in eager

@@ -1,6 +1,7 @@
 """Names from a trace may hold anything; no format obeys them, and none grows beyond bounds."""
 
 import csv
+import gzip
 import json
 import os
 import re
@@ -14,6 +15,10 @@ from formats import written
 from small import event, kernel, launch, op, step, write
 from test_html import Page
 
+from tracekit.explain import explain
+from tracekit.faces.perfetto import export
+from tracekit.faces.shared.perfetto_tracks import free_pid
+from tracekit.plots import plot
 from tracekit.profile import open_subject
 from tracekit.report import report
 
@@ -32,6 +37,22 @@ def hostile(tmp_path_factory):
         events.append(kernel(name, 20 * k + 6, 20 * k + 18, k + 1))
     path = write(tmp_path_factory.mktemp("hostile") / f"{FORMULA.replace('/', '')}<b>.json", *events)
     return report(open_subject([path]))
+
+
+def test_facts_and_charts_stay_short(hostile):
+    assert len(explain(hostile, 10**9)) < 100_000
+    for kind in ("attribution", "steps"):
+        assert len(plot(hostile, kind).content("svg")) < 1_000_000
+
+
+def test_perfetto_shows_names_cut_short_and_keeps_the_events_as_they_were(hostile, tmp_path):
+    export(hostile, hostile.profiles[0], tmp_path / "x.json.gz")
+    events = json.loads(gzip.decompress((tmp_path / "x.json.gz").read_bytes()))["traceEvents"]
+    pid = free_pid(hostile.profiles[0])
+    ours = [each for each in events if each.get("pid") == pid]
+    assert len(ours) > 10
+    assert max(len(json.dumps(each)) for each in ours) < 10_000
+    assert LONG in {each.get("name") for each in events}
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "latex", "json"])

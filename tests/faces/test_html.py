@@ -95,3 +95,14 @@ def test_a_browser_runs_its_script_and_nothing_else(page, tmp_path):
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     assert 'tabindex="0"' in shown
     assert "<title>obeyed" not in shown
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
+def test_the_typical_steps_are_zoomed_together(page, tmp_path):
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render(page))
+    clicks = "<script>document.querySelector('.zoom button').click()</script>"
+    (tmp_path / "page.html").write_text(text.replace("</body>", f"{clicks}</body>"))
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    (whole,) = re.findall(r'class="lanes"[^>]*viewBox="0 0 870 (\d+)"', text)
+    assert f'viewBox="217.5 0 435 {whole}"' in shown

@@ -144,5 +144,5 @@ def test_what_is_not_there_any_more_is_told(tmp_path):
     path = training(tmp_path / "t.json")
     report = make_report(open_subject([path]))
     path.unlink()
-    with pytest.raises(Exception, match="is no file that can be read again"):
+    with pytest.raises(Exception, match="is not a file that can be read again"):
         export(report, report.profiles[0], tmp_path / "x.json.gz")

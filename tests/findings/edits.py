@@ -46,10 +46,10 @@ class Tape:
 
     def steps(self) -> list[Event]:
         """The step annotations of the main thread, in order of time."""
-        found = [
+        annotations = [
             e for e in self._spans() if str(e["name"]).startswith("ProfilerStep#") and e["tid"] == self.thread["tid"]
         ]
-        return sorted(found, key=lambda e: e["ts"])
+        return sorted(annotations, key=lambda e: e["ts"])
 
     def idle_moments(self, inside: str | None = None) -> list[float]:
         """One in each step, if there is one: between operators, or in the middle of one of that name."""
@@ -66,13 +66,13 @@ class Tape:
         self, step: Event, host: list[Event], busy: list[tuple[float, float, float]], inside: str | None
     ) -> list[float]:
         start, end = step["ts"], step["ts"] + step["dur"]
-        own = [e for e in host if start < e["ts"] and e["ts"] + e["dur"] < end]
+        operators = [e for e in host if start < e["ts"] and e["ts"] + e["dur"] < end]
         if inside is None:
-            moments = sorted(round(e["ts"] + e["dur"] + 0.2, 3) for e in own)
+            moments = sorted(round(e["ts"] + e["dur"] + 0.2, 3) for e in operators)
         else:
-            moments = sorted(round(e["ts"] + e["dur"] / 2, 3) for e in own if e["name"] == inside)
+            moments = sorted(round(e["ts"] + e["dur"] / 2, 3) for e in operators if e["name"] == inside)
         for t in moments:
-            around = sorted((e["ts"], e["name"]) for e in own if e["ts"] <= t <= e["ts"] + e["dur"])
+            around = sorted((e["ts"], e["name"]) for e in operators if e["ts"] <= t <= e["ts"] + e["dur"])
             free = all(end <= t for _, end, call in busy if call < t)
             if free and (not around if inside is None else around[-1][1] == inside):
                 return [t]
@@ -100,11 +100,11 @@ class Tape:
 
     def add(self, cat: str, name: str, start: float, dur: float, **args: object) -> None:
         """One event, of the main thread or of the GPU."""
-        place = self.stream if cat in _GPU else self.thread
+        track = self.stream if cat in _GPU else self.thread
         if cat in _GPU:
-            args = {"stream": place["tid"], "device": place["pid"], **args}
+            args = {"stream": track["tid"], "device": track["pid"], **args}
         self.events.append(
-            {"ph": "X", "cat": cat, "name": name, **place, "ts": round(start, 3), "dur": dur, "args": args}
+            {"ph": "X", "cat": cat, "name": name, **track, "ts": round(start, 3), "dur": dur, "args": args}
         )
 
     def correlation(self) -> int:
@@ -196,12 +196,12 @@ def collective(lasting: float) -> Plant:
     return put
 
 
-def recompile(lasting: float, own: str = "0/1") -> Plant:
+def recompile(lasting: float, compile_id: str = "0/1") -> Plant:
     """Dynamo compiles a function anew."""
 
     def put(tape: Tape, at: float) -> float:
         tape.add("user_annotation", "dynamo", at, lasting)
-        tape.add("user_annotation", f"dynamo_data: fn_name=forward, compile_id={own}", at + 1, 1.0)
+        tape.add("user_annotation", f"dynamo_data: fn_name=forward, compile_id={compile_id}", at + 1, 1.0)
         return lasting
 
     return put

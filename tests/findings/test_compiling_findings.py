@@ -31,7 +31,7 @@ def training(path, *spans, steps=6, replays=True, idle=0.0):
         at += 10_005
         events.append(step(k, begun, at))
     profile = open_subject([write(path, *events)]).profiles[0]
-    listed = diagnose(profile).found
+    listed = diagnose(profile).all_findings
     for each in listed:
         points_at_events(profile, each)
     return profile, listed
@@ -43,10 +43,10 @@ def titled(listed, *ids):
 
 def test_kernels_that_are_tuned(tmp_path):
     _, listed = training(tmp_path / "a.json", (2, "CachingAutotuner.benchmark_all_configs", 30_000))
-    (found,) = titled(listed, "compile_in_steps", "recompiles")
-    assert (found.id, found.cost_ns) == ("compile_in_steps", pytest.approx(30e6 / 6, rel=0.01))
-    assert "Kernels are tuned inside steps, once, for 30.0 ms" in found.title
-    assert "TORCHINDUCTOR_CACHE_DIR" in found.advice
+    (finding,) = titled(listed, "compile_in_steps", "recompiles")
+    assert (finding.id, finding.cost_ns) == ("compile_in_steps", pytest.approx(30e6 / 6, rel=0.01))
+    assert "Kernels are tuned inside steps, once, for 30.0 ms" in finding.title
+    assert "TORCHINDUCTOR_CACHE_DIR" in finding.advice
 
 
 def test_graphs_that_are_recorded_again(tmp_path):
@@ -81,14 +81,14 @@ def test_nothing_compiles(tmp_path):
 
 def test_what_no_graph_holds(tmp_path):
     profile, listed = training(tmp_path / "a.json", idle=600)
-    (found,) = eager_remainders(profile)
+    (finding,) = eager_remainders(profile)
     assert (
         "Beside 1 replays of CUDA graphs a step, 1 calls submit work one by one, most of them under aten::add_"
-        in found.title
+        in finding.title
     )
-    assert found.where.operator == "aten::add_"
+    assert finding.where.operator == "aten::add_"
     claimed = profile.cost.pieces
-    assert found.claim.total() == pytest.approx(6 * 600_000, rel=0.05)
+    assert finding.claim.total() == pytest.approx(6 * 600_000, rel=0.05)
     assert claimed.view == "wall"
     (slow,) = titled(listed, "launch_bound", "dispatch_bound", "python_bound")
     assert "eager_remainders" in slow.overlaps

@@ -17,10 +17,10 @@ def waiting(tmp_path, put, steps=slice(None)) -> Finding | None:
     tape = Tape.read(healthy(tmp_path / "made.json", waits=True))
     tape.plant(tape.idle_moments()[steps], put)
     profile = open_subject([tape.write(tmp_path / "planted.json")]).profiles[0]
-    found = [each for each in diagnose(profile).found if each.id == "dataloader_bound"]
-    for each in found:
+    matching = [each for each in diagnose(profile).all_findings if each.id == "dataloader_bound"]
+    for each in matching:
         points_at_events(profile, each)
-    return found[0] if found else None
+    return matching[0] if matching else None
 
 
 def waits(name, lasting, *inside):
@@ -36,10 +36,10 @@ def waits(name, lasting, *inside):
 
 
 def test_a_loader_in_the_loops_own_process(tmp_path):
-    found = waiting(tmp_path, slow_loader(4000.0))
-    assert "num_workers" in found.advice
-    assert "in the training process itself: 4.00 ms in image::decode_jpeg" in found.title
-    assert found.where.operator == "image::decode_jpeg"
+    finding = waiting(tmp_path, slow_loader(4000.0))
+    assert "num_workers" in finding.advice
+    assert "in the training process itself: 4.00 ms in image::decode_jpeg" in finding.title
+    assert finding.where.operator == "image::decode_jpeg"
 
 
 @pytest.mark.parametrize(
@@ -52,34 +52,34 @@ def test_a_loader_in_the_loops_own_process(tmp_path):
     ],
 )  # fmt: skip
 def test_a_batch_that_is_slow_to_put_together(tmp_path, inside):
-    found = waiting(tmp_path, waits(ITSELF, 4000.0, ("cpu_op", "image::decode_jpeg", 1, 2900), *inside))
-    assert "of it collating" in found.title
-    assert "collate fewer" in found.advice
-    assert ".py" not in found.title
-    assert found.where.operator == "image::decode_jpeg"
+    finding = waiting(tmp_path, waits(ITSELF, 4000.0, ("cpu_op", "image::decode_jpeg", 1, 2900), *inside))
+    assert "of it collating" in finding.title
+    assert "collate fewer" in finding.advice
+    assert ".py" not in finding.title
+    assert finding.where.operator == "image::decode_jpeg"
 
 
 def test_nothing_is_said_of_collating_where_something_else_is_slow(tmp_path):
-    found = waiting(tmp_path, slow_loader(4000.0))
-    assert "collat" not in found.title + found.advice
+    finding = waiting(tmp_path, slow_loader(4000.0))
+    assert "collat" not in finding.title + finding.advice
 
 
 def test_workers_that_are_too_few(tmp_path):
-    found = waiting(
+    finding = waiting(
         tmp_path, waits(WORKERS, 4000.0, ("python_function", "<method 'poll' of 'select.poll' objects>", 1, 3990))
     )
-    assert "The workers do not keep up" in found.advice
-    assert "its workers deliver 1 a step of 14.1 ms, which takes 10.1 ms without the wait" in found.title
-    assert "1.4 times as many would keep up" in found.title
-    assert found.where.operator == WORKERS
-    assert found.evidence[0].name == WORKERS
+    assert "The workers do not keep up" in finding.advice
+    assert "its workers deliver 1 a step of 14.1 ms, which takes 10.1 ms without the wait" in finding.title
+    assert "1.4 times as many would keep up" in finding.title
+    assert finding.where.operator == WORKERS
+    assert finding.evidence[0].name == WORKERS
 
 
 def test_workers_that_only_start(tmp_path):
-    found = waiting(tmp_path, waits(WORKERS, 40_000.0), slice(0, 1))
-    assert "at its start" in found.title
-    assert "persistent_workers" in found.advice
-    assert "num_workers" not in found.advice
+    finding = waiting(tmp_path, waits(WORKERS, 40_000.0), slice(0, 1))
+    assert "at its start" in finding.title
+    assert "persistent_workers" in finding.advice
+    assert "num_workers" not in finding.advice
 
 
 def test_batches_that_are_there_in_time(tmp_path):

@@ -29,24 +29,24 @@ def trained(path, talks, hidden=0.0):
 
 
 def test_what_is_exposed_and_whose_it_is(tmp_path):
-    (found,) = exposed_comm(trained(tmp_path / "a.json", [800, 800], hidden=100))
-    assert (found.where.operator, found.where.module) == ("nccl:all_reduce", "## gradients ##")
-    assert "87.5 % of the time that it runs" in found.title
-    assert "0.0 % of it is waiting" in found.title
+    (finding,) = exposed_comm(trained(tmp_path / "a.json", [800, 800], hidden=100))
+    assert (finding.where.operator, finding.where.module) == ("nccl:all_reduce", "## gradients ##")
+    assert "87.5 % of the time that it runs" in finding.title
+    assert "0.0 % of it is waiting" in finding.title
     diagnosed = diagnose(trained(tmp_path / "b.json", [800, 800], hidden=100))
     assert diagnosed.verdict.id == "exposed_comm"
     assert diagnosed.findings[0].cost_ns == pytest.approx(700_000)
 
 
 def test_the_fastest_calls_show_the_transfer(tmp_path):
-    (found,) = exposed_comm(trained(tmp_path / "a.json", [100] + [900] * 3))
-    assert "85.7 % of it is waiting" in found.title  # 2,400 of 2,800
-    assert "equal work" in found.advice
+    (finding,) = exposed_comm(trained(tmp_path / "a.json", [100] + [900] * 3))
+    assert "85.7 % of it is waiting" in finding.title  # 2,400 of 2,800
+    assert "equal work" in finding.advice
 
 
 def test_one_call_tells_nothing_of_waiting(tmp_path):
-    (found,) = exposed_comm(trained(tmp_path / "a.json", [900]))
-    assert "cannot be told" in found.title
+    (finding,) = exposed_comm(trained(tmp_path / "a.json", [900]))
+    assert "cannot be known" in finding.title
 
 
 def test_what_is_hidden_costs_nothing(tmp_path):
@@ -58,5 +58,5 @@ def test_many_short_ones_should_travel_together(tmp_path):
     events = [step(0, 0, 1010)]
     for k in range(40):
         events += [launch(20 * k, 20 * k + 5, k + 1), kernel("rcclKernel(int)", 10 + 25 * k, 35 + 25 * k, k + 1)]
-    (found,) = exposed_comm(open_subject([write(tmp_path / "a.json", *events)]).profiles[0])
-    assert "bucket" in found.advice
+    (finding,) = exposed_comm(open_subject([write(tmp_path / "a.json", *events)]).profiles[0])
+    assert "bucket" in finding.advice

@@ -18,23 +18,23 @@ def test_every_trace_is_judged():
     if not trace_names():
         pytest.skip("the real traces are not here; set TRACEKIT_TRACES")
     assert {*trace_names()} == {*JUDGED}
-    assert all(len(told["why"].strip().splitlines()) >= 3 for told in JUDGED.values())
+    assert all(len(judged["why"].strip().splitlines()) >= 3 for judged in JUDGED.values())
 
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_the_verdict_is_the_one_that_the_raw_events_tell(name):
-    told = JUDGED[name]
+    judged = JUDGED[name]
     profile = open_subject([trace_path(name)]).profiles[0]
-    found = diagnose(profile)
-    assert found.verdict.id == told["verdict"]
-    first = found.findings[0] if found.findings else None
-    assert first is None or first.id == found.verdict.id
-    assert told.get("culprit", "") in str(first.where if first is not None else found.verdict.where)
-    assert found.verdict.share == (pytest.approx(told["share"], abs=0.02) if "share" in told else None)
-    for finding in found.found:
+    diagnosis = diagnose(profile)
+    assert diagnosis.verdict.id == judged["verdict"]
+    first = diagnosis.findings[0] if diagnosis.findings else None
+    assert first is None or first.id == diagnosis.verdict.id
+    assert judged.get("culprit", "") in str(first.where if first is not None else diagnosis.verdict.where)
+    assert diagnosis.verdict.share == (pytest.approx(judged["share"], abs=0.02) if "share" in judged else None)
+    for finding in diagnosis.all_findings:
         points_at_events(profile, finding)
-    if "products" in told:
-        assert _products(profile) == pytest.approx(told["products"], abs=0.02)
+    if "products" in judged:
+        assert _products(profile) == pytest.approx(judged["products"], abs=0.02)
 
 
 def _products(profile):

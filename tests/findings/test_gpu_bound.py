@@ -39,15 +39,15 @@ def busy(path, *work, call="cudaLaunchKernel"):
     ],
 )  # fmt: skip
 def test_the_kind_that_takes_most(tmp_path, work, verdict, operator, dearest):
-    found = busy(tmp_path / "busy.json", *work)
-    assert found.verdict.id == verdict
-    assert (found.verdict.where.operator, found.verdict.where.kernel) == (operator, dearest)
-    assert found.verdict.share > 0.95
+    diagnosis = busy(tmp_path / "busy.json", *work)
+    assert diagnosis.verdict.id == verdict
+    assert (diagnosis.verdict.where.operator, diagnosis.verdict.where.kernel) == (operator, dearest)
+    assert diagnosis.verdict.share > 0.95
 
 
 def test_graphs_that_keep_the_gpu_supplied_are_said(tmp_path):
-    found = busy(tmp_path / "graph.json", ("graph", GEMM, 900, "kernel"), call="cudaGraphLaunch")
-    assert found.verdict.id == "cuda_graph_ok_gpu_bound"
+    diagnosis = busy(tmp_path / "graph.json", ("graph", GEMM, 900, "kernel"), call="cudaGraphLaunch")
+    assert diagnosis.verdict.id == "cuda_graph_ok_gpu_bound"
 
 
 def test_a_copy_that_kernels_hide_takes_no_time(tmp_path):
@@ -63,8 +63,8 @@ def test_a_copy_that_kernels_hide_takes_no_time(tmp_path):
         launch(401, 402, 3),
         kernel(ADD, 410, 900, 3),
     ]
-    found = diagnose(open_subject([write(tmp_path / "hidden.json", *events)]).profiles[0])
-    assert found.verdict.where.kernel == ADD
+    diagnosis = diagnose(open_subject([write(tmp_path / "hidden.json", *events)]).profiles[0])
+    assert diagnosis.verdict.where.kernel == ADD
 
 
 def test_forward_backward_and_the_optimizer(tmp_path):

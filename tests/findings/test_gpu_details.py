@@ -59,11 +59,11 @@ def full(share, blocks):
 
 def test_elementwise_kernels_that_move_little_for_their_time(tmp_path):
     profile = working(tmp_path / "a.json", adding(100, 1000))  # 300 MiB in 1 ms, of 1,555 GB in a second
-    (found,) = memory_bandwidth(profile)
+    (finding,) = memory_bandwidth(profile)
     share = 300 * MB / 1e-3 / 1.555e12
-    assert f"293 GiB/s, {share:.1%}".replace("%", " %") in found.title
-    assert found.where.operator == "aten::add"
-    (cost,) = (each.cost_ns for each in diagnose(profile).found if each.id == "memory_bandwidth")
+    assert f"293 GiB/s, {share:.1%}".replace("%", " %") in finding.title
+    assert finding.where.operator == "aten::add"
+    (cost,) = (each.cost_ns for each in diagnose(profile).all_findings if each.id == "memory_bandwidth")
     assert cost == pytest.approx(1e6 * (1 - share), rel=1e-4)
 
 
@@ -82,8 +82,8 @@ def test_what_moves_enough_or_cannot_be_told(tmp_path, work, device):
 
 
 def test_the_verdict_says_what_is_moved_and_what_is_not_known(tmp_path):
-    told = diagnose(working(tmp_path / "a.json", adding(100, 250))).verdict.sentence
-    assert f"large elementwise kernels move 1.14 TiB/s, 80.9 % of what {A100} can" in told
+    sentence = diagnose(working(tmp_path / "a.json", adding(100, 250))).verdict.sentence
+    assert f"large elementwise kernels move 1.14 TiB/s, 80.9 % of what {A100} can" in sentence
     unknown = diagnose(working(tmp_path / "b.json", adding(100, 250), device="Some GPU")).verdict.sentence
     assert "1.14 TiB/s; what this GPU's memory can is not known" in unknown
 
@@ -135,37 +135,37 @@ def test_bytes_of_an_operator(tmp_path, name, dims, types, strides, expected):
 
 def test_what_fusing_a_chain_keeps_from_memory(tmp_path):
     profile = working(tmp_path / "a.json", adding(100, 300), adding(40, 120), adding(100, 300), adding(4, 500))
-    (found,) = unfused_elementwise(profile)
-    assert "would keep: 480 MiB a step, written and read" in found.title  # of the first three what they write
+    (finding,) = unfused_elementwise(profile)
+    assert "would keep: 480 MiB a step, written and read" in finding.title  # of the first three what they write
     no_shapes = ("aten::add", None, ADD, 90, {})
-    (found,) = unfused_elementwise(working(tmp_path / "b.json", adding(100, 300), no_shapes, adding(100, 300)))
-    assert "would keep: at least 200 MiB a step" in found.title
-    (found,) = unfused_elementwise(working(tmp_path / "c.json", no_shapes, no_shapes))
-    assert "keep" not in found.title
+    (finding,) = unfused_elementwise(working(tmp_path / "b.json", adding(100, 300), no_shapes, adding(100, 300)))
+    assert "would keep: at least 200 MiB a step" in finding.title
+    (finding,) = unfused_elementwise(working(tmp_path / "c.json", no_shapes, no_shapes))
+    assert "keep" not in finding.title
 
 
 def test_the_sizes_of_products(tmp_path):
     large = ("aten::addmm", [[512], [1024, 256], [256, 512]], SGEMM, 500, {})
     small = ("aten::mm", [[10, 20], [20, 30]], SGEMM, 50, {})
-    (found,) = without_tensor_cores(working(tmp_path / "a.json", small, large, small))
-    assert "without tensor cores (1024×256 · 256×512), most of all sgemm" in found.title
+    (finding,) = without_tensor_cores(working(tmp_path / "a.json", small, large, small))
+    assert "without tensor cores (1024×256 · 256×512), most of all sgemm" in finding.title
     odd = ("aten::bmm", [[16, 5185, 64], [16, 64, 5185]], UNALIGNED, 500, {})
-    (found,) = unaligned_products(working(tmp_path / "b.json", odd))
-    assert "not aligned (16×5185×64 · 16×64×5185)" in found.title
+    (finding,) = unaligned_products(working(tmp_path / "b.json", odd))
+    assert "not aligned (16×5185×64 · 16×64×5185)" in finding.title
     compiled = ("CompiledFunction", [[3, 4], [5, 6]], SGEMM, 500, {})  # its inputs are not the product's
-    (found,) = without_tensor_cores(working(tmp_path / "c.json", compiled))
-    assert "×" not in found.title
+    (finding,) = without_tensor_cores(working(tmp_path / "c.json", compiled))
+    assert "×" not in finding.title
 
 
 def test_kernels_that_leave_the_gpu_empty(tmp_path):
     work = [("aten::sum", None, REDUCE, 300, full(3, 0.1)), ("aten::add", None, ADD, 600, full(95, 16))]
-    (found,) = low_occupancy(working(tmp_path / "a.json", *work))
-    assert found.title.startswith("33.3 % of the GPU's work")
-    assert "they occupy 3.0 % of it, and 1 of 1 a step have fewer blocks" in found.title
-    assert "larger batches" in found.advice
-    assert found.where.operator == "aten::sum"
-    (found,) = low_occupancy(working(tmp_path / "b.json", ("my::own", None, "mine", 300, full(5, 40))))
-    assert "Registers" in found.advice
+    (finding,) = low_occupancy(working(tmp_path / "a.json", *work))
+    assert finding.title.startswith("33.3 % of the GPU's work")
+    assert "they occupy 3.0 % of it, and 1 of 1 a step have fewer blocks" in finding.title
+    assert "larger batches" in finding.advice
+    assert finding.where.operator == "aten::sum"
+    (finding,) = low_occupancy(working(tmp_path / "b.json", ("my::own", None, "mine", 300, full(5, 40))))
+    assert "Registers" in finding.advice
 
 
 @pytest.mark.parametrize(

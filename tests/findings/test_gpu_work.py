@@ -43,10 +43,10 @@ def working(path, *work, major=8):
 )
 def test_products_in_fp32(tmp_path, name):
     profile = working(tmp_path / "a.json", ("aten::mm", name, 600, 7), ("aten::add", ADD, 200, 7))
-    (found,) = without_tensor_cores(profile)
-    assert (found.where.kernel, found.where.operator) == (name, "aten::mm")
-    assert found.title.startswith("75.0 %")
-    assert "TF32" in found.advice
+    (finding,) = without_tensor_cores(profile)
+    assert (finding.where.kernel, finding.where.operator) == (name, "aten::mm")
+    assert finding.title.startswith("75.0 %")
+    assert "TF32" in finding.advice
     diagnosed = diagnose(profile)
     assert [each.id for each in diagnosed.findings] == ["gpu_bound_gemm", "without_tensor_cores"]
     assert diagnosed.findings[1].cost_ns == pytest.approx(600_000)
@@ -65,14 +65,16 @@ def test_what_uses_tensor_cores_or_could_not(tmp_path, name, major):
 
 
 def test_a_gpu_whose_tensor_cores_take_half_precision_only(tmp_path):
-    (found,) = without_tensor_cores(working(tmp_path / "a.json", ("aten::mm", "volta_sgemm_64x64_nt", 600, 7), major=7))
-    assert "half precision" in found.advice
-    assert "TF32" not in found.advice
+    (finding,) = without_tensor_cores(
+        working(tmp_path / "a.json", ("aten::mm", "volta_sgemm_64x64_nt", 600, 7), major=7)
+    )
+    assert "half precision" in finding.advice
+    assert "TF32" not in finding.advice
 
 
 def test_operands_that_are_not_aligned(tmp_path):
-    (found,) = unaligned_products(working(tmp_path / "a.json", ("aten::bmm", UNALIGNED, 600, 7)))
-    assert (found.where.kernel, found.where.operator) == (UNALIGNED, "aten::bmm")
+    (finding,) = unaligned_products(working(tmp_path / "a.json", ("aten::bmm", UNALIGNED, 600, 7)))
+    assert (finding.where.kernel, finding.where.operator) == (UNALIGNED, "aten::bmm")
 
 
 @pytest.mark.parametrize("name", [GEMM, ALIGNED, SIMT, "cutlass_80_tensorop_bf16_s16816gemm_64x64_tn_align16"])
@@ -88,8 +90,8 @@ def test_chains_of_elementwise_kernels(tmp_path):
         ("aten::relu", ADD, 30, 7),
     ]
     profile = working(tmp_path / "a.json", *work, ("aten::mm", GEMM, 200, 7), ("aten::add", ADD, 40, 7))
-    (found,) = unfused_elementwise(profile)
-    assert "3 elementwise kernels a step follow one another, in 1 chains" in found.title
+    (finding,) = unfused_elementwise(profile)
+    assert "3 elementwise kernels a step follow one another, in 1 chains" in finding.title
     costs = {each.id: each.cost_ns for each in diagnose(profile).findings}
     assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest
 

@@ -26,9 +26,9 @@ def replaying(path, holes):
 
 def test_the_same_hole_each_time(tmp_path):
     profile = replaying(tmp_path / "a.json", [400, 402, 398, 401])
-    (found,) = graph_nodes(profile)
-    assert found.where.function == "cudaGraphLaunch"
-    (cost,) = (each.cost_ns for each in diagnose(profile).found if each.id == "graph_nodes_missing")
+    (finding,) = graph_nodes(profile)
+    assert finding.where.function == "cudaGraphLaunch"
+    (cost,) = (each.cost_ns for each in diagnose(profile).all_findings if each.id == "graph_nodes_missing")
     assert cost == pytest.approx(400_250)
 
 

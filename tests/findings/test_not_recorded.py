@@ -12,16 +12,16 @@ from tracekit.profile import open_subject
 def diagnosed(path):
     profile = open_subject([path]).profiles[0]
     diagnosis = diagnose(profile)
-    for finding in diagnosis.found:
+    for finding in diagnosis.all_findings:
         points_at_events(profile, finding)
     return diagnosis
 
 
 def missing(path):
-    found = diagnosed(path)
-    assert found.findings[0].id == found.verdict.id
-    assert found.findings[0].cost_ns is found.verdict.share is None
-    return found.verdict.id, str(found.verdict.where)
+    diagnosis = diagnosed(path)
+    assert diagnosis.findings[0].id == diagnosis.verdict.id
+    assert diagnosis.findings[0].cost_ns is diagnosis.verdict.share is None
+    return diagnosis.verdict.id, str(diagnosis.verdict.where)
 
 
 def test_launches_without_a_kernel(tmp_path):
@@ -41,9 +41,9 @@ def test_launches_without_a_kernel(tmp_path):
     ],
 )
 def test_operators_of_an_accelerator_on_a_trace_of_the_cpu(tmp_path, made):
-    found = diagnosed(write(tmp_path / "a.json", step(0, 0, 100), op("aten::relu", 60, 90), made))
-    assert found.verdict.id == "gpu_side_missing"
-    assert not any("CPU" in finding.title + finding.advice for finding in found.findings)
+    diagnosis = diagnosed(write(tmp_path / "a.json", step(0, 0, 100), op("aten::relu", 60, 90), made))
+    assert diagnosis.verdict.id == "gpu_side_missing"
+    assert not any("CPU" in finding.title + finding.advice for finding in diagnosis.findings)
 
 
 def test_kernels_of_nobody(tmp_path):

@@ -56,13 +56,13 @@ def base(request, tmp_path) -> Path:
 def opened(path: Path) -> tuple[Profile, Diagnosis]:
     profile = open_subject([path]).profiles[0]
     diagnosis = diagnose(profile)
-    for finding in diagnosis.found:
+    for finding in diagnosis.all_findings:
         points_at_events(profile, finding)
     return profile, diagnosis
 
 
-def ids(found: Diagnosis) -> set[str]:
-    return {each.id for each in found.findings}
+def ids(diagnosis: Diagnosis) -> set[str]:
+    return {each.id for each in diagnosis.findings}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -72,20 +72,20 @@ def test_a_cause_in_every_step(base, tmp_path, name):
     moments = tape.idle_moments()
     assert len(moments) == len(tape.steps())
     tape.plant(moments, case.put)
-    profile, found = opened(tape.write(tmp_path / "planted.json"))
+    profile, diagnosis = opened(tape.write(tmp_path / "planted.json"))
 
     ours, theirs = profile.means["wall"], before.means["wall"]
     assert ours.step_ns - theirs.step_ns == pytest.approx(8 * MS, rel=0.01)
     assert sum(ours.parts[key] - theirs.parts[key] for key in case.buckets) == pytest.approx(case.grows_ns, rel=0.05)
 
-    assert found.verdict.id == case.verdict
-    own = [each for each in found.findings if each.id == case.verdict]
-    assert all(case.culprit in str(each.where) for each in own)
+    assert diagnosis.verdict.id == case.verdict
+    findings = [each for each in diagnosis.findings if each.id == case.verdict]
+    assert all(case.culprit in str(each.where) for each in findings)
     had = sum(each.cost_ns for each in usual.findings if each.id == case.verdict)
     works = 800 * 1000.0 if name == "tiny kernels" else 0  # what the planted kernels themselves take is no idling
-    assert sum(each.cost_ns for each in own) - had == pytest.approx(8 * MS - works, rel=0.1)
-    assert ids(found) <= ids(usual) | {case.verdict, *case.beside}
-    assert sum(each.cost_ns for each in found.findings) <= ours.step_ns
+    assert sum(each.cost_ns for each in findings) - had == pytest.approx(8 * MS - works, rel=0.1)
+    assert ids(diagnosis) <= ids(usual) | {case.verdict, *case.beside}
+    assert sum(each.cost_ns for each in diagnosis.findings) <= ours.step_ns
 
 
 def test_an_operator_that_stands_still_once(base, tmp_path):
@@ -93,35 +93,35 @@ def test_an_operator_that_stands_still_once(base, tmp_path):
     operator = "aten::mm" if base.name == "made.json" else "aten::view"
     moment = tape.idle_moments(inside=operator)[-1:]
     tape.plant(moment, edits.nothing(80_000))
-    _, found = opened(tape.write(tmp_path / "planted.json"))
-    assert found.verdict.id == "host_freeze"
-    assert found.findings[0].where.operator == operator
-    assert found.findings[0].cost_ns == pytest.approx(80 * MS / len(tape.steps()), rel=0.1)
-    assert ids(found) <= ids(opened(base)[1]) | {"host_freeze"}
-    assert found.findings[0].evidence[0].name == operator
+    _, diagnosis = opened(tape.write(tmp_path / "planted.json"))
+    assert diagnosis.verdict.id == "host_freeze"
+    assert diagnosis.findings[0].where.operator == operator
+    assert diagnosis.findings[0].cost_ns == pytest.approx(80 * MS / len(tape.steps()), rel=0.1)
+    assert ids(diagnosis) <= ids(opened(base)[1]) | {"host_freeze"}
+    assert diagnosis.findings[0].evidence[0].name == operator
 
 
 @pytest.mark.parametrize(("compile_id", "verdict"), [("0/1", "recompiles"), ("0/0", "compile_in_steps")])
 def test_a_step_that_compiles(base, tmp_path, compile_id, verdict):
     tape = Tape.read(base)
     tape.plant(tape.idle_moments()[3:4], edits.recompile(100_000, compile_id))
-    _, found = opened(tape.write(tmp_path / "planted.json"))
-    assert found.verdict.id == verdict
-    assert compile_id in str(found.findings[0].where)
-    assert found.findings[0].cost_ns == pytest.approx(100 * MS / len(tape.steps()), rel=0.01)
-    assert ids(found) <= ids(opened(base)[1]) | {verdict, found.verdict.id}
-    assert sum(each.share for each in found.findings) <= 1
+    _, diagnosis = opened(tape.write(tmp_path / "planted.json"))
+    assert diagnosis.verdict.id == verdict
+    assert compile_id in str(diagnosis.findings[0].where)
+    assert diagnosis.findings[0].cost_ns == pytest.approx(100 * MS / len(tape.steps()), rel=0.01)
+    assert ids(diagnosis) <= ids(opened(base)[1]) | {verdict, diagnosis.verdict.id}
+    assert sum(each.share for each in diagnosis.findings) <= 1
 
 
 def test_idleness_that_nothing_explains(tmp_path):
     base = healthy(tmp_path / "made.json", waits=True)
     tape = Tape.read(base)
     tape.plant(tape.idle_moments()[2:3], edits.nothing(80_000))
-    _, found = opened(tape.write(tmp_path / "planted.json"))
-    assert found.verdict.id == "idle_unexplained"
-    assert found.findings[0].confidence == "inferred"
-    assert found.findings[0].cost_ns == pytest.approx(80 * MS / 6, rel=0.02)
-    assert len(found.findings) == 1
+    _, diagnosis = opened(tape.write(tmp_path / "planted.json"))
+    assert diagnosis.verdict.id == "idle_unexplained"
+    assert diagnosis.findings[0].confidence == "inferred"
+    assert diagnosis.findings[0].cost_ns == pytest.approx(80 * MS / 6, rel=0.02)
+    assert len(diagnosis.findings) == 1
 
 
 def test_a_first_call(tmp_path):
@@ -135,10 +135,10 @@ def test_a_first_call(tmp_path):
 
     tape.plant([at], put)
     tape.plant(tape.idle_moments()[2:3], lambda tape, moment: tape.add("cuda_runtime", "cudaFree", moment, 3.0) or 3.0)
-    _, found = opened(tape.write(tmp_path / "planted.json"))
-    assert found.verdict.id == "cold_start"
-    assert found.findings[0].where.operator == "cudaFree"
-    assert found.findings[0].cost_ns == pytest.approx(80 * MS / 6, rel=0.02)
+    _, diagnosis = opened(tape.write(tmp_path / "planted.json"))
+    assert diagnosis.verdict.id == "cold_start"
+    assert diagnosis.findings[0].where.operator == "cudaFree"
+    assert diagnosis.findings[0].cost_ns == pytest.approx(80 * MS / 6, rel=0.02)
 
 
 def test_the_trace_that_is_planted_in_has_nothing_to_find(tmp_path):

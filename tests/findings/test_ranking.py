@@ -34,12 +34,12 @@ def claim(low: float, high: float) -> Union:
 
 
 def test_time_that_two_claim_is_counted_once(profile):
-    found = [
+    findings = [
         Finding("sync_stall", "B", claim=claim(20, 50)),
         Finding("python_bound", "A", claim=claim(0, 40)),
         Finding("garbage", "C", claim=claim(60, 110)),
     ]
-    listed = diagnosis(profile, found)
+    listed = diagnosis(profile, findings)
     step = profile.means["wall"].step_ns
     assert [(each.id, each.cost_ns, each.overlaps) for each in listed.findings] == [
         ("python_bound", 40_000.0, ("sync_stall",)),
@@ -52,16 +52,16 @@ def test_time_that_two_claim_is_counted_once(profile):
 
 def test_what_is_claimed_in_full_by_another_is_named_there(profile):
     listed = diagnosis(profile, [Finding("cold_start", "A", claim=claim(0, 40)), Finding("gc", "B", claim=claim(5, 9))])
-    assert [(each.id, each.overlaps) for each in listed.found] == [("cold_start", ("gc",))]
+    assert [(each.id, each.overlaps) for each in listed.all_findings] == [("cold_start", ("gc",))]
 
 
 def test_costs_never_add_up_to_more_than_the_step(profile):
-    found = [
+    findings = [
         Finding("sync_stall", "A", claim=claim(-500, 900)),
         Finding("cold_start", "B", 1e9),
         Finding("gc", "C", 5e4),
     ]
-    listed = diagnosis(profile, found).found
+    listed = diagnosis(profile, findings).all_findings
     assert sum(each.cost_ns for each in listed) <= profile.means["wall"].step_ns
     assert all(0 < each.share <= 1 for each in listed)
 
@@ -83,7 +83,7 @@ def test_small_ones_are_left_out_unless_all_is_asked_for(well, capsys):
 
 def test_a_cost_of_some_steps_is_spread_over_all(profile):
     compiling = Finding("compile_in_steps", "A", claim=Union(np.array([0]), np.array([80_000])), every_step=True)
-    assert diagnosis(profile, [compiling]).found[0].cost_ns == 20_000
+    assert diagnosis(profile, [compiling]).all_findings[0].cost_ns == 20_000
 
 
 def test_pieces_add_up_to_the_totals(profile):
@@ -106,10 +106,10 @@ def test_nothing_is_a_verdict_too(tmp_path, capsys):
 
 
 def test_a_healthy_step_has_a_verdict_and_no_finding(well):
-    found = diagnose(open_subject([well]).profiles[0])
-    assert not found.found
-    assert found.verdict.id == "gpu_bound_gemm"
-    assert found.verdict.share > 0.99
+    listed = diagnose(open_subject([well]).profiles[0])
+    assert not listed.all_findings
+    assert listed.verdict.id == "gpu_bound_gemm"
+    assert listed.verdict.share > 0.99
 
 
 def test_what_beyond_the_verdicts_list_was_found_ranks_below_a_verdict(well):

@@ -37,17 +37,17 @@ def recorded(path, *, sleeps):
 
 def test_a_sleep_in_python(tmp_path):
     profile, slept = recorded(tmp_path / "trace.json", sleeps=True)
-    found = diagnose(profile)
-    assert found.verdict.id == found.findings[0].id == "python_bound"
-    first = found.findings[0]
+    diagnosis = diagnose(profile)
+    assert diagnosis.verdict.id == diagnosis.findings[0].id == "python_bound"
+    first = diagnosis.findings[0]
     assert first.cost_ns == pytest.approx(sum(slept) / len(slept), rel=0.1)
     assert first.evidence[0].name == "<built-in function sleep>"
     assert first.where.operator == "sleep"
-    for each in found.found:
+    for each in diagnosis.all_findings:
         points_at_events(profile, each)
 
 
 def test_no_sleep(tmp_path):
     profile, _ = recorded(tmp_path / "trace.json", sleeps=False)
-    found = diagnose(profile)
-    assert not [each for each in found.findings if each.id in ("host_freeze", "dataloader_bound", "recompiles")]
+    diagnosis = diagnose(profile)
+    assert not [each for each in diagnosis.findings if each.id in ("host_freeze", "dataloader_bound", "recompiles")]

@@ -25,8 +25,8 @@ def planted(tmp_path: Path, put: Plant) -> Profile:
     return opened(tape.write(tmp_path / "planted.json"))
 
 
-def found(profile: Profile, name: str) -> Finding | None:
-    listed = diagnose(profile).found
+def finding_of(profile: Profile, name: str) -> Finding | None:
+    listed = diagnose(profile).all_findings
     for each in listed:
         points_at_events(profile, each)
     return next((each for each in listed if each.id == name), None)
@@ -54,15 +54,15 @@ def launching(cat: str, name: str, number: int, each: float = 30.0) -> Plant:
 def test_parameters_one_by_one(tmp_path, name, rule):
     profile = planted(tmp_path, launching("user_annotation", name, 100))
     listed = diagnose(profile).findings
-    told = " ".join(each.advice for each in listed)
+    advice = " ".join(each.advice for each in listed)
     assert rule in {each.id for each in listed} or rule in {id for each in listed for id in each.overlaps}
-    assert ("foreach=True" in told) is (rule == "optimizer_loop")
-    assert ("set_to_none" in told) is (rule == "zero_grad")
+    assert ("foreach=True" in advice) is (rule == "optimizer_loop")
+    assert ("set_to_none" in advice) is (rule == "zero_grad")
 
 
 def test_a_fused_optimizer_is_well(tmp_path):
     profile = planted(tmp_path, launching("user_annotation", "Optimizer.step#Adam.step", 3))
-    assert found(profile, "optimizer_loop") is None
+    assert finding_of(profile, "optimizer_loop") is None
 
 
 def test_garbage_that_is_collected_inside_steps(tmp_path):
@@ -71,11 +71,11 @@ def test_garbage_that_is_collected_inside_steps(tmp_path):
         return 900.0
 
     profile = planted(tmp_path, put)
-    garbage = found(profile, "garbage_collection")
+    garbage = finding_of(profile, "garbage_collection")
     assert garbage is not None
     assert "gc.freeze" in garbage.advice
     assert garbage.share == pytest.approx(0.083, abs=0.01)
-    assert found(opened(healthy(tmp_path / "well.json", waits=True)), "garbage_collection") is None
+    assert finding_of(opened(healthy(tmp_path / "well.json", waits=True)), "garbage_collection") is None
 
 
 def test_memory_that_is_allocated_in_every_step(tmp_path):
@@ -84,13 +84,13 @@ def test_memory_that_is_allocated_in_every_step(tmp_path):
             tape.add("cuda_runtime", ("cudaMalloc", "cudaFree")[k % 2], at + 200 * k, 199.0)
         return 800.0
 
-    churn = found(planted(tmp_path, put), "allocator")
+    churn = finding_of(planted(tmp_path, put), "allocator")
     assert churn is not None
     assert churn.cost_ns == pytest.approx(796_000, rel=0.1)  # the refill after a wait has some of it
     assert "4 calls a step" in churn.title
     tape = Tape.read(healthy(tmp_path / "once.json", waits=True))
     tape.plant(tape.idle_moments()[:1], put)
-    assert found(opened(tape.write(tmp_path / "first.json")), "allocator") is None
+    assert finding_of(opened(tape.write(tmp_path / "first.json")), "allocator") is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_tools_that_get_in_the_way(tmp_path, name, rule):
         tape.events.append(event("overhead", name, at + 1, at + 899, tid=0, pid=-1))
         return 900.0
 
-    blamed = found(planted(tmp_path, put), rule)
+    blamed = finding_of(planted(tmp_path, put), rule)
     assert blamed is not None
     assert blamed.cost_ns == pytest.approx(898_000, rel=0.02)
 
@@ -128,7 +128,7 @@ def test_what_is_to_be_done_about_a_wait(tmp_path, operators):
         tape.add("cuda_runtime", "cudaStreamSynchronize", at + 10, 2900.0, correlation=tape.correlation())
         return 3000.0
 
-    stall = found(planted(tmp_path, put), "sync_stall")
+    stall = finding_of(planted(tmp_path, put), "sync_stall")
     assert stall is not None
     assert REASONS[operators] in stall.advice
     assert stall.where.operator == (operators[0] if operators else None) or stall.where.operator in operators
@@ -143,13 +143,15 @@ def test_what_the_ledger_knows_of_compiled_code(tmp_path):
         limits=[Limit(file="model.py", line=3, name="forward", t_ns=0)],
         skips=[Skip(reason="mutated inputs", file="model.py", line=7, t_ns=0)],
     )
-    told = replace(profile, variant=Variant(name="a", outcome="ok", requested=Requested(compile=True), ledger=ledger))
-    assert found(told, "recompile_limit") is not None
-    texts = " ".join(f"{each.title} {each.advice} {each.where}" for each in diagnose(told).found)
+    logged = replace(profile, variant=Variant(name="a", outcome="ok", requested=Requested(compile=True), ledger=ledger))
+    assert finding_of(logged, "recompile_limit") is not None
+    texts = " ".join(f"{each.title} {each.advice} {each.where}" for each in diagnose(logged).all_findings)
     for words in ("forward runs eagerly", "model.py:3", why, "mutated inputs"):
         assert words in texts
-    clean = replace(told, variant=replace_ledger(told.variant))
-    assert not {"graph_breaks", "recompile_limit", "cuda_graphs_skipped"} & {each.id for each in diagnose(clean).found}
+    clean = replace(logged, variant=replace_ledger(logged.variant))
+    assert not {"graph_breaks", "recompile_limit", "cuda_graphs_skipped"} & {
+        each.id for each in diagnose(clean).all_findings
+    }
 
 
 def replace_ledger(variant: Variant) -> Variant:
@@ -161,12 +163,12 @@ def test_a_cpu_names_its_operator(tmp_path):
     for number in range(4):
         t = 1000.0 * number
         made += [step(number, t, t + 900), op("aten::index_add_", t + 5, t + 600), op("aten::mm", t + 610, t + 890)]
-    cpu = found(opened(write(tmp_path / "cpu.json", *made)), "cpu_compute")
+    cpu = finding_of(opened(write(tmp_path / "cpu.json", *made)), "cpu_compute")
     assert cpu is not None
     assert cpu.where.operator == "aten::index_add_"
     assert "sparse or segmented" in cpu.advice
     profile = opened(write(tmp_path / "gpu.json", *made, launch(10, 20, 1), kernel("k", 30, 500, 1)))
-    assert found(profile, "cpu_compute") is None
+    assert finding_of(profile, "cpu_compute") is None
 
 
 def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
@@ -191,5 +193,5 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
 
 def test_no_rule_says_anything_of_healthy_steps(tmp_path):
     profile = opened(healthy(tmp_path / "a.json"))
-    assert not diagnose(profile).found
+    assert not diagnose(profile).all_findings
     assert len(profile.sample.known) == 40  # shapes of operators and occupancy of kernels were there to be looked at

@@ -26,9 +26,9 @@ def queued(path, number, length, gap, steps=2):
 
 def test_gaps_between_many_tiny_ones(tmp_path):
     profile = queued(tmp_path / "a.json", number=200, length=2, gap=1)
-    (found,) = tiny_kernels(profile)
-    assert (found.where.kernel, found.where.operator) == (ADD, "my::operator")
-    (cost,) = (each.cost_ns for each in diagnose(profile).found if each.id == "tiny_kernels")
+    (finding,) = tiny_kernels(profile)
+    assert (finding.where.kernel, finding.where.operator) == (ADD, "my::operator")
+    (cost,) = (each.cost_ns for each in diagnose(profile).all_findings if each.id == "tiny_kernels")
     assert cost == pytest.approx(199_000)
 
 

@@ -87,4 +87,4 @@ def test_types_that_share_a_module_are_not_told_apart(tmp_path):
     lines_path(tmp_path / "steady.json").unlink()
     shown = section(tmp_path, "rgcn")
     assert shown.contents.status == "unanswered"
-    assert shown.blocks[0].lines[0].startswith("rgcn: what each type costs cannot be told")
+    assert shown.blocks[0].lines[0].startswith("rgcn: what each type costs cannot be known")

@@ -27,7 +27,7 @@ def test_a_planted_cost_is_found_within_5_percent(tmp_path, seed):
     assert rows[0]["per_thousand_ns"] == pytest.approx(SLOPE * THOUSAND, rel=0.05)
     assert rows[0]["per_thousand_low_ns"] <= SLOPE * THOUSAND <= rows[0]["per_thousand_high_ns"]
     assert "ns) per thousand edges" in lines[0]
-    assert "% of the step in the middle grows with its graph" in lines[0]
+    assert "% of a step of median size grows with its graph" in lines[0]
 
 
 def test_what_sizes_do_not_tell_is_not_told(tmp_path):
@@ -39,10 +39,10 @@ def test_what_sizes_do_not_tell_is_not_told(tmp_path):
         variant("flat", passes(sizes(rng), rng, slope=0.0, noise=0.01)),
         variant("apart", passes(sizes(rng, low=20_000_000, high=22_000_000), rng, noise=0.05)),
     )
-    assert "few: what an edge costs cannot be told: 3 different sizes in 200 steps are too few" in lines[0]
-    assert "near: what an edge costs cannot be told: the sizes" in lines[1]
+    assert "few: what an edge costs cannot be known: 3 different sizes in 200 steps are too few" in lines[0]
+    assert "near: what an edge costs cannot be known: the sizes" in lines[1]
     assert "ms however large its graph is" in lines[2]
-    assert "per thousand edges; what it takes beside that cannot be told" in lines[3]
+    assert "per thousand edges; what it takes besides cannot be known" in lines[3]
     assert [row["fixed_ns"] is None for row in rows] == [True, True, False, True]
     assert [row["per_thousand_ns"] is None for row in rows] == [True, True, False, False]
 
@@ -53,7 +53,7 @@ def test_one_graph_for_all_steps_is_one_sentence(tmp_path):
     shown = section(tmp_path, "graph_sizes", *full)
     assert shown.contents.status == "absent"
     assert shown.blocks[0].lines == (
-        "Every step trains on 2,639 nodes and 10,556 edges: what one of them costs cannot be told.",
+        "Every step trains on 2,639 nodes and 10,556 edges: what one of them costs cannot be known.",
     )
 
 

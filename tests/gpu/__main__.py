@@ -66,9 +66,9 @@ def _wanted(options: argparse.Namespace) -> list[Section]:
 
 def _in_a_process(section: Section, seconds: float, options: argparse.Namespace, environment: dict[str, str]) -> bool:
     """Whether it failed."""
-    asked = [sys.executable, "-m", "tests.gpu", str(options.folder.resolve()), "--one", section.name]
+    command = [sys.executable, "-m", "tests.gpu", str(options.folder.resolve()), "--one", section.name]
     child = subprocess.Popen(
-        [*asked, *(["--cpu"] if options.cpu else [])], cwd=ROOT, env=environment, start_new_session=True
+        [*command, *(["--cpu"] if options.cpu else [])], cwd=ROOT, env=environment, start_new_session=True
     )
     try:
         return child.wait(seconds) != 0

@@ -26,8 +26,8 @@ class Claims:
     def that(self, holds: object, what: str, **seen: Any) -> None:
         """One claim, with what was seen."""
         self.failed += not holds
-        told = "".join(f"  {name}={value}" for name, value in seen.items())
-        print(f"{'PASS' if holds else 'FAIL'} {what}{told}", flush=True)
+        figures = "".join(f"  {name}={value}" for name, value in seen.items())
+        print(f"{'PASS' if holds else 'FAIL'} {what}{figures}", flush=True)
 
     def skip(self, what: str) -> None:
         """No time, or no way: claims nothing."""

@@ -28,8 +28,8 @@ def _unpack(wheels: Path, site: Path) -> None:
     if left:
         sys.exit(f"missing here, and no wheel of it in {wheels}: {', '.join(sorted(left))}")
     if chosen:
-        asked = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(site)]
-        subprocess.run([*asked, *chosen], check=True)
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(site)]
+        subprocess.run([*command, *chosen], check=True)
 
 
 def _missing() -> list[str]:

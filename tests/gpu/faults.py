@@ -41,8 +41,8 @@ def check(claims: Claims) -> None:
     recipe, run = folder / "faults.py", folder / "run.json"
     recipe.write_text(_RECIPE)
     patience = 25 if claims.on_gpu else 60
-    asked = ["--variants", "eager,oom,hang", "--timeout", patience, "--steps", 4, "--passes", 1]
-    done = tracekit("capture", recipe, *asked, "--device", claims.device, "-o", run, seconds=claims.seconds(100))
+    options = ["--variants", "eager,oom,hang", "--timeout", patience, "--steps", 4, "--passes", 1]
+    done = tracekit("capture", recipe, *options, "--device", claims.device, "-o", run, seconds=claims.seconds(100))
     claims.note(done.stderr[-1500:])
     claims.that(done.returncode == 1, "faults: the exit code says that something failed", exit_code=done.returncode)
     captured = variants(run)

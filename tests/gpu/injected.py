@@ -39,8 +39,8 @@ def _on_either(claims: Claims) -> None:
 
     taken = _taken(claims, "asleep", asleep)
     python, wanted = taken.wall["python"], fmean(slept[-len(taken.rows.steps) :])
-    told = {"slept_ms": round(wanted, 3), "python_ms": round(python, 3)}
-    claims.that(wanted - 0.1 < python < 1.2 * wanted + 1, "asleep: what it slept is Python", **told)
+    figures = {"slept_ms": round(wanted, 3), "python_ms": round(python, 3)}
+    claims.that(wanted - 0.1 < python < 1.2 * wanted + 1, "asleep: what it slept is Python", **figures)
     claims.that(python > 0.9 * sum(taken.wall.values()), "asleep: and nearly nothing else")
     taken = _taken(claims, "tiny", tiny)
     total = sum(taken.wall.values())
@@ -149,8 +149,8 @@ def _timed(claims: Claims, name: str, step: Callable[[], Any]) -> Taken:
         step()
     torch.cuda.synchronize()
     wall = (time.perf_counter_ns() - began) / 30 / 1e6
-    told = {"events_ms": round(events, 4), "loop_ms": round(wall, 4)}
-    claims.that(near(events, wall, 0.04, 0.003), f"{name}: CUDA events agree with a synchronised loop", **told)
+    figures = {"events_ms": round(events, 4), "loop_ms": round(wall, 4)}
+    claims.that(near(events, wall, 0.04, 0.003), f"{name}: CUDA events agree with a synchronised loop", **figures)
     taken = _taken(claims, name, step)
     check_rows(claims, name, taken.rows)
     return taken
@@ -209,6 +209,6 @@ def _of_graphs(claims: Claims, taken: Taken) -> None:
 
 
 def _of_our_own_wait(claims: Claims, taken: Taken) -> None:
-    own = [row for row in taken.rows.by["user_annotation"] if row["name"] == "tracekit.synchronize"]
-    claims.that(len(own) == 1, "bound: the capture's own wait has a name", there=len(own))
+    waits = [row for row in taken.rows.by["user_annotation"] if row["name"] == "tracekit.synchronize"]
+    claims.that(len(waits) == 1, "bound: the capture's own wait has a name", there=len(waits))
     claims.that("never waits" in taken.syncs, "bound: and is nobody's sync", said=taken.syncs)

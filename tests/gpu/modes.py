@@ -29,10 +29,19 @@ def check(claims: Claims) -> None:
     run = claims.folder / "modes" / "run.json"
     run.parent.mkdir(parents=True, exist_ok=True)
     names = _ON_A_GPU if claims.on_gpu else _ON_A_CPU
-    asked = ["capture", ROOT / "recipes" / "gcn_cora.py", "--variants", ",".join(names), "--steps", _STEPS, "-o", run]
+    arguments = [
+        "capture",
+        ROOT / "recipes" / "gcn_cora.py",
+        "--variants",
+        ",".join(names),
+        "--steps",
+        _STEPS,
+        "-o",
+        run,
+    ]
     more = ["--device", claims.device, "--passes", 1, "--timeout", claims.seconds(120)]
     backend = [] if claims.on_gpu else ["--backend", "aot_eager"]
-    done = tracekit(*asked, *more, *backend, seconds=claims.seconds(_SECONDS))
+    done = tracekit(*arguments, *more, *backend, seconds=claims.seconds(_SECONDS))
     claims.note(done.stderr[-3000:])
     captured = variants(run)
     claims.that(captured, "modes: captured", exit_code=done.returncode)
@@ -58,7 +67,12 @@ def _check_variant(claims: Claims, run: Path, name: str, variant: dict[str, Any]
         if path and claims.on_gpu and not (window == "cold" and name.startswith("max-autotune")):
             check_rows(claims, f"{name} {window}", Rows(run.parent / path))
     if claims.on_gpu:
-        claims.that(variant["memory"]["peak_allocated_bytes"], f"{name}: its memory was measured", **variant["memory"])
+        memory = variant["memory"]
+        claims.that(memory["peak_allocated_bytes"], f"{name}: its memory was measured", **memory)
+        claims.that(memory["peak_allocated_bytes"] >= memory["start_allocated_bytes"] > 0, f"{name}: above its start")
+        claims.that(memory["split_peak_bytes"] is not None, f"{name}: the allocator's counts were read")
+        if name == "eager":
+            claims.that(memory["allocated_in_step_bytes"], f"{name}: a step allocates", **memory)
         if name.startswith(_WITH_GRAPHS):
             _check_graphs(claims, run, name, variant)
 

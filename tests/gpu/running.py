@@ -12,14 +12,14 @@ ROOT = Path(__file__).parents[2]
 
 def tracekit(*arguments: object, seconds: float) -> subprocess.CompletedProcess[str]:
     """What it said, and its exit code; after so many seconds it is interrupted as by Ctrl-C, and keeps what it has."""
-    asked = [sys.executable, "-m", "tracekit", *map(str, arguments)]
-    child = subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "tracekit", *map(str, arguments)]
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         said = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         child.send_signal(signal.SIGINT)
         said = child.communicate()
-    return subprocess.CompletedProcess(asked, child.returncode, *said)
+    return subprocess.CompletedProcess(command, child.returncode, *said)
 
 
 def variants(run: Path) -> dict[str, dict[str, Any]]:

@@ -12,8 +12,8 @@ VERIFY = os.environ.get("TRACEKIT_VERIFY") == "1"
 
 
 def run(folder, *options):
-    asked = [sys.executable, "-m", "tests.gpu", str(folder), "--cpu", *options]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tests.gpu", str(folder), "--cpu", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     failed = [line for line in lines if line.startswith("FAIL")]
     return done, [line for line in lines if line.startswith("PASS")], failed

@@ -21,12 +21,12 @@ class Product(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.randn(size, size) / size)
 
-    def forward(self, x):
+    def forward(self, x):  # product, defined
         return x @ self.weight  # product
 
 
 class Curve(torch.nn.Module):
-    def forward(self, x):
+    def forward(self, x):  # curve, defined
         return torch.tanh(x).exp().sin()  # curve
 
 
@@ -60,9 +60,9 @@ def setup(ctx):
         for _ in range(times["item"]):
             small.sort().values.sum().item()  # item
         at.append(now())
-        y = product(x)
+        y = product(x)  # product, called
         at.append(now())
-        z = curve(y)
+        z = curve(y)  # curve, called
         at.append(now())
         (slope,) = torch.autograd.grad(z, y, ones)  # curve, backward
         at.append(now())

@@ -33,7 +33,7 @@ def test_each_line_has_its_time(recording, capsys):
     assert rows["mine.py:2"] == ["50.0", "µs"]
     assert rows["mine.py:3"] == ["20.0", "µs"]  # the addition, found in the bytecode, until the next call
     assert rows["mine.py:4"] == ["20.0", "µs"]
-    assert "100.0 % of 100 µs a step is for a line of yours" in output
+    assert "100.0 % of 100 µs a step belongs to lines of yours" in output
 
 
 def test_a_file_with_costs_in_the_margin(recording, capsys):
@@ -108,7 +108,7 @@ def test_the_whole_file_is_in_a_page(run, capsys):
     assert main(["report", str(run), "--format", "html"]) == 0
     page = capsys.readouterr().out
     assert f"All of {FILE}" in page
-    assert page.count("y = slow(x)") == 2  # in the dearest function, and in the file
+    assert page.count("y = slow(x)") == 3  # beside the finding, in the dearest function, and in the file
 
 
 def test_a_package_of_yours_is_named(tmp_path, capsys):

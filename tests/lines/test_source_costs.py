@@ -34,8 +34,6 @@ def test_what_was_fused_is_not_split_between_its_lines(variants):
     costs = source_costs(variants, "f.py")
     dearer, other = Fused("compiled", (TWO, ELSEWHERE), 25.0), Fused("compiled", (ONE, TWO), 20.0)
     assert costs.fused == (dearer, other)
-    assert costs.fused_with(1) == [other]
-    assert costs.fused_with(2) == [dearer, other]
     assert costs.fused_by_line() == {"eager": {}, "compiled": {1: 20.0, 2: 45.0}}
     assert [costs.total_ns(name) for name in ("eager", "compiled")] == [42.0, 45.0]
 

@@ -3,27 +3,45 @@
 import gzip
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
 from small import event, kernel, launch, op, step
 
+from tracekit.engine.buckets import WALL
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.ranks import collectives
+from tracekit.ranks import collectives, rank_columns, read_rank
 from tracekit.report import report as make_report
 
+OVERHEADS = {"module_load": "Lazy Function Loading", "profiler": "Buffer Flush"}
 STEP_US, WORK_US, TRANSFER_US, LATE_US = 2000, 300, 100, 400
 TRACES = Path(os.environ.get("TRACEKIT_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 
 
 def late_for(bucket, start, length):
     """What keeps a rank for so long, beginning at `start`."""
-    if bucket == "dataload":
-        return [event("user_annotation", "enumerate(DataLoader)#_SingleProcess.__next__", start, start + length)]
-    if bucket == "dispatch":
-        return [op("aten::index", start, start + length)]
-    return []  # Python: nothing runs
+    end, number = start + length, int(start) * 10
+    overhead = event("overhead", OVERHEADS.get(bucket, ""), start, end, tid=0, pid=-1)
+    return {
+        "python": [],  # nothing runs
+        "dataload": [event("user_annotation", "enumerate(DataLoader)#_SingleProcess.__next__", start, end)],
+        "dispatch": [op("aten::index", start, end)],
+        "guards": [op("TorchDynamo Cache Lookup", start, end)],
+        "compile": [op("dynamo", start, end)],
+        "alloc": [launch(start, end, 0, "cudaMalloc")],
+        "kernel_launch": [launch(start, end, 0)],
+        "sync_stall": [launch(start, end, 0, "cudaDeviceSynchronize")],
+        "gpu_compute": [launch(start, start + 0.001, number), kernel("gemm", start, end, number)],
+        "gpu_copy": [
+            launch(start, start + 0.001, number, "cudaMemcpyAsync"),
+            kernel("Memcpy", start, end, number, "gpu_memcpy"),
+        ],
+        "gpu_gap": [launch(start, start + 0.001, number), kernel("gemm", end, end + 0.001, number)],
+        "module_load": [launch(start, end, 0), overhead],
+        "profiler": [launch(start, end, 0), overhead],
+    }.get(bucket, [])
 
 
 def job(folder, *, ranks=4, steps=3, late=None, bucket="dataload", skew_us=0, world=None, name="rank{}.json"):
@@ -32,7 +50,7 @@ def job(folder, *, ranks=4, steps=3, late=None, bucket="dataload", skew_us=0, wo
         events, clock = [], skew_us * rank
         for number in range(steps):
             begins = 1000 + number * STEP_US + clock
-            delay = LATE_US if rank == late else 0
+            delay = LATE_US if rank == (late(number) if callable(late) else late) else 0
             events += [step(number, begins, begins + STEP_US), *late_for(bucket if delay else "", begins, delay)]
             arrives = begins + delay + WORK_US
             ends = 1000 + number * STEP_US + clock + (LATE_US if late is not None else 0) + WORK_US + TRANSFER_US
@@ -42,8 +60,8 @@ def job(folder, *, ranks=4, steps=3, late=None, bucket="dataload", skew_us=0, wo
                 launch(arrives - 10, arrives - 2, correlation + 1),
                 kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", arrives, ends, correlation + 1),
             ]
-        told = {"rank": rank, "world_size": world or ranks, "backend": "nccl"}
-        content = {"schemaVersion": 1, "distributedInfo": told, "traceEvents": events}
+        distributed = {"rank": rank, "world_size": world or ranks, "backend": "nccl"}
+        content = {"schemaVersion": 1, "distributedInfo": distributed, "traceEvents": events}
         (folder / name.format(rank)).write_text(json.dumps(content))
     return folder
 
@@ -53,56 +71,99 @@ def profile_of(folder):
     return profile
 
 
+def compared(profile):
+    return collectives([rank_columns(each, rank) for rank, each in profile.per_rank.items()])
+
+
 def section_of(folder):
     report = make_report(open_subject([folder]))
     return next(section for section in report.sections if section.id == "ranks")
 
 
-@pytest.mark.parametrize("bucket", ["dataload", "dispatch", "python"])
+@pytest.mark.parametrize("bucket", [key for key in WALL if key not in ("gpu_comm", "cpu_compute")])
 def test_a_planted_straggler_is_found_with_its_bucket_and_time(tmp_path, bucket):
-    matched = collectives(profile_of(job(tmp_path, late=2, bucket=bucket)).per_rank)
-    assert len(matched.matched) == 3
+    matched = compared(profile_of(job(tmp_path, late=2, bucket=bucket)))
+    assert len(matched) == 3
     assert matched.caused_ns(2) == {bucket: 3 * LATE_US * 1000}
-    for each in matched.matched:
-        assert (each.late_rank, each.late_ns, each.transfer_ns) == (2, LATE_US * 1000, TRANSFER_US * 1000)
-        assert each.wait_ns == {0: LATE_US * 1000, 1: LATE_US * 1000, 2: 0, 3: LATE_US * 1000}
+    assert matched.caused_ns(2, step=1) == {bucket: LATE_US * 1000}
+    names = ("rank", "transfer_ns", "wait_ns", "late_rank", "late_bucket", "late_ns")
+    assert [tuple(row[name] for name in names) for row in matched.table.to_pylist()] == 3 * [
+        (rank, TRANSFER_US * 1000, 0 if rank == 2 else LATE_US * 1000, 2, bucket, LATE_US * 1000) for rank in range(4)
+    ]
 
 
 def test_clocks_that_are_off_are_aligned_by_the_collectives(tmp_path):
-    matched = collectives(profile_of(job(tmp_path, late=1, skew_us=50_000)).per_rank)
+    matched = compared(profile_of(job(tmp_path, late=1, skew_us=50_000)))
     offsets = [matched.clocks[rank].offset_ns for rank in range(4)]
     assert [offset - offsets[0] for offset in offsets] == [0, 50_000_000, 100_000_000, 150_000_000]
     assert all(clock.error_ns == 0 for clock in matched.clocks.values())
-    assert {each.late_rank for each in matched.matched} == {1}
+    assert set(matched.table["late_rank"].to_pylist()) == {1}
     assert matched.caused_ns(1) == {"dataload": 3 * LATE_US * 1000}
 
 
 def test_ranks_that_are_in_step_blame_nobody(tmp_path):
-    matched = collectives(profile_of(job(tmp_path)).per_rank)
-    assert all(each.late_ns == 0 and not any(each.wait_ns.values()) for each in matched.matched)
+    matched = compared(profile_of(job(tmp_path)))
+    assert set(matched.table["late_ns"].to_pylist()) == set(matched.table["wait_ns"].to_pylist()) == {0}
+    assert len(matched.late) == 0
 
 
 def test_a_rank_with_fewer_steps_is_matched_as_far_as_it_goes(tmp_path):
     job(tmp_path, late=2)
     job(tmp_path, ranks=1, steps=2, late=2, world=4)
-    matched = collectives(profile_of(tmp_path).per_rank)
-    assert [each.step for each in matched.matched] == [0, 1]
+    matched = compared(profile_of(tmp_path))
+    assert matched.steps == [0, 1]
     assert matched.unmatched == {0: 0, 1: 1, 2: 1, 3: 1}
+
+
+def test_ranks_are_compared_by_what_can_be_sent_from_elsewhere(tmp_path):
+    job(tmp_path, late=2, skew_us=7)
+    there = [pickle.loads(pickle.dumps(read_rank(path))) for path in sorted(tmp_path.iterdir())]  # noqa: S301 – its own
+    here = compared(profile_of(tmp_path))
+    assert [each.rank for each in there] == [0, 1, 2, 3]
+    assert [each.world_size for each in there] == [4] * 4
+    again = collectives(there)
+    assert again.table.equals(here.table)
+    assert again.clocks == here.clocks
 
 
 def test_the_report_says_it_and_what_is_missing(tmp_path):
     section = section_of(job(tmp_path, late=2, world=8))
-    (sentence,) = section.blocks[0].lines
+    sentence, absent = section.blocks[0].lines
     assert (
         "Rank 2 is the one to wait for: it arrives 400 µs a step later than the first, mostly because of data"
         in sentence
     )
-    assert "4 of 8 ranks are missing" in sentence
+    assert "in 3 of 3 steps the most" in sentence
+    assert "4 of 8 ranks are missing (ranks 4 to 7)" in absent
     rows = section.blocks[1].rows.to_pylist()
     assert [(row["rank"], row["late"], row["because"]) for row in rows] == [
         (0, 0, None), (1, 0, None), (2, 3, "data loading"), (3, 0, None),
     ]  # fmt: skip
     assert [round(row["wait_ns"]) for row in rows] == [400_000, 400_000, 0, 400_000]
+
+
+def test_the_straggler_of_each_step_is_named(tmp_path):
+    section = section_of(job(tmp_path, late=lambda step: (1, 3, 3)[step], steps=3))
+    (stragglers,) = [block.rows for block in section.blocks if getattr(block, "name", "") == "stragglers"]
+    assert stragglers.to_pylist() == [
+        {"step": step, "rank": rank, "late_ns": LATE_US * 1000, "because": "data loading"}
+        for step, rank in enumerate((1, 3, 3))
+    ]
+    assert "Rank 3 is the one to wait for: it arrives 267 µs a step later" in section.blocks[0].lines[0]
+
+
+def test_a_rank_that_is_missing_or_short_is_said_to_programs_and_people(tmp_path):
+    job(tmp_path, late=2)
+    job(tmp_path, ranks=1, steps=2, late=2, world=4)
+    (tmp_path / "rank3.json").unlink()
+    report = make_report(open_subject([tmp_path]))
+    (variant,) = as_document(report)["variants"]
+    assert [(each["rank"], each["note"]) for each in variant["ranks"]] == [
+        (0, "it answers for 2 of the 3 steps"), (1, None), (2, None), (3, "there is no trace of it"),
+    ]  # fmt: skip
+    lines = section_of(tmp_path).blocks[0].lines
+    assert "1 of 4 ranks is missing (rank 3)" in lines[1]
+    assert "Rank 0: it answers for 2 of the 3 steps" in lines[2]
 
 
 def test_programs_get_every_rank(tmp_path):
@@ -147,11 +208,33 @@ def test_four_ranks_of_a_recommender_tell_what_their_events_tell():
         exchanges = [each for each in events if each.get("cat") == "kernel" and "SendRecv" in each["name"]]
         first[rank] = min((each["ts"], each["dur"]) for each in exchanges)
     last, took_last = max(first.values())
-    matched = collectives(open_subject(paths).profiles[0].per_rank)
-    begin = matched.matched[0]
-    assert (begin.late_rank, begin.late_bucket, begin.transfer_ns) == (2, "dataload", took_last * 1000)
-    assert begin.late_ns == pytest.approx((last - min(first.values())[0]) * 1000, abs=3000)  # clocks are aligned
-    for rank, (_, took) in first.items():
-        assert begin.wait_ns[rank] == (took - took_last) * 1000
-    assert len(matched.matched) == 8
+    matched = compared(open_subject(paths).profiles[0])
+    begin = matched.table.slice(0, 4).to_pylist()
+    assert {(each["late_rank"], each["late_bucket"], each["transfer_ns"]) for each in begin} == {
+        (2, "dataload", took_last * 1000)
+    }
+    late = (last - min(first.values())[0]) * 1000
+    for each in begin:
+        assert each["late_ns"] == pytest.approx(late, abs=3000)  # clocks are aligned
+        assert each["wait_ns"] == (first[each["rank"]][1] - took_last) * 1000
+    assert len(matched) == 8
     assert not any(matched.unmatched.values())
+
+
+def test_on_a_cpu_a_call_belongs_to_the_step_it_starts_in(tmp_path):
+    """The thread that reduces may be done a little later than the step that waited for it."""
+    for rank, late_us in enumerate((0, 3000)):
+        events = []
+        for number in range(4):
+            t = 1000 + 10_000 * number
+            begin, end = t + 1000 + late_us, t + 10_000 + (50 if number == 1 and rank == 0 else -500)
+            events += [step(number, t, t + 10_000), op("aten::mm", t + 10, t + 20)]
+            events += [event("user_annotation", "gloo:all_reduce", begin, end, tid=2)]
+        distributed = {"rank": rank, "world_size": 2, "backend": "gloo"}
+        (tmp_path / f"rank{rank}.json").write_text(
+            json.dumps({"schemaVersion": 1, "distributedInfo": distributed, "traceEvents": events})
+        )
+    matched = compared(profile_of(tmp_path))
+    rows = matched.table.to_pylist()
+    assert [row["step"] for row in rows if row["rank"] == 0] == [0, 1, 2, 3]
+    assert {row["late_rank"] for row in rows} == {1}

@@ -181,7 +181,7 @@ def slowed(factor):
             11.8,
             [
                 "% of a step is matrix products and convolutions, which it leaves as they are.",
-                "Of the eager step it can do nothing about",
+                "Compiling can do nothing about",
             ],
             id="bound by the GPU",
         ),

@@ -122,10 +122,10 @@ def test_without_runtime_calls_nothing_is_said_of_them(tmp_path):
         ("no runtime", [step(0, 0, 100), op("aten::mm", 5, 10), kernel("k", 20, 50, 1)]),
         ("other names", [event("xpu_runtime", "urEnqueueKernelLaunch", 5, 9, correlation=1), kernel("k", 20, 50, 1)]),
     ):
-        told = sentences(write(tmp_path / f"{name}.json", *events))
-        assert told["launches"].startswith("Cannot be answered"), name
-        assert told["syncs"].startswith("Cannot be answered"), name
-    assert told["kernels"].startswith("1 kernels and copies a step")
+        by_analysis = sentences(write(tmp_path / f"{name}.json", *events))
+        assert by_analysis["launches"].startswith("Cannot be answered"), name
+        assert by_analysis["syncs"].startswith("Cannot be answered"), name
+    assert by_analysis["kernels"].startswith("1 kernels and copies a step")
     gpu_only = as_document(make_report(open_subject([tmp_path / "gpu only.json"])))
     assert gpu_only["variants"][0]["mean"] == {"wall_ns": None, "host_ns": None, "wall": None, "host": None}
     kernels = next(answer for answer in gpu_only["answers"] if answer["analysis"] == "kernels")

@@ -30,7 +30,7 @@ def opened(tmp_path, *variants):
     return open_subject([tmp_path / "run.json"])
 
 
-def told(subject, label):
+def values_and_warnings(subject, label):
     eager = subject.profiles[0]
     (fact,) = (each for each in facts(subject.profiles, eager) if each.label == label)
     return fact.values, [line for each in subject.profiles for line in warnings(each, eager) if "losses" in line]
@@ -47,7 +47,7 @@ def told(subject, label):
 def test_losses_may_differ_as_far_as_rounding_moves_them(tmp_path, drift, said, warned):
     eager = variant(tmp_path, "eager", losses=[1.0, 0.5], loss_drift=drift)
     subject = opened(tmp_path, eager, variant(tmp_path, "compiled", losses=[1.0, 0.501]))
-    values, lines = told(subject, "loss against the baseline")
+    values, lines = values_and_warnings(subject, "loss against the baseline")
     assert values == {"compiled": said}
     assert bool(lines) == warned
     document = json.loads(json.dumps(as_document(report(subject))))
@@ -66,7 +66,7 @@ def test_of_a_variant_with_cuda_graphs_the_reserved_memory_is_quoted(tmp_path):
         variant(tmp_path, "prepared", memory=memory, ledger=recorded("cudagraphify.get_container")),
         variant(tmp_path, "graphs", memory=memory, ledger=recorded("CUDAGraphNode.record")),
     )
-    values, _ = told(subject, "peak GPU memory")
+    values, _ = values_and_warnings(subject, "peak GPU memory")
     assert values == {
         "eager": "1.00 MiB (1.00 GiB)",
         "prepared": "1.00 MiB (1.00 GiB)",
@@ -77,6 +77,6 @@ def test_of_a_variant_with_cuda_graphs_the_reserved_memory_is_quoted(tmp_path):
 def test_a_gpu_that_was_held_down_is_told(tmp_path):
     state = {"clocks.sm": "1200 MHz", "clocks.max.sm": "1980 MHz", "throttled_by": ["power cap"]}
     subject = opened(tmp_path, variant(tmp_path, "eager", gpu=state))
-    assert told(subject, "GPU under load")[0] == {"eager": "1200 MHz of 1980 MHz"}
+    assert values_and_warnings(subject, "GPU under load")[0] == {"eager": "1200 MHz of 1980 MHz"}
     (profile,) = subject.profiles
     assert "its GPU ran slower than it could (power cap) while it was measured." in [*warnings(profile, profile)]

@@ -82,7 +82,7 @@ def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):
     (sentence,) = headline(report)
     assert "within noise" in sentence
     assert "whether that ever pays off cannot be said" in sentence
-    assert "between passes it may vanish" in sentence  # the traces differ by a clear 30 µs
+    assert "with more passes it may vanish" in sentence  # the traces differ by a clear 30 µs
     assert "these differences may be, too" in said(report, "comparison")[0]
     assert fact(report, "steps to break even") == "cannot be said: within noise"
     entry = as_document(report)["variants"][1]["measured"]
@@ -143,7 +143,7 @@ def test_bare_traces_say_what_their_intervals_cover(tmp_path):
     paths = [training(tmp_path / f"{name}.json", steps=6) for name in "ab"]
     report = make_report(open_subject(paths))
     assert said(report, "comparison") == [
-        "the intervals of its buckets cover the steps of one trace each; "
+        "the intervals of the buckets cover the steps of one trace each; "
         "they do not cover how much one pass differs from the next."
     ]
     assert as_document(report)["comparison"][0]["unprofiled"] is None

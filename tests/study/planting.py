@@ -4,8 +4,10 @@ import math
 import statistics
 import time
 
+from msgspec.structs import replace
+
 from tracekit import run as runs
-from tracekit.run import Measured, Memory, Pass, Requested, Run, Variant
+from tracekit.run import Measured, Memory, Pass, Requested, Run, Training, Variant
 
 MS = 1_000_000
 
@@ -26,16 +28,19 @@ def measured(step_ms, *, compile_s=0.0, passes=6, spread=0.01):
     )
 
 
-def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5)):
+def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5), memory=None, accuracy=None, epoch_steps=None):
     """What `capture(options)` would have written and returned."""
     name = options.variants[0]
+    reached = {"test accuracy": accuracy} if accuracy is not None else {}
+    training = Training(seed=options.seed, epochs=10, steps=1, epoch_all_ns=[MS] * 10, metrics=reached)
     variant = Variant(
         name=name,
         outcome="ok",
         workload=options.workload,
         requested=Requested(compile=name != "eager"),
-        measured=measured(step_ms, compile_s=compile_s),
-        memory=Memory(host_peak_rss_bytes=100 << 20),
+        measured=replace(measured(step_ms, compile_s=compile_s), epoch_steps=epoch_steps),
+        memory=memory or Memory(host_peak_rss_bytes=100 << 20),
+        trainings=[training] if reached else [],
         losses=list(losses),
     )
     run = Run(
@@ -45,6 +50,7 @@ def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5)):
         script=str(options.recipe),
         params=dict(options.params),
         seed=options.seed,
+        environment={"torch": "2.13.0", "cpu": "A"},
         variants=[variant],
     )
     runs.write(run, options.out)

@@ -72,6 +72,25 @@ def test_what_computes_something_else_is_not_recommended(planted):
     assert "stay with eager; compiled computes other losses" in sentence(study)
 
 
+@pytest.mark.parametrize(
+    ("reached", "said"),
+    [
+        ((0.80, 0.81, 0.80), "net: use compiled, 2.0 × faster than eager"),
+        ((0.70, 0.71, 0.70), "net: stay with eager; compiled trains worse (test accuracy)"),
+    ],
+)
+def test_what_trains_worse_is_not_recommended(planted, reached, said):
+    eager = (0.80, 0.81, 0.80)
+
+    def cost(options):
+        ms, of = (10, eager) if options.variants[0] == "eager" else (5, reached)
+        return ms, {"accuracy": of[options.seed]}
+
+    study = planted(cost, GRID.replace(', "max-autotune"', "") + "seeds = [0, 1, 2]\n")
+    assert sentence(study).startswith(said)
+    assert ("no loss of test accuracy" in sentence(study)) == (reached == eager)
+
+
 def test_the_interval_covers_the_seeds(planted):
     ms = {("eager", 0): 10, ("compiled", 0): 8, ("eager", 1): 10, ("compiled", 1): 13}
     text = GRID.replace(', "max-autotune"', "") + "seeds = [0, 1]\n"
@@ -104,7 +123,8 @@ def test_a_study_opens_like_a_run(planted, tmp_path):
     study = planted(by_variant((10, {}), (8, {}), (5, {})))
     report = make_report(open_subject([study.folder]))
     document = json.loads(json.dumps(as_document(report)))
-    assert [section["id"] for section in document["sections"]][:2] == ["recommendations", "speed_ups"]
+    first = [section["id"] for section in document["sections"]][:4]
+    assert first == ["overview", "recommendations", "by_mode", "speed_ups"]
     assert [each["name"] for each in document["variants"]] == [
         f"net seed=0: {name}" for name in ("eager", "compiled", "max-autotune")
     ]

@@ -15,6 +15,7 @@ from study.planting import sweep_file, write_run
 
 from tracekit.errors import (
     NoCellError,
+    NoInterpreterError,
     NothingCapturedError,
     OtherOptionsError,
     OutputError,
@@ -107,6 +108,18 @@ def test_failures_are_results_and_can_be_tried_again(tmp_path, captured):
     assert outcomes(tmp_path).count("error") == 2
     assert "oom" not in outcomes(tmp_path)
     assert sweep(options(tmp_path, retry=("failed",))) == 0
+
+
+def test_without_its_interpreter_a_cell_is_skipped(tmp_path, captured):
+    def how(given):
+        if given.variants[0] == "compiled":
+            raise NoInterpreterError("envs/dgl/bin/python", "No such file or directory")
+
+    captured.how = how
+    assert sweep(options(tmp_path)) == 1
+    assert outcomes(tmp_path).count("skipped") == 4
+    assert sweep(options(tmp_path)) == 1
+    assert len(captured.asked) == 8
 
 
 def test_an_interrupted_cell_is_no_result(tmp_path, captured):

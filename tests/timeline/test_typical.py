@@ -78,9 +78,9 @@ def test_the_picture_is_drawn_to_scale_and_says_what_it_shows(tmp_path: Path) ->
     assert picture.get("aria-label") == "short: step 3, 80.0 µs; long: step 5, 160 µs"
     texts = ["".join(each.itertext()) for each in picture.iter() if each.tag == "text"]
     assert {"short, step 3: 80.0 µs", "long, step 5: 160 µs", "stream 7", "gemm", "GPU compute"} <= {*texts}
-    events = [each for each in picture.iter("rect") if each.get("class") == "event"]
+    events = [each for each in picture.iter("rect") if (each.get("class") or "").startswith("event")]
     widths = [float(each.get("width", "0")) for each in events if "gemm" in "".join(each.itertext())]
-    assert widths == [pytest.approx(870 * 40 / 160, abs=0.2), pytest.approx(870 * 120 / 160, abs=0.2)]
+    assert widths == [pytest.approx(870 * 40 / 160, abs=0.6), pytest.approx(870 * 120 / 160, abs=0.6)]
     assert svg(typical_steps([])).count("<path") <= 10
     assert typical_step_svg([]) == ""
 

@@ -29,16 +29,16 @@ def plain(path: Path) -> list[tuple[Any, ...]]:
         content = gzip.decompress(content)
     document = json.loads(content.decode("utf-8", "replace"), strict=False, parse_float=Decimal)
     events = document if isinstance(document, list) else document["traceEvents"]
-    found = [row(event) for event in events if event.get("ph") == "X" and event.get("ts") is not None]
-    return sorted(found, key=lambda event: event[0])
+    rows = [row(event) for event in events if event.get("ph") == "X" and event.get("ts") is not None]
+    return sorted(rows, key=lambda event: event[0])
 
 
 def row(event: dict[str, Any]) -> tuple[Any, ...]:
     args = event.get("args") or {}
-    found = {name: next((args[key] for key in keys if args.get(key) is not None), None) for name, keys in ARGS.items()}
-    if found["correlation"] in (0, -1):
-        found["correlation"] = None
-    found = {name: whole(value) for name, value in found.items()}
+    values = {name: next((args[key] for key in keys if args.get(key) is not None), None) for name, keys in ARGS.items()}
+    if values["correlation"] in (0, -1):
+        values["correlation"] = None
+    values = {name: whole(value) for name, value in values.items()}
     return (
         nanoseconds(event["ts"]),
         max(nanoseconds(event.get("dur") or 0), 0),
@@ -46,7 +46,7 @@ def row(event: dict[str, Any]) -> tuple[Any, ...]:
         event.get("name", ""),
         str(event.get("pid")),
         str(event.get("tid")),
-        *found.values(),
+        *values.values(),
     )
 
 

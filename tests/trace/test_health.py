@@ -5,7 +5,7 @@ from small import event, kernel, launch, op, step, write
 from tracekit.trace import Trace
 
 
-def told(path, *events):
+def health_of(path, *events):
     return {each.code: each.message for each in Trace.load(write(path, *events), use_cache=False).health}
 
 
@@ -13,11 +13,11 @@ WORK = [step(0, 0, 100), op("aten::mm", 10, 40), launch(20, 30, 50), kernel("gem
 
 
 def test_a_whole_recording_of_one_device(tmp_path):
-    assert not told(tmp_path / "a.json", *WORK).keys() - {"whole_microseconds"}
+    assert not health_of(tmp_path / "a.json", *WORK).keys() - {"whole_microseconds"}
 
 
 def test_work_from_before_the_recording(tmp_path):
-    said = told(tmp_path / "a.json", *WORK, kernel("old", 0, 12, 7), kernel("old", 12, 25, 8))
+    said = health_of(tmp_path / "a.json", *WORK, kernel("old", 0, 12, 7), kernel("old", 12, 25, 8))
     assert said["unlinked_gpu"].endswith(
         "2 of 3 GPU activities have no launch call here: 2 were submitted before the recording."
     )
@@ -25,7 +25,7 @@ def test_work_from_before_the_recording(tmp_path):
 
 
 def test_a_host_side_that_ends_early(tmp_path):
-    said = told(tmp_path / "a.json", *WORK, kernel("late", 110, 120, 70))
+    said = health_of(tmp_path / "a.json", *WORK, kernel("late", 110, 120, 70))
     assert said["unlinked_gpu"].endswith(
         "1 of 2 GPU activities have no launch call here: 1 after the host's side of it ended."
     )
@@ -33,17 +33,17 @@ def test_a_host_side_that_ends_early(tmp_path):
 
 
 def test_several_devices(tmp_path):
-    said = told(tmp_path / "a.json", *WORK, launch(32, 34, 51), kernel("gemm", 70, 95, 51) | {"pid": 1})
+    said = health_of(tmp_path / "a.json", *WORK, launch(32, 34, 51), kernel("gemm", 70, 95, 51) | {"pid": 1})
     assert "2 devices" in said["several_devices"]
 
 
 def test_work_of_another_process_is_not_said_to_come_late(tmp_path):
     theirs = launch(105, 108, 69) | {"pid": 2, "tid": 2}
-    said = told(tmp_path / "a.json", *WORK, theirs, kernel("late", 110, 120, 70))
+    said = health_of(tmp_path / "a.json", *WORK, theirs, kernel("late", 110, 120, 70))
     assert said["unlinked_gpu"].endswith("1 of 2 GPU activities have no launch call here.")
 
 
 def test_stacks_slow_python_down(tmp_path):
     frame = event("python_function", "train.py(3): main", 0, 100)
-    assert "slows Python down" in told(tmp_path / "a.json", *WORK, frame)["stacks"]
-    assert "stacks" not in told(tmp_path / "b.json", *WORK)
+    assert "slows Python down" in health_of(tmp_path / "a.json", *WORK, frame)["stacks"]
+    assert "stacks" not in health_of(tmp_path / "b.json", *WORK)

@@ -63,9 +63,9 @@ def test_two_optimizers_that_step_in_turn_make_one_step(tmp_path):
         at = 100 * k
         events += [op("aten::mm", at, at + 20), marked("Optimizer.step#Adam.step", at + 30, at + 40)]
         events += [op("aten::mm", at + 50, at + 60), marked("Optimizer.step#SGD.step", at + 70, at + 80)]
-    found = iterations(tmp_path / "a.json", *events)
-    assert found.ends.tolist() == [80_000, 180_000, 280_000, 380_000]
-    assert found.starts.tolist() == [0, 80_000, 180_000, 280_000]
+    inferred = iterations(tmp_path / "a.json", *events)
+    assert inferred.ends.tolist() == [80_000, 180_000, 280_000, 380_000]
+    assert inferred.starts.tolist() == [0, 80_000, 180_000, 280_000]
 
 
 def test_a_recording_that_begins_in_the_middle(tmp_path):
@@ -84,16 +84,16 @@ def test_batches_mark_what_has_no_optimizer(tmp_path):
         events += [marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, at + 30)]
         events += [op("aten::mm", at + 30, at + 50 + k), op(f"aten::other{k}", at + 60, at + 70)]
     events.append(marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 300, 301))  # there is no more
-    found = iterations(tmp_path / "a.json", *events)
-    assert found.by == "the batches asked for"
-    assert found.starts.tolist() == [0, 100_000, 200_000]
+    inferred = iterations(tmp_path / "a.json", *events)
+    assert inferred.by == "the batches asked for"
+    assert inferred.starts.tolist() == [0, 100_000, 200_000]
 
 
 def test_a_model_of_equal_layers_is_no_step_for_each_layer(tmp_path):
     names = ["aten::embedding", *["aten::mm", "aten::add", "aten::relu"] * 10, "aten::linear", "aten::argmax"]
     every = [op(name, 10 * k, 10 * k + 5) for k, name in enumerate(names * 4)]
-    found = iterations(tmp_path / "a.json", *every)
-    assert found.by == "a sequence of 33 operators that comes 4 times"
+    inferred = iterations(tmp_path / "a.json", *every)
+    assert inferred.by == "a sequence of 33 operators that comes 4 times"
 
 
 def test_what_does_not_repeat(tmp_path):

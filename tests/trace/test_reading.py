@@ -79,8 +79,8 @@ def test_objects_in_args_that_look_like_events(tmp_path: Path, monkeypatch: pyte
 )
 def test_times_are_exact(text: str, ns: int) -> None:
     assert exact.from_text(text.encode()) == ns
-    found, known = exact.from_texts([text.encode()] * 3 + [b"null"])
-    assert found[:3].tolist() == [ns] * 3
+    times, known = exact.from_texts([text.encode()] * 3 + [b"null"])
+    assert times[:3].tolist() == [ns] * 3
     assert known.tolist() == [True, True, True, False]
     assert int((Decimal(text) * 1000).quantize(Decimal(1))) == ns
 

@@ -41,9 +41,9 @@ def eager(path: Path, steps: int = 6, kernel: str = "gemm") -> Path:
     tape = Tape()
     for step in range(steps):
         begin = tape.now
-        for place in range(5):
+        for number in range(5):
             tape.now += 20
-            tape.operator(f"aten::op{place}", 60 + 4 * (step % 3), f"{kernel}_{place}", 18)
+            tape.operator(f"aten::op{number}", 60 + 4 * (step % 3), f"{kernel}_{number}", 18)
         tape.span("cuda_runtime", "cudaStreamSynchronize", tape.now, tape.now + 30)
         tape.now += 30
         tape.span("user_annotation", f"ProfilerStep#{step}", begin, tape.now)

@@ -1,22 +1,15 @@
 """The app under a pilot: what the keys do, from the start screen to the line, and back."""
 
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import made_traces
 import pytest
-from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from pilots import focused, press, said, settled, started
 
 from tracekit import cli
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.app import TracekitApp, build_app
-from tracekit.tui.keys import KEYS
-from tracekit.tui.screens.choice import ChoiceScreen
-from tracekit.tui.screens.help import HelpScreen
 from tracekit.tui.widgets.below import Below
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
@@ -32,41 +25,6 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def pair(tmp_path: Path) -> list[Path]:
     return made_traces.pair(tmp_path)
-
-
-async def settled(pilot: Pilot[Any]) -> TracekitApp:
-    """Wait until what is selected is on the screen, or the reason why nothing is."""
-    app = pilot.app
-    assert isinstance(app, TracekitApp)
-    for _ in range(6_000):  # a minute: on a busy machine even a small trace takes seconds
-        await pilot.pause(0.01)
-        if app.failure is not None or not app.is_running or (app.opened is not None and app.shown == app.now):
-            break
-    await pilot.pause()
-    return app
-
-
-@asynccontextmanager
-async def started(
-    paths: list[Path], baseline: str | None = None, size: tuple[int, int] = (120, 40)
-) -> AsyncIterator[tuple[TracekitApp, Pilot[Any]]]:
-    async with build_app(paths, baseline).run_test(size=size) as pilot:
-        yield await settled(pilot), pilot
-
-
-async def press(pilot: Pilot[Any], *keys: str) -> None:
-    for key in keys:
-        await pilot.press(key)
-        await settled(pilot)
-
-
-def said(app: TracekitApp, selector: str) -> str:
-    return str(app.query_one(selector, Static).visual)
-
-
-def focused(app: TracekitApp) -> Grid:
-    assert isinstance(app.focused, Grid)
-    return app.focused
 
 
 async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
@@ -98,59 +56,6 @@ async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
         assert app.now.pane == "instances"
         await press(pilot, "alt+right", "escape")
         assert app.now.pane == "overview"
-
-
-async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One walk that presses each of them and looks at what it did."""
-    monkeypatch.chdir(tmp_path)
-    async with started(pair) as (app, pilot):
-        shown = {key for key, binding in app.active_bindings.items() if binding.binding.show}
-        assert shown == {"enter", "o", "q", "escape", "slash", "w", "b", "y", "x", "g", "t", "ctrl+p", "question_mark"}
-        await press(pilot, "w")
-        assert (app.now.view, said(app, "#state")) == ("host", "host time, against eager")
-        await press(pilot, "w", "b")
-        for _ in range(200):
-            await pilot.pause(0.01)
-            if said(app, "#state") == "wall time, against compiled":
-                break
-        assert said(app, "#state") == "wall time, against compiled"
-        await press(pilot, "2", "o")
-        before = focused(app).sheet.sort
-        assert before is not None
-        await press(pilot, "O")
-        assert focused(app).sheet.sort == (before[0], not before[1])
-        await press(pilot, "slash", *"gemm_1", "enter")
-        assert [row[0] for row in focused(app).sheet.cells(0, 9)] == ["gemm_1"]
-        assert "1 of 6 rows" in said(app, "PaneView .title")
-        await press(pilot, "escape")
-        assert len(focused(app).sheet) == 6
-        await press(pilot, "y", "n")
-        assert app.clipboard == focused(app).sheet.row_in_full(0)[0][1]
-        await press(pilot, "y", "t")
-        assert app.clipboard.startswith("name\tclass\t")
-        for key, ending in (("s", "svg"), ("t", "txt"), ("p", "parquet")):
-            await press(pilot, "x", key)
-            assert (tmp_path / f"tracekit-kernels.{ending}").stat().st_size > 100
-        assert "gemm_1" in (tmp_path / "tracekit-kernels.txt").read_text()
-        await press(pilot, "g")
-        assert isinstance(app.screen, ChoiceScreen)
-        await press(pilot, "a")
-        assert app.now.pane == "overview"
-        await press(pilot, "question_mark")
-        assert isinstance(app.screen, HelpScreen)
-        texts = app.export_screenshot(simplify=True).replace("&#160;", " ")
-        assert "Dynamo checks" in texts or app.screen.query_one("#help").max_scroll_y > 0
-        await press(pilot, "escape", "ctrl+p")
-        await press(pilot, *"go to kern")
-        await pilot.pause(0.3)
-        await press(pilot, "enter")
-        for _ in range(100):
-            await pilot.pause(0.02)
-            if app.now.pane == "kernels":
-                break
-        assert app.now.pane == "kernels"
-        await press(pilot, "q")
-        assert app.return_code == 0
 
 
 async def test_panes_by_digit_bracket_and_click(pair: list[Path]) -> None:
@@ -205,7 +110,7 @@ async def test_leaving_while_reading_and_help_without_anything_open(
     from threading import Event
 
     done = Event()
-    monkeypatch.setattr("tracekit.tui.selecting.open_report", lambda *given: done.wait(60))
+    monkeypatch.setattr("tracekit.tui.arriving.open_report", lambda *given: done.wait(60))
     app = build_app(pair)
     async with app.run_test() as pilot:
         app._reading.opening(pair[0])
@@ -234,7 +139,7 @@ async def test_a_mistake_of_ours_is_not_hidden(pair: list[Path], monkeypatch: py
     def broken(*given: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("tracekit.tui.selecting.open_report", broken)
+    monkeypatch.setattr("tracekit.tui.arriving.open_report", broken)
     monkeypatch.setattr(TracekitApp, "_fatal_error", TracekitApp._close_messages_no_wait)  # drawing it takes seconds
     with pytest.raises(ZeroDivisionError):
         async with started(pair):
@@ -252,22 +157,6 @@ async def test_hostile_names_are_no_markup(tmp_path: Path) -> None:
         await press(pilot, "enter", "enter", "question_mark", "escape")
         assert "[red]" in said(app, "#crumbs")
         assert not any("\x1b" in segment.text for strip in app.screen._compositor.render_strips() for segment in strip)
-
-
-async def test_the_filter_takes_every_letter(pair: list[Path]) -> None:
-    async with started(pair) as (app, pilot):
-        await press(pilot, "2", "slash", *"qwx1")
-        assert app.query_one("#filter", Input).value == "qwx1"
-        assert app.now.pane == "kernels"
-        await press(pilot, "escape")
-        assert app.query_one("#filter", Input).display is False
-
-
-def test_keys_say_what_they_do() -> None:
-    grids, steps = ([each for each in of.BINDINGS if not isinstance(each, tuple)] for of in (Grid, Steps))
-    for key in [*KEYS, *grids, *steps]:
-        assert key.id  # type: ignore[union-attr]
-        assert key.tooltip or not key.show  # type: ignore[union-attr]
 
 
 def test_without_a_terminal_the_report_is_named(pair: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from pilots import press, said, started
 from small import event, kernel, launch, op, step, write
-from test_tui_app import press, said, started
 
 LINE = "train.py(7): train"
 

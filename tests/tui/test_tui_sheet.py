@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.names import cut_apart
+from tracekit.names import cut_apart, short
 from tracekit.trace.schema import LABEL, column
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.widgets.columns import column_widths
+from tracekit.tui.widgets.columns import column_widths, cut_columns
+from tracekit.tui.widgets.crumbs import fitting
 from tracekit.tui.widgets.pane_view import shared
 
 KERNELS = [
@@ -96,6 +97,30 @@ def test_names_are_cut_so_that_they_differ():
     assert "Send" in shown[0]
     assert "All" in shown[1]
     assert shown[2] == "other"
+
+
+def test_sentences_are_cut_at_their_end_and_names_where_they_are_alike():
+    rows = [
+        ["ncclKernel_AllReduce_RING_LL_Sum_float", "The GPU idles 1.50 ms of 2.58 ms a step because of the host"],
+        ["ncclKernel_SendRecv_RING_LL_Sum_float", "The GPU idles 3.50 ms of 4.58 ms a step because of the host"],
+    ]
+    fields = [column("name", pa.string(), "", role="name"), column("finding", pa.string(), "")]
+    table = pa.Table.from_arrays([pa.array(each) for each in zip(*rows, strict=True)], schema=pa.schema(fields))
+    sheet = Sheet("findings", table)
+    assert sheet.sentences == [False, True]
+    names, sentences = cut_columns(sheet, sheet.cells(0, 2), [16, 24])
+    assert sentences == ["The GPU idles 1.50 ms o…", "The GPU idles 3.50 ms o…"]
+    assert len(set(names)) == 2
+    assert all(len(name) <= 16 for name in names)
+
+
+@pytest.mark.parametrize("width", [8, 10, 16])
+def test_names_that_share_a_middle_can_be_told_apart_beside_one_that_does_not(width):
+    names = ["hta_ns_resolution", "hta_diff_control", "hta_diff_test", "nowhere"]
+    assert len(set(short(names, width))) == 4
+    line = fitting([f"{name}.json.gz" for name in names], ["steps 3–4"], 60)
+    assert len(set(line.split(" ▸ ")[0].split("  "))) == 4
+    assert line.endswith("steps 3–4")
 
 
 def test_names_of_one_kind_keep_their_beginnings():

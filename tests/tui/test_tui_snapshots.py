@@ -5,7 +5,7 @@ from typing import Any
 
 import made_traces
 import pytest
-from test_tui_app import press, settled
+from pilots import press, settled
 from textual.pilot import Pilot
 from textual.widgets import Static
 

@@ -30,18 +30,18 @@ class Captured:
 
 def capture(script: Script, parent: Path) -> Captured:
     """Capture it in a fresh folder."""
-    place = lay_out(parent)
-    before = place.files()
+    workplace = lay_out(parent)
+    before = workplace.files()
     done = subprocess.run(
         [PYTHON, "-m", "tracekit", "capture", *_options(script), *script.command(), "--", *script.given(False)],
-        cwd=place.folder,
-        env=place.environment(script.environment),
+        cwd=workplace.folder,
+        env=workplace.environment(script.environment),
         capture_output=True,
         text=True,
         check=False,
     )
-    after = place.files()
-    file = place.folder / "run.json"
+    after = workplace.files()
+    file = workplace.folder / "run.json"
     run = runs.read(file) if file.exists() else None
     return Captured(
         done.returncode,

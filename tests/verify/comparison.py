@@ -29,7 +29,7 @@ class Row:
     steps: str
     plain: str
     captured: str
-    pace: float | None  # processor time of a step in the measured pass ÷ in a plain run
+    cpu_ratio: float | None  # processor time of a step in the measured pass ÷ in a plain run
     clock: float | None  # the step time that the capture states ÷ what the script itself printed in that pass
     losses: str
     files: str
@@ -38,14 +38,24 @@ class Row:
     @property
     def cells(self) -> list[str]:
         """As texts."""
-        ratios = ["–" if each is None else f"{each:.2f} ×" for each in (self.pace, self.clock)]
-        pace, clock = (f"{each} (busy)" if self.busy else each for each in ratios)
-        return [self.script, self.variant, self.steps, self.plain, self.captured, pace, clock, self.losses, self.files]
+        ratios = ["–" if each is None else f"{each:.2f} ×" for each in (self.cpu_ratio, self.clock)]
+        cpu_ratio, clock = (f"{each} (busy)" if self.busy else each for each in ratios)
+        return [
+            self.script,
+            self.variant,
+            self.steps,
+            self.plain,
+            self.captured,
+            cpu_ratio,
+            clock,
+            self.losses,
+            self.files,
+        ]
 
     @property
     def keeps_pace(self) -> bool:
         """Are its steps as long as a plain run's, and as long as they are said to be?"""
-        return _within(self.pace, _PACE_WITHIN) and _within(self.clock, _CLOCK_WITHIN)
+        return _within(self.cpu_ratio, _PACE_WITHIN) and _within(self.clock, _CLOCK_WITHIN)
 
     @property
     def out_of_pace(self) -> str:
@@ -78,7 +88,7 @@ def is_busy() -> bool:
 
 def closest(row: Row, other: Row) -> Row:
     """Of two attempts at one variant."""
-    return min(row, other, key=lambda each: (each.busy, abs((each.pace or 0) - 1)))
+    return min(row, other, key=lambda each: (each.busy, abs((each.cpu_ratio or 0) - 1)))
 
 
 def _within(ratio: float | None, factor: float) -> bool:
@@ -94,7 +104,7 @@ def _row(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Row:
         f"{len(ran.printed.losses)}: {timed} timed, {profiled} traced",
         str(ran.counts),
         str(captured.counts(variant)),
-        _pace(variant, taken, ran),
+        _cpu_ratio(variant, taken, ran),
         _clock(variant, taken),
         "differ" if [*_losses(variant, taken, ran)] else "same",
         f"{len(ran.files)} / {len(taken.files)}",
@@ -110,9 +120,9 @@ def _differences(script: Script, variant: Variant, taken: Captured, ran: Plain) 
         yield f"{variant.name}: {variant.outcome} ({variant.error})"
     if variant.requested.compile and str(ran.counts) != script.counts:
         yield f"{variant.name}: {ran.counts} graphs/recompiles/breaks in a plain run, {script.counts} expected"
-    if captured.counts(variant) != ran.counts:
-        ours = captured.counts(variant)
-        yield f"{variant.name}: {ran.counts} graphs/recompiles/breaks in a plain run, {ours} in the ledger"
+    expected = script.ledger if variant.requested.compile and script.ledger else str(ran.counts)
+    if (ours := str(captured.counts(variant))) != expected:
+        yield f"{variant.name}: {expected} graphs/recompiles/breaks in a plain run, {ours} in the ledger"
     yield from _losses(variant, taken, ran)
     for each in taken.passes[variant.name].values():
         yield from _elsewhere(script, variant.name, each, ran.printed)
@@ -148,12 +158,12 @@ def _elsewhere(script: Script, name: str, each: Printed, ran: Printed) -> Iterat
 
 
 def _left_behind(script: Script, taken: Captured) -> Iterator[str]:
-    """What the script writes belongs to a training that nobody asked for."""
-    if taken.files:
-        yield f"the capture leaves behind {', '.join(sorted(taken.files)[:5])}"
+    """What the script writes belongs to a training that nobody asked for; what C wrote by itself, the capture names."""
+    if silently := sorted(name for name in taken.files if f"not put back: {name}" not in taken.output):
+        yield f"the capture leaves behind {', '.join(silently[:5])}"
 
 
-def _pace(variant: Variant, taken: Captured, ran: Plain) -> float | None:
+def _cpu_ratio(variant: Variant, taken: Captured, ran: Plain) -> float | None:
     settled = ran.printed.cpu_ms[_SETTLED:]
     meanwhile = [ms for each in _measured(taken, variant) for ms in each.cpu_ms[_SETTLED:]]
     return _fast(meanwhile) / _fast(settled) if min(len(meanwhile), len(settled)) >= 5 else None
@@ -165,9 +175,9 @@ def _clock(variant: Variant, taken: Captured) -> float | None:
         return None
     printed, ratios = taken.passes[variant.name], []
     for at, times in enumerate(_timed(variant.measured)):
-        own = printed[f"measure-{at + 1}" if at else "measure"].times_ms[-len(times) :]
-        if len(own) >= 5:
-            ratios.append(_fast(times) / 1e6 / _fast(own))
+        printed_ms = printed[f"measure-{at + 1}" if at else "measure"].times_ms[-len(times) :]
+        if len(printed_ms) >= 5:
+            ratios.append(_fast(times) / 1e6 / _fast(printed_ms))
     return statistics.median(ratios) if ratios else None
 
 

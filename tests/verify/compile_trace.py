@@ -48,5 +48,5 @@ def _records(log: Path) -> Iterator[dict[str, Any]]:
     """One JSON object a line; payloads follow, indented."""
     with open(log, errors="replace") as lines:
         for line in lines:
-            if found := _RECORD.match(line):
-                yield json.loads(found[1])
+            if record := _RECORD.match(line):
+                yield json.loads(record[1])

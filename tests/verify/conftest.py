@@ -9,6 +9,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     every = [
         report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "user_properties")
     ]
+    measured = {tuple(value) for report in every for name, value in report.user_properties if name == "ranks"}
+    for what, figure in sorted(measured):
+        terminalreporter.write_line(f"{what}: {figure}")
     rows = {tuple(value) for report in every for name, value in report.user_properties if name == "verified"}
     if not rows:
         return

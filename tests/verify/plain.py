@@ -27,8 +27,8 @@ class Plain:
 
 def run(script: Script, parent: Path, compiled: bool) -> Plain:
     """Run it in a fresh folder."""
-    place = lay_out(parent)
-    before = place.files()
+    workplace = lay_out(parent)
+    before = workplace.files()
     with tempfile.TemporaryDirectory(dir=parent) as folder:
         logs = Path(folder)
         watching = {
@@ -38,8 +38,8 @@ def run(script: Script, parent: Path, compiled: bool) -> Plain:
         }
         done = subprocess.run(
             [PYTHON, *script.command(), *script.given(compiled)],
-            cwd=place.folder,
-            env=place.environment({**script.settings(compiled), **watching}),
+            cwd=workplace.folder,
+            env=workplace.environment({**script.settings(compiled), **watching}),
             capture_output=True,
             text=True,
             timeout=_TIMEOUT,
@@ -47,6 +47,6 @@ def run(script: Script, parent: Path, compiled: bool) -> Plain:
         )
         counts = compile_trace.structured(logs / "trace")
     assert (counts.recompiles, counts.breaks) == compile_trace.logged(done.stderr), "torch's two logs disagree"
-    after = place.files()
+    after = workplace.files()
     changed = {name: content for name, content in after.items() if before.get(name) != content}
     return Plain(done.returncode, done.stdout + done.stderr, printed.read(done.stdout), counts, changed)

@@ -19,12 +19,13 @@ class Script:
     compile: str = "itself"  # a flag, "itself" or "never"
     backend: str = "aot_eager"
     counts: str = "0/0/0"  # graphs, recompiles and breaks of the plain compiled run
+    ledger: str = ""  # these in the capture, where the program compiles more after the steps that are traced
     capture: str = ""  # further options of tracekit capture
     variants: tuple[str, ...] = ("eager", "compiled")
     needs: tuple[str, ...] = ()  # libraries
     says: str = ""  # a part of a sentence in what the capture says of it
     refused: str = ""  # a part of the sentence with which the capture refuses it
-    pace: bool = True
+    compares_pace: bool = True
     ci: bool = False
     xfail: str = ""
     environment: dict[str, str] = field(default_factory=dict)

@@ -32,11 +32,11 @@ def test_every_line_that_blocks_is_found_and_the_losses_are_those_of_a_plain_run
         answer = process.perform(Job(stage="audit", recipe=str(path), script=True, steps=4), scratch, log, 600)
     assert answer.outcome == "ok", answer.traceback or answer.error
     begins = statements(path.read_text())
-    found: Counter[tuple[int, str, str]] = Counter()
+    counted: Counter[tuple[int, str, str]] = Counter()
     for row in answer.audit.rows:
         assert row.file == str(path), row
-        found[begins[row.line], row.kind, row.operator.removeprefix("aten::")] += row.per_step
-    assert found == expected(path.read_text(), begins)
+        counted[begins[row.line], row.kind, row.operator.removeprefix("aten::")] += row.per_step
+    assert counted == expected(path.read_text(), begins)
     plain = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True, timeout=600)
     losses = _LOSS.findall(log.read_text())
     assert losses == _LOSS.findall(plain.stdout)[: len(losses)]

@@ -4,6 +4,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tracekit.findings import Diagnosis, diagnose
@@ -43,6 +44,40 @@ class Slow(torch.utils.data.Dataset):
 for batch in torch.utils.data.DataLoader(Slow(), batch_size=None):
     train(batch)
 """
+# Every call meets another constant and compiles again: the span `planted` takes as long as that does.
+RECOMPILING = """\
+import torch
+
+VARIANTS = {"recompiling": {"backend": "eager"}}
+
+
+class Tagged(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.tag = torch.nn.Linear(64, 8), ""
+
+    def forward(self, x):
+        return self.inner(x) * len(self.tag)
+
+
+def setup(ctx):
+    torch._dynamo.config.recompile_limit = 4096
+    tagged = Tagged()
+    net = ctx.compile(tagged)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+
+    def step():
+        tagged.tag += "x"
+        optimizer.zero_grad()
+        with torch.profiler.record_function("planted"):
+            y = net(torch.randn(32, 64))
+        loss = y.square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+"""
 
 
 @dataclass(frozen=True)
@@ -57,13 +92,13 @@ class Case:
 
 CASES = {
     "a sleep": Case(SLEEP, "python_bound", "    time.sleep(0.1)", 100 * MS),
-    "a slow loader": Case(LOADER, "dataloader_bound", "", 100 * MS),
+    "a slow loader": Case(LOADER, "dataloader_bound", "        time.sleep(0.1)", 100 * MS),
 }
 
 
-def captured(folder: Path, script: str) -> tuple[Profile, Diagnosis]:
-    (folder / "train.py").write_text(HEAD + script)
-    options = ["--variants", "eager", "--passes", "1", "--steps", "4", "--warmup", "4", "-o", "run.json"]
+def captured(folder: Path, script: str, variant: str = "eager") -> tuple[Profile, Diagnosis]:
+    (folder / "train.py").write_text(script)
+    options = ["--variants", variant, "--passes", "1", "--steps", "4", "--warmup", "4", "-o", "run.json"]
     done = subprocess.run(
         [PYTHON, "-m", "tracekit", "capture", "train.py", *options],
         cwd=folder,
@@ -79,16 +114,29 @@ def captured(folder: Path, script: str) -> tuple[Profile, Diagnosis]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_cause_is_found(tmp_path: Path, name: str) -> None:
     case = CASES[name]
-    _, found = captured(tmp_path, case.script)
-    first = found.findings[0]
-    assert found.verdict.id == first.id == case.finding
+    _, diagnosis = captured(tmp_path, HEAD + case.script)
+    first = diagnosis.findings[0]
+    assert diagnosis.verdict.id == first.id == case.finding
     assert first.cost_ns == pytest.approx(case.cost_ns, rel=0.1)
     if case.line:
         assert first.where.line is not None
         assert (HEAD + case.script).splitlines()[first.where.line - 1] == case.line
-    assert {each.id for each in found.findings} <= {case.finding, "cpu_compute"}  # the work itself is what is left
+    assert {each.id for each in diagnosis.findings} <= {case.finding, "cpu_compute"}  # the work itself is what is left
 
 
 def test_training_with_nothing_planted_only_computes(tmp_path: Path) -> None:
-    _, found = captured(tmp_path, HEALTHY)
-    assert {each.id for each in found.findings} <= {"cpu_compute"}
+    _, diagnosis = captured(tmp_path, HEAD + HEALTHY)
+    assert {each.id for each in diagnosis.findings} <= {"cpu_compute"}
+
+
+def test_a_recompilation_in_every_step_is_found(tmp_path: Path) -> None:
+    profile, diagnosis = captured(tmp_path, RECOMPILING, "recompiling")
+    first = diagnosis.findings[0]
+    assert diagnosis.verdict.id == first.id == "recompiles"
+    trace = profile.trace
+    planted = np.flatnonzero(np.array(trace.names, object)[trace.name_codes] == "planted")
+    assert first.cost_ns == pytest.approx(trace.dur_ns[planted].sum() / len(trace.steps.issued), rel=0.1)
+    assert first.where.line is not None
+    assert RECOMPILING.splitlines()[first.where.line - 1] == "    def forward(self, x):"
+    assert "self.tag == 'x" in first.title
+    assert {each.id for each in diagnosis.findings} <= {"recompiles", "cpu_compute"}

@@ -14,12 +14,12 @@ _CLAIMS = 4  # of 40 intervals of 95 % two leave out the truth, and five or more
 def test_code_against_itself_is_noise(tmp_path, monkeypatch):
     # Two threads on a busy machine wait for each other: passes lie thirtyfold apart, and then anything is noise.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    found = []
+    measured = []
     for at in range(_COMPARISONS):
         (folder := tmp_path / str(at)).mkdir()
         kind = [*KINDS][at % len(KINDS)]
-        found.append(measured_in_turns(kind, folder))
-        low, high = found[-1].interval
-        print(f"{kind}: {found[-1].ratio:.3f} ({low:.3f}–{high:.3f}), {found[-1].passes} passes", flush=True)
-    claims = [each for each in found if not each.noise]
+        measured.append(measured_in_turns(kind, folder))
+        low, high = measured[-1].interval
+        print(f"{kind}: {measured[-1].ratio:.3f} ({low:.3f}–{high:.3f}), {measured[-1].passes} passes", flush=True)
+    claims = [each for each in measured if not each.noise]
     assert len(claims) <= _CLAIMS, claims

@@ -33,15 +33,15 @@ def test_a_capture_says_what_a_plain_run_does(script, tmp_path, record_property)
 
 @pytest.mark.parametrize("script", _each([each for each in _ALL.values() if each.refused], _VERIFY))
 def test_a_script_with_nothing_to_measure_is_told_what_to_do(script, tmp_path):
-    told = captured.capture(script, tmp_path)
-    assert told.code == 1
-    assert script.refused in told.output
-    assert "Traceback" not in told.output
+    capture = captured.capture(script, tmp_path)
+    assert capture.code == 1
+    assert script.refused in capture.output
+    assert "Traceback" not in capture.output
 
 
 @pytest.mark.parametrize("script", _each([each for each in _ALL.values() if each.ci]))
 def test_the_fastest_of_them(script, tmp_path, record_property):
-    wrong = _compared(replace(script, variants=("compiled",), pace=False), tmp_path, record_property)
+    wrong = _compared(replace(script, variants=("compiled",), compares_pace=False), tmp_path, record_property)
     assert not wrong, "\n".join(wrong)
 
 
@@ -59,10 +59,10 @@ def _compared(script, folder, record_property):
     """Every difference, as a sentence; what was found becomes rows of the table."""
     rows, wrong = compare(script, folder)
     for _ in range(_ATTEMPTS - 1):
-        if not script.pace or wrong or all(row.keeps_pace for row in rows) or is_busy():
+        if not script.compares_pace or wrong or all(row.keeps_pace for row in rows) or is_busy():
             break
         again, wrong = compare(script, folder)
         rows = [*map(closest, rows, again)]
     for row in rows:
         record_property("verified", row.cells)
-    return [*wrong, *(row.out_of_pace for row in rows if script.pace and not (row.keeps_pace or row.busy))]
+    return [*wrong, *(row.out_of_pace for row in rows if script.compares_pace and not (row.keeps_pace or row.busy))]

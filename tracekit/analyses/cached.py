@@ -1,4 +1,4 @@
-"""Answers from the cache: the table and the sentence, as long as nothing changed that an analysis could look at."""
+"""Answers from the cache: the table and the sentence, valid as long as nothing that the analysis reads has changed."""
 
 import hashlib
 import json

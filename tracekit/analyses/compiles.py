@@ -130,9 +130,9 @@ def _matching(ledger: list[Compile], compile_id: str | None, kind: Kind, start: 
 def _ledger_columns(entry: Compile | None) -> dict[str, object]:
     if entry is None:
         return {}
-    told = {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
-    place = _CODE.fullmatch(entry.code or "")
-    return told | ({"file": place[1], "line": int(place[2]), "function": plain_function(place[3])} if place else {})
+    columns = {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
+    code = _CODE.fullmatch(entry.code or "")
+    return columns | ({"file": code[1], "line": int(code[2]), "function": plain_function(code[3])} if code else {})
 
 
 def _unseen(entry: Compile) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The rows behind an answer, one for each event: made some at a time, since a trace may hold millions."""
+"""The rows behind an answer, one for each event: built a part at a time, since a trace may hold millions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where did compiled code not run as it was asked to: given up at the recompile limit, or without its CUDA graph?"""
+"""Where did compiled code not run as requested: given up at the recompile limit, or run without its CUDA graph?"""
 
 import pyarrow as pa
 

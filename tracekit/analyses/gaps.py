@@ -1,4 +1,4 @@
-"""Which are the longest stretches in which the GPU idles, what does the host do meanwhile, and what ends them?"""
+"""What are the longest stretches in which the GPU idles, what does the host do meanwhile, and what ends them?"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Where does a compiled function fall back to Python, and which line of yours makes it?"""
+"""Where does a compiled function fall back to Python, and which line of yours causes it?"""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Events by what they have in common: how many there are, and what they come to, in the whole trace and a step."""
+"""Events grouped by what they have in common: how many there are and what they add up to, in the trace and per step."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""How much GPU time a step has of each kind of work; the operator that launched a kernel decides, then its name."""
+"""How much GPU time of a step goes to each kind of work? The launching operator decides, then the kernel's name."""
 
 from typing import NamedTuple
 

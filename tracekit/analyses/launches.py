@@ -90,8 +90,8 @@ def _summary(profile: Profile) -> pa.Table:
         known = first >= 0
         latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
     number = len(groups.keys)
-    told = places.columns(number)
-    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **told)
+    lines = places.columns(number)
+    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **lines)
     return table(
         SUMMARY,
         {

@@ -118,9 +118,9 @@ def _taken_ns(trace: Trace, rows: Ints) -> Ints:
     taken = np.zeros(len(rows), np.int64)
     for activities, launches in trace.links.some():
         operator = trace.operators.of(launches)
-        place = np.minimum(np.searchsorted(rows, operator), len(rows) - 1)
-        ours = rows[place] == operator
-        np.add.at(taken, place[ours], trace.dur_ns[activities[ours]])
+        index = np.minimum(np.searchsorted(rows, operator), len(rows) - 1)
+        ours = rows[index] == operator
+        np.add.at(taken, index[ours], trace.dur_ns[activities[ours]])
     return taken
 
 
@@ -138,7 +138,7 @@ def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
     for (layer, operator), group in sorted(groups.items(), key=lambda item: -sum(each.ns for each in item[1])):
         ns = sum(each.ns for each in group)
         least = [each.bytes for each in group if each.bytes is not None]
-        told = sum(least) if len(least) == len(group) else None
+        least_sum = sum(least) if len(least) == len(group) else None
         rows.append(
             {
                 "layer": layer or None,
@@ -147,8 +147,8 @@ def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
                 "per_step": len(group) / steps,
                 "step_ns": ns / steps,
                 "share": ns / steps / whole if whole else 0.0,
-                "bytes": None if told is None else told / steps,
-                "bytes_per_s": None if told is None else told / ns * 1e9,
+                "bytes": None if least_sum is None else least_sum / steps,
+                "bytes_per_s": None if least_sum is None else least_sum / ns * 1e9,
             }
         )
     return table(SUMMARY, {field.name: [row[field.name] for row in rows] for field in SUMMARY})
@@ -163,9 +163,9 @@ def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
     ns, share = sum(row["step_ns"] for row in rows), sum(row["share"] for row in rows)
     what = "the GPU's work" if profile.trace.device == "gpu" else "what operators compute"
     sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {what}"
-    told = [row for row in rows if row["bytes"] is not None]
-    if told:
-        rate = sum(row["bytes"] for row in told) / sum(row["step_ns"] for row in told) * 1e9
+    known = [row for row in rows if row["bytes"] is not None]
+    if known:
+        rate = sum(row["bytes"] for row in known) / sum(row["step_ns"] for row in known) * 1e9
         sentence += f", and move at least {size(rate)} a second{_against(profile, rate)}"
     return f"{sentence}.{_advice(rows, share)}"
 

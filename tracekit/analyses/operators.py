@@ -35,14 +35,14 @@ def answer(profile: Profile) -> Answer:
 def _summary(profile: Profile) -> pa.Table:
     trace, pieces = profile.trace, profile.cost.pieces
     chosen = pieces.of("cpu_compute") & (pieces.event >= 0)
-    own = np.zeros((len(trace.names), 2), np.int64)  # in all steps, and in counted ones
+    spent_ns = np.zeros((len(trace.names), 2), np.int64)  # in all steps, and in counted ones
     names, dur, counted = (
         trace.name_codes[pieces.event[chosen]],
         pieces.dur[chosen],
         profile.counted[pieces.step[chosen]],
     )
-    np.add.at(own[:, 0], names, dur)
-    np.add.at(own[:, 1], names[counted], dur[counted])
+    np.add.at(spent_ns[:, 0], names, dur)
+    np.add.at(spent_ns[:, 1], names[counted], dur[counted])
     number = np.zeros((len(trace.names), 2), np.int64)
     inside = np.append(profile.counted, False)
     for part in trace.parts():
@@ -50,8 +50,8 @@ def _summary(profile: Profile) -> pa.Table:
         codes = part.name_codes[taken]
         np.add.at(number[:, 0], codes, 1)
         np.add.at(number[:, 1], codes[inside[trace.steps.of(part.ts_ns[taken])]], 1)
-    rows = np.flatnonzero(own[:, 0])
-    rows = rows[np.lexsort((rows, -own[rows, 0], -own[rows, 1]))]
+    rows = np.flatnonzero(spent_ns[:, 0])
+    rows = rows[np.lexsort((rows, -spent_ns[rows, 0], -spent_ns[rows, 1]))]
     steps = float(max(int(profile.counted.sum()), 1))
     mean = profile.means["wall"] or profile.means["host"]
     length = mean.step_ns if mean is not None else 0.0
@@ -62,11 +62,11 @@ def _summary(profile: Profile) -> pa.Table:
             "name": texts,
             "class": [kernel_class(text, text) for text in texts],
             "per_step": number[rows, 1] / steps,
-            "step_ns": own[rows, 1] / steps,
-            "share": own[rows, 1] / steps / length if length else np.zeros(len(rows)),
-            "mean_ns": own[rows, 0] / np.maximum(number[rows, 0], 1),
+            "step_ns": spent_ns[rows, 1] / steps,
+            "share": spent_ns[rows, 1] / steps / length if length else np.zeros(len(rows)),
+            "mean_ns": spent_ns[rows, 0] / np.maximum(number[rows, 0], 1),
             "count": number[rows, 0],
-            "total_ns": own[rows, 0],
+            "total_ns": spent_ns[rows, 0],
         },
     )
 

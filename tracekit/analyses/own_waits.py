@@ -1,4 +1,4 @@
-"""Which waits are those of whoever took the trace, and none of the training's?"""
+"""Which waits belong to whoever took the trace, and not to the training?"""
 
 import re
 
@@ -20,15 +20,15 @@ def own_waits(trace: Trace, calls: Ints) -> Ints:
     """Of some sync calls, in order, those of a capture as its last step ends, and of the profiler as it stops."""
     if not len(calls):
         return calls
-    own = np.zeros(len(calls), bool)
+    by_recorder = np.zeros(len(calls), bool)
     if trace.census.any(lambda roles: roles.own_wait):
-        own |= enclosing(trace, calls, lambda part: part.roles.own_wait) >= 0
+        by_recorder |= enclosing(trace, calls, lambda part: part.roles.own_wait) >= 0
     stops = trace.labels.fits(_STOP)
     if stops.any():
-        own |= enclosing(trace, calls, lambda part: (part.roles.kind == PYTHON) & stops[part.name_codes]) >= 0
+        by_recorder |= enclosing(trace, calls, lambda part: (part.roles.kind == PYTHON) & stops[part.name_codes]) >= 0
     else:
-        own[-1] |= _ends_the_recording(trace, int(calls[-1]))
-    return calls[own]
+        by_recorder[-1] |= _ends_the_recording(trace, int(calls[-1]))
+    return calls[by_recorder]
 
 
 def _ends_the_recording(trace: Trace, call: int) -> bool:

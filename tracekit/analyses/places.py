@@ -1,4 +1,4 @@
-"""The line of yours that each group of events costs most for."""
+"""The line of yours that costs most in each group of events."""
 
 from collections import defaultdict
 from typing import Any
@@ -27,9 +27,9 @@ class Places:
         total = np.zeros(len(keys), np.int64)
         np.add.at(total, inverse.reshape(-1), ns)
         for key, cost in zip(keys.tolist(), total.tolist(), strict=True):
-            own, place = divmod(key, len(places))
-            if (where := places[place]["where"]) is not None:
-                self._ns[own][where] += cost
+            of_group, at = divmod(key, len(places))
+            if (where := places[at]["where"]) is not None:
+                self._ns[of_group][where] += cost
 
     def columns(self, groups: int) -> dict[str, list[Any]]:
         """The columns of `PLACE`, an entry for each group: nulls where no line of yours is known."""

@@ -48,18 +48,19 @@ def answer(profile: Profile) -> Answer:
     shares = {stage: ns / mean.step_ns for stage, ns in shown.items()}
     summary = table(SUMMARY, {"stage": [*shown], "step_ns": [*shown.values()], "share": [*shares.values()]})
     listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
-    return Answer("stages", "From sampling to training", f"Of a step: {listed}.", summary, worth=1 - shares["training"])
+    sentence = f"Shares of a step: {listed}."
+    return Answer("stages", "From sampling to training", sentence, summary, worth=1 - shares["training"])
 
 
 def _loading_operators(profile: Profile) -> Ints:
     """The operators that run while the loop waits for its batch."""
     waits = profile.cost.pieces.union(profile.cost.pieces.of("dataload"))
     trace = profile.trace
-    found = []
+    waiting = []
     for part in trace.parts():
         rows = part.rows(part.process & (part.roles.kind == OPERATOR) & ~part.roles.annotation)
-        found.append(rows[waits.covers(trace.ts_ns[rows])])
-    return np.concatenate(found or [np.zeros(0, np.int64)])
+        waiting.append(rows[waits.covers(trace.ts_ns[rows])])
+    return np.concatenate(waiting or [np.zeros(0, np.int64)])
 
 
 def _covered(profile: Profile, rows: Ints) -> float:

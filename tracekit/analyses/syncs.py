@@ -119,14 +119,14 @@ class _Syncs:
                 "where": lambda key: places[key % len(places)]["where"],
             }
         )
-        told = {place["where"]: place for place in places}
+        by_line = {place["where"]: place for place in places}
         stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
         return table(
             SUMMARY,
             {
                 "call": grouped["call"],
                 "operator": grouped["operator"],
-                **{name: [told[where][name] for where in grouped["where"]] for name in PLACE.names},
+                **{name: [by_line[where][name] for where in grouped["where"]] for name in PLACE.names},
                 "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
                 "stall_ns": [None] * len(stall) if self._unknown else stall,

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracekit.capture import gpu_state
 
-_PACKAGES = ("torch", "torch-geometric", "triton", "pyg-lib", "torch-sparse", "numpy", "msgspec")
+_PACKAGES = ("torch", "torch-geometric", "dgl", "triton", "pyg-lib", "torch-sparse", "numpy", "msgspec")
 _VARIABLES = re.compile(
     r"^(TORCH_LOGS|TORCHINDUCTOR_(?!CACHE_DIR)|TORCHDYNAMO_|PYTORCH_|OMP_|MKL_|KMP_|CUDA_|CUBLAS_|NVIDIA_TF32)"
 )

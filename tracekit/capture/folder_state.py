@@ -6,6 +6,7 @@ A journal of what Python does cannot know what libraries in C write by themselve
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tracekit.capture.job import Job
@@ -38,6 +39,7 @@ class FolderState:
         return sorted([*other, *new])
 
     def _walk(self) -> Iterator[tuple[str, _State]]:
+        ours = _outputs()
         waiting, seen = [os.path.realpath(each) for each in self._folders], set(self._spared)
         for folder in waiting:  # it grows meanwhile: the nearest come first
             if folder in seen:
@@ -51,7 +53,7 @@ class FolderState:
                 if entry.is_dir(follow_symlinks=False):
                     if not entry.name.startswith(".") and entry.name not in _NOT_LOOKED_AT:
                         waiting.append(entry.path)
-                elif (state := _state(entry.path)) is not None:
+                elif (state := _state(entry.path)) is not None and entry.inode() not in ours:
                     yield entry.path, state
 
 
@@ -61,6 +63,15 @@ def before(job: Job) -> FolderState:
         return FolderState([], [])
     beside_it = [] if job.module else [os.path.dirname(os.path.realpath(job.recipe))]
     return FolderState([str(Path.cwd()), *beside_it], [job.folder])
+
+
+def _outputs() -> set[int]:
+    """The files, by inode, that what the capture itself says is written to."""
+    numbers = set()
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            numbers.add(os.fstat(descriptor).st_ino)
+    return numbers
 
 
 def _state(path: str) -> _State | None:

@@ -1,4 +1,4 @@
-"""How fast does a GPU gather rows, with nothing else to do? What message passing can be held against.
+"""How fast does a GPU gather rows when it does nothing else? The measure for message passing.
 
 A capture measures it once, before anything else runs on the GPU: a tenth of a second, and 300 MB that it gives back.
 """

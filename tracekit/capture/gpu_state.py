@@ -1,4 +1,4 @@
-"""What nvidia-smi says of a GPU: what it is, and how fast it runs under load."""
+"""What nvidia-smi reports about a GPU: what it is, and how fast it runs under load."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ _DOES = (
 )
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 _SECONDS = 10
-# Bits of NVML's mask of what holds the clocks down; being idle, or told to by an application, is no fault.
+# Bits of NVML's mask of what holds the clocks down; being idle, or told to by an application, is not a fault.
 _REASONS = {
     0x4: "power cap",
     0x8: "hardware slowdown",

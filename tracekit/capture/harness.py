@@ -14,6 +14,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.passes import capture_variant, load_average
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import Rounds, budget
+from tracekit.capture.trainings import results, trainings
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Run, Variant
 
@@ -42,6 +43,8 @@ def _capture(options: Options) -> Run:
             caches = {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
             run = _capture_all(prepared, folder, caches, out, options)
             run = _repeat(run, Rounds(prepared, folder, caches, options), out, options)
+        if options.epochs:
+            run = _train(run, prepared, folder, out, options)
     except OSError as error:  # the disk is full, or somebody removed the folder
         raise OutputError(folder, error.strerror or str(error)) from None
     finally:
@@ -87,6 +90,21 @@ def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
         options.tell(messages.interrupted(run, out))
         raise
     for line in messages.step_times(run):
+        options.tell(line)
+    return run
+
+
+def _train(run: Run, prepared: Prepared, folder: Path, out: Path, options: Options) -> Run:
+    """Train to the end, with compiler caches that the first seed finds empty; the run file holds what is known."""
+    with ExitStack() as stack:
+        caches = {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
+        try:
+            for run in trainings(run, prepared, folder, caches, options):  # noqa: B020, PLR1704
+                runs.write(run, out)
+        except KeyboardInterrupt:
+            options.tell(messages.interrupted(run, out))
+            raise
+    for line in results(run):
         options.tell(line)
     return run
 

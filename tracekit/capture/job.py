@@ -5,11 +5,24 @@ from typing import Any, Literal
 import msgspec
 
 from tracekit.capture.audit.rows import Audit
-from tracekit.run import Effective, GraphSizes, Ledger, Measured, Memory, Outcome, Profiled, Requested, Traces, Workload
+from tracekit.run import (
+    Effective,
+    GraphSizes,
+    Ledger,
+    Measured,
+    Memory,
+    Outcome,
+    Profiled,
+    RankTraces,
+    Requested,
+    Traces,
+    Training,
+    Window,
+    Workload,
+)
 
 SO_FAR = "so_far.json"  # in the scratch folder: an answer, but for what is still to come
-Stage = Literal["inspect", "measure", "profile", "check", "audit"]
-Window = Literal["cold", "steady", "detail"]
+Stage = Literal["inspect", "measure", "profile", "check", "train", "audit"]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +38,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     steps: int = 20
     warmup: int = 10
+    epochs: int = 0  # to train
     workload: Workload = "training"  # of a recipe: a step trains, or calls infer()
     python: str = ""  # the interpreter to run in; "" is the parent's
     script: bool = False  # no recipe: it trains by itself, and its optimizer says where steps end
@@ -37,6 +51,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = "."  # where the traces go
     scratch: str = ""  # where the answers go, and the journal of a script's files; none where no parent waits
     in_place: bool = False  # what a script does to files stays
+    rank: int = 0
+    ranks: int = 1  # of a job of several processes
+    port: int = 0  # where the first rank listens
+    meeting: str = ""  # the folder in which ranks agree
     rounded: bool = False  # sums are rounded differently, to see how far losses move
 
 
@@ -67,6 +85,7 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     # profile
     profiled: Profiled | None = None
     traces: Traces = Traces()
+    ranks: list[RankTraces] = []  # the traces of the ranks after the first
     ledger: Ledger = Ledger()
     effective: Effective = Effective()
     # measure: of the timed steps; profile: of all steps
@@ -75,6 +94,8 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []
     loss_drift: float | None = None
     metrics: dict[str, float | None] = {}
+    # train
+    training: Training | None = None
     # audit
     audit: Audit = Audit()
 

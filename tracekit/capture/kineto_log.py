@@ -1,4 +1,4 @@
-"""What the profiler's library said on the terminal, and would be lost in a log."""
+"""What the profiler's library prints on the terminal, where it would otherwise be lost."""
 
 import os
 import re

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from tracekit.capture.job import PassResult, Window
-from tracekit.run import Traces
+from tracekit.capture.job import PassResult
+from tracekit.run import Traces, Window
 
 _LAUNCH = re.compile(
     r"(?:cuda|hip|cu)(?:LaunchKernel|LaunchCooperativeKernel|GraphLaunch)|hip(?:Ext)?(?:Module)?Launch"

@@ -20,6 +20,7 @@ _DOING: dict[Stage, str] = {
     "measure": "measuring, unprofiled",
     "profile": "taking traces",
     "check": "checking its losses",
+    "train": "training to the end",
 }
 _OUTCOMES: dict[Outcome, str] = {
     "oom": "out of memory",
@@ -85,6 +86,16 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
 def repeating(seconds: float, passes: int) -> str:
     """`Measuring again, in turns: at most 60 s (--budget), 8 passes each (--passes) …`."""
     return f"Measuring again, in turns: at most {seconds:.0f} s (--budget), {passes} passes each (--passes) …"
+
+
+def training(name: str, epochs: int, seed: int) -> str:
+    """`compiled: training 100 epochs with seed 1 …`."""
+    return f"{name}: training {_some(epochs, 'epoch')} with seed {seed} …"
+
+
+def lost_training(name: str, seed: int, error: str) -> str:
+    """A training that did not come to its end."""
+    return f"{name}: training with seed {seed} failed ({error})"
 
 
 def lost_pass(name: str, number: int, error: str) -> str:

@@ -24,6 +24,8 @@ class Options:
     timeout: float = 1800  # seconds a pass may take
     passes: int = 8  # unprofiled ones of a variant, at most
     budget: float | None = None  # seconds that those after the first may take, of all variants; None: by their number
+    epochs: int = 0  # of trainings of a recipe to its end, to see how well it trains; 0: none
+    seeds: int = 3  # to train each variant with, from `seed` on
     arguments: Sequence[str] = ()  # of a script that is not a recipe
     step_every: int = 1  # ends of steps that make a step of a script
     step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" is for the script to show
@@ -31,6 +33,7 @@ class Options:
     in_place: bool = False  # what a script writes in its passes stays
     module: bool = False  # `recipe` names a module, as python -m takes it
     workload: Workload = "training"  # of a recipe: what a step is
+    nproc: int = 1  # ranks that run a script together, as under torchrun
     python: str = ""  # the interpreter that runs the passes; "" is this one
     out: str | Path = "run.json"
     tell: Callable[[str], None] = messages.on_stderr

@@ -11,14 +11,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.capture import kineto_log, messages, process
-from tracekit.capture.job import Job, PassResult, Stage, Window, has_something
+from tracekit.capture.job import Job, PassResult, Stage, has_something
 from tracekit.capture.loss_drift import with_drift
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import Plan
 from tracekit.errors import NoStepsError
-from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant
+from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window
 
 # Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
 # there what the profiled pass compiled. Those of the measured pass stay, for the passes after it.
@@ -55,6 +55,13 @@ def measure_again(
     return _perform(job, caches, traces_folder, options)
 
 
+def train(seed: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options) -> PassResult:
+    """A training to its end with that seed."""
+    traces_folder = folder / slug(plan.name, prepared.run.planned)
+    job = _job("train", plan, prepared, traces_folder, options=options, before=None)
+    return _perform(replace(job, seed=seed, epochs=options.epochs), caches, traces_folder, options)
+
+
 def slug(name: str, among: Sequence[str]) -> str:
     """A folder name for the variant, different for each of them."""
     short = [re.sub(r"[^\w.-]+", "-", each).strip("-.") or "variant" for each in among]
@@ -65,7 +72,7 @@ def slug(name: str, among: Sequence[str]) -> str:
 def _perform_all(
     plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, answers: PassResults
 ) -> None:
-    # A recipe has a metric, too; of a script only losses could be told, and of one variant there is nothing to compare.
+    # A recipe has a metric, too. Of a script only losses could be compared, and a single variant has none to compare.
     without_losses = (prepared.script and len(prepared.plans) == 1) or options.workload == "inference"
     for stages in _WITHOUT_CHECK if without_losses else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
@@ -118,13 +125,12 @@ def _job(
         step_every=options.step_every,
         step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
+        ranks=options.nproc,
     )
 
 
 def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> PassResult:
-    log = (
-        traces_folder / f"{job.stage}{f'-{job.round + 1}' if job.round else ''}{'-rounded' if job.rounded else ''}.log"
-    )
+    log = traces_folder / f"{job.stage}{_which(job)}.log"
     load, began = load_average(), time.time_ns()
     answer = process.perform(job, scratch, log, options.timeout, options.tell)
     answer = _with_warnings(answer, log)
@@ -135,6 +141,12 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
     for line in messages.quoted(answer.traceback):
         options.tell(line)
     return answer
+
+
+def _which(job: Job) -> str:
+    """What tells the log of a pass from those of others of its stage."""
+    number = f"-{job.round + 1}" if job.round else f"-seed-{job.seed}" if job.stage == "train" else ""
+    return f"{number}{'-rounded' if job.rounded else ''}"
 
 
 def _with_warnings(answer: PassResult, log: Path) -> PassResult:
@@ -181,6 +193,7 @@ def _variant(plan: Plan, answers: PassResults, traces_folder: Path, outcome: Out
         requested=plan.requested,
         effective=_joined(profiled.effective, measured.effective, checked.effective),
         traces=relative(profiled.traces, traces_folder),
+        ranks=[replace(each, traces=relative(each.traces, traces_folder)) for each in profiled.ranks],
         measured=measured.measured,
         memory=measured.memory,
         gpu=measured.gpu,

@@ -8,7 +8,7 @@ from typing import Any
 
 from tracekit import installed
 from tracekit import run as runs
-from tracekit.capture import environment, messages, process
+from tracekit.capture import environment, interpreter, messages, process
 from tracekit.capture.child.program import marked
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
@@ -18,6 +18,8 @@ from tracekit.capture.variants import Plan, plan
 from tracekit.errors import (
     BadParameterError,
     NoCompilerError,
+    NoEpochsError,
+    NoRanksError,
     NoRecipeError,
     NoScriptError,
     NoSuchDeviceError,
@@ -45,6 +47,8 @@ class Prepared:
 def prepare(options: Options) -> Prepared:
     """Read the recipe in a child process, let it fetch its data, and plan the variants. A script is only looked at."""
     check_options(options)
+    if options.python:
+        interpreter.check(options.python)
     script = is_no_recipe(options)
     check_kind(options, script)
     answer = _inspect(options, script)
@@ -64,6 +68,7 @@ def prepare(options: Options) -> Prepared:
         steps=options.steps,
         warmup=options.warmup,
         seed=options.seed,
+        epochs=options.epochs,
         environment=answer.environment,
         planned=[each.name for each in plans],
         variants=[],
@@ -80,13 +85,15 @@ def check_options(options: Options, verb: str = "capture") -> None:
             raise NotPythonError(options.recipe)
         statements(options.recipe)
     _check_boundary(options.step_at)
-    if not environment.has_torch():
+    if not options.python and not environment.has_torch():
         raise NoTorchError
     for name, value, least in (
         ("--steps", options.steps, 1),
         ("--warmup", options.warmup, 0),
         ("--step-every", options.step_every, 1),
         ("--passes", options.passes, 1),
+        ("--epochs", options.epochs, 0),
+        ("--seeds", options.seeds, 1),
     ):
         if value < least:
             raise BadParameterError(name, value, f"a whole number, {least} or more")
@@ -116,6 +123,10 @@ def check_kind(options: Options, script: bool, verb: str = "capture") -> None:
     """Refuse what is given to a recipe and is for scripts, or the other way round."""
     if not script and (options.arguments or options.step_every > 1 or options.step_at):
         raise NoScriptError(options.recipe)
+    if options.epochs and (script or options.workload == "inference"):
+        raise NoEpochsError(options.recipe)
+    if options.nproc > 1 and not script:
+        raise NoRanksError(options.recipe)
     if script:
         for name, value in options.params.items():
             raise NoRecipeError(options.recipe, name, value, verb)
@@ -125,7 +136,8 @@ def _script_params(options: Options) -> dict[str, Any]:
     """What the script was run with, where it was run with anything."""
     given = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
     steps = {"step_every": options.step_every} if options.step_every > 1 else {}
-    return {**given, **steps, **({"step_at": options.step_at} if options.step_at else {})}
+    ranks = {"nproc": options.nproc} if options.nproc > 1 else {}
+    return {**given, **steps, **ranks, **({"step_at": options.step_at} if options.step_at else {})}
 
 
 def _inspect(options: Options, script: bool) -> PassResult:

@@ -2,15 +2,12 @@
 
 import ctypes
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -20,24 +17,23 @@ import msgspec
 from tracekit import interruption
 from tracekit.capture import folder_state, kineto_log, progress
 from tracekit.capture.job import SO_FAR, Job, PassResult, has_something
+from tracekit.capture.rank_jobs import combined, rank_folder, rank_jobs, rank_log, torchrun_environment
 from tracekit.capture.undo import undo
 from tracekit.capture.written_files import with_files
+from tracekit.workspace import temporary_home, workspace
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_PREFIX = "tracekit-pass-"
 _LOG_TAIL = 30  # lines
 _LOOKED_EVERY_S = 1.0
+_GRACE_S = 20.0  # for the other ranks, once one has ended
 
 
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """An empty folder for compiler caches, gone afterwards; those of killed captures go too."""
-    _sweep_litter()
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def scratch() -> AbstractContextManager[Path]:
+    """An empty folder for compiler caches, gone afterwards; those of killed captures go too.
+
+    What the script of a killed capture wrote is undone before that: the journal lies in there, and so do backups.
+    """
+    return workspace(temporary_home("tracekit-passes"), before_sweep=undo)
 
 
 def perform(
@@ -51,40 +47,67 @@ def perform(
     finally:
         with interruption.deferred():
             undone = undo(folder)
+            for rank in range(1, job.ranks):
+                undone.add(undo(rank_folder(folder, rank)))
     return with_files(answer, undone, files.changed())
 
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:
-    job = msgspec.structs.replace(job, scratch=str(folder))
-    (folder / "job.json").write_bytes(msgspec.json.encode(job))
-    (folder / SO_FAR).unlink(missing_ok=True)
-    answer = folder / "answer.json"
-    answer.unlink(missing_ok=True)
-    with open(log, "wb") as output:
+    jobs = rank_jobs(job, folder)
+    processes = []
+    with ExitStack() as stack:
         try:
-            with ExitStack() as stack:
-                with interruption.deferred():
-                    process = _start(job, folder, output)
+            with interruption.deferred():
+                for rank, (each, own) in enumerate(jobs):
+                    output = stack.enter_context(open(rank_log(log, rank), "wb"))
+                    (own / "job.json").write_bytes(msgspec.json.encode(each))
+                    for name in (SO_FAR, "answer.json"):
+                        (own / name).unlink(missing_ok=True)
+                    process = _start(each, own, output)
                     stack.callback(_kill_all, process, folder)
-                _wait(process, timeout, reader)
+                    processes.append(process)
+            _wait(processes, timeout, reader)
         except subprocess.TimeoutExpired:
             return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
-    if answer.exists():
-        result = msgspec.json.decode(answer.read_bytes(), type=PassResult)
-        if result.outcome == "ok" or result.traceback:
-            return result
-        return msgspec.structs.replace(result, traceback=_tail(log))  # nothing was raised: what it printed says why
-    return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log))
+    answers = [
+        _answer(own, rank_log(log, rank), process)
+        for rank, ((_, own), process) in enumerate(zip(jobs, processes, strict=True))
+    ]
+    _remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
+    return combined(answers) if job.ranks > 1 else answers[0][0]
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float, reader: progress.Reader) -> None:
-    end = time.monotonic() + timeout
-    while True:
-        left = end - time.monotonic()
+def _answer(folder: Path, log: Path, process: subprocess.Popen[bytes]) -> tuple[PassResult, float]:
+    """What it answered, and when."""
+    file = folder / "answer.json"
+    if not file.exists():
+        when = time.time() if process.returncode == -9 else 0.0  # killed: for another's failure
+        return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log)), when
+    result = msgspec.json.decode(file.read_bytes(), type=PassResult)
+    if result.outcome != "ok" and not result.traceback:  # nothing was raised: what it printed says why
+        result = msgspec.structs.replace(result, traceback=_tail(log))
+    return result, file.stat().st_mtime
+
+
+def _remove_empty(logs: Iterator[Path]) -> None:
+    """What says nothing but the profiler's chatter; the first rank's log is looked after elsewhere."""
+    for log in logs:
+        if not kineto_log.without_chatter(log.read_text(errors="replace")):
+            log.unlink()
+
+
+def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: progress.Reader) -> None:
+    """Until all have ended. Ranks that did well end together: where one ends alone, the others get little time."""
+    ends = time.monotonic() + timeout
+    while running := [process for process in processes if process.poll() is None]:
+        if len(running) < len(processes):
+            ends = min(ends, time.monotonic() + _GRACE_S)
+        left = ends - time.monotonic()
         try:
-            process.wait(max(0, min(left, _LOOKED_EVERY_S)))
-            return
+            running[0].wait(max(0, min(left, _LOOKED_EVERY_S)))
         except subprocess.TimeoutExpired:
+            if left <= _LOOKED_EVERY_S and len(running) < len(processes):
+                return  # who waits for a rank that is gone
             if left <= _LOOKED_EVERY_S:
                 raise
             interruption.check()
@@ -123,7 +146,8 @@ def _die_with(parent: int) -> None:
 
 
 def _environment(job: Job, folder: Path) -> dict[str, str]:
-    """Ours, with compiler caches that nobody has filled."""
+    """Ours, with compiler caches that nobody has filled; ranks share them."""
+    folder = Path(job.meeting) if job.meeting else folder
     return {
         **os.environ,
         **(kineto_log.loud() if job.stage == "profile" else {}),
@@ -133,6 +157,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
         # Elsewhere the path of a socket in it would grow too long.
         **({"TMPDIR": str(folder)} if sys.platform == "linux" else {}),
+        **torchrun_environment(job),
     }
 
 
@@ -170,23 +195,3 @@ def _death(code: int) -> str:
 def _tail(log: Path) -> str:
     text = kineto_log.without_chatter(log.read_text(errors="replace"))
     return "\n".join(text.splitlines()[-_LOG_TAIL:])
-
-
-def _sweep_litter() -> None:
-    if os.name != "posix":
-        return
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        owner = re.match(rf"{_PREFIX}(\d+)-", folder.name)
-        if owner and not _alive(int(owner[1])):
-            undo(folder)  # of a capture that was killed: the user's files come first
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,4 +1,4 @@
-"""How far a pass has come: its process writes it down now and then, and who waits for it says it."""
+"""How far has a pass come? Its process writes that down now and then, and the process that waits for it reports it."""
 
 import time
 from collections.abc import Callable
@@ -50,5 +50,8 @@ class Reader:
             return
         self._next_s = time.monotonic() + _SAID_EVERY_S
         known = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
-        left = max(0, known.wanted - known.taken) * known.step_ns
-        self._tell(f"  step {known.taken} of about {max(known.wanted, known.taken)}, about {duration(left)} left")
+        if known.taken < known.wanted:
+            left = (known.wanted - known.taken) * known.step_ns
+            self._tell(f"  step {known.taken} of about {known.wanted}, about {duration(left)} left")
+        else:
+            self._tell(f"  step {known.taken}, more than expected: a pass waits until nothing compiles any more")

@@ -13,7 +13,7 @@ from tracekit.capture import environment, lost_kernels, messages
 from tracekit.capture.child import timing
 from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
 from tracekit.capture.child.script import is_captured
-from tracekit.capture.child.step_boundary import StepEnds
+from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.child.traces import record_all
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.harness import make_folder, run_file

@@ -1,6 +1,6 @@
-"""The unprofiled passes again, variants taking turns: how far passes lie apart no single pass can know.
+"""More unprofiled passes, with variants taking turns: no single pass can show how much passes differ.
 
-Each round takes them in the other order, so that what only ever rises or falls favours nobody.
+Each round reverses the order, so that a steady drift favours no variant.
 """
 
 import math

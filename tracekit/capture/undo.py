@@ -19,9 +19,15 @@ class Undone:
     left: list[str] = field(default_factory=list)  # data that the program prepared, and read before its first step
     failed: dict[str, str] = field(default_factory=dict)  # and why
 
+    def add(self, other: "Undone") -> None:
+        """What became of what another rank wrote."""
+        self.undone = [*dict.fromkeys([*self.undone, *other.undone])]
+        self.left = sorted({*self.left, *other.left})
+        self.failed |= other.failed
+
 
 def undo(folder: Path) -> Undone:
-    """Undo the journal of this folder, the latest first. Once: what was undone is forgotten."""
+    """Undo the journal of this folder, latest entries first. Each entry is undone only once."""
     entries = [*_entries(folder / JOURNAL)]
     done, spared = Undone(), _data(entries)
     for entry in reversed(entries):
@@ -50,7 +56,7 @@ def _entries(journal: Path) -> Iterator[dict[str, Any]]:
 
 
 def _data(entries: list[dict[str, Any]]) -> set[str]:
-    """What the program made before its first step and read again, with all that it put beside it in folders it made.
+    """What the program made before its first step and read back, with all that it put beside this in folders it made.
 
     A later pass finds it, as a second run would: no data set is fetched anew for each of them.
     """
@@ -91,7 +97,7 @@ def _remove(path: str) -> bool:
 
 
 def _remove_folder(path: str, spared: set[str]) -> bool:
-    """With what others than Python wrote into it, but not the data."""
+    """Also removes what programs other than Python wrote into it, but spares the data."""
     removed = False
     for folder, folders, files in os.walk(path, topdown=False):
         for name in [*files, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:

@@ -1,4 +1,4 @@
-"""What is said of the files that a pass wrote: undone, left, or changed by who knows whom."""
+"""What is said about the files that a pass wrote: undone, left, or changed by something unknown."""
 
 import os
 from pathlib import Path

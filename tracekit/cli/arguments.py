@@ -1,4 +1,4 @@
-"""What verbs share of the command line: the inputs, and the types of options."""
+"""The parts of the command line that verbs share: the inputs, and the types of options."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """What is read, and whether the cache may be asked."""
+    """What is read, and whether the cache may be used."""
     parser.add_argument(
         "inputs",
         nargs="+",
@@ -19,33 +19,52 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         "--steps",
         choices=("annotated", "infer"),
         default="annotated",
-        help="where a trace has no ProfilerStep: all of it is one step, or infer steps from what repeats in it",
+        help="if a trace has no ProfilerStep: take all of it as one step, or infer steps from what repeats in it",
     )
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
     parser.add_argument(
-        "--no-ranks", action="store_true", help="each trace is a variant, even where several are ranks of one job"
+        "--no-ranks", action="store_true", help="make each trace a variant, even if several are ranks of one job"
+    )
+
+
+def add_readers(parser: argparse.ArgumentParser) -> None:
+    """Who reads the ranks of a job, if there are many."""
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="read the ranks of a job in N processes on this machine"
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="read the ranks by the workers of this Dask scheduler (tcp://…), where the traces are",
+    )
+
+
+def add_baseline(parser: argparse.ArgumentParser) -> None:
+    """Which variant the others are compared with."""
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="variant to compare the others with (default: the first of each run)"
     )
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
-    """What a user knows of a trace that was not captured by tracekit."""
+    """What the user has to say about a trace that was not captured by tracekit."""
     parser.add_argument(
         "--mine",
         action="append",
         default=[],
         metavar="PACKAGE",
-        help="a package that is yours, in a trace that was not captured by tracekit; repeatable",
+        help="a package of yours, in a trace that was not captured by tracekit; repeatable",
     )
     parser.add_argument(
         "--compile-log",
         type=Path,
         metavar="DIR",
-        help="the compiler's log of such a trace: the folder that TORCH_TRACE named",
+        help="the compiler's log for such a trace: the folder that TORCH_TRACE named",
     )
 
 
 def add_parameters(parser: argparse.ArgumentParser) -> None:
-    """What only a recipe can be given."""
+    """The option that only a recipe takes."""
     parser.add_argument(
         "--param",
         action="append",
@@ -57,13 +76,13 @@ def add_parameters(parser: argparse.ArgumentParser) -> None:
 
 
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those that only a script needs, which knows nothing of steps."""
-    parser.add_argument("-m", dest="module", action="store_true", help="it is a module, as in python -m")
+    """The options that only a script needs, because it knows nothing of steps."""
+    parser.add_argument("-m", dest="module", action="store_true", help="the script is a module, as in python -m")
     parser.add_argument(
-        "--script", action="store_true", help="a training script, though it defines setup(ctx) like a recipe"
+        "--script", action="store_true", help="it is a training script, even if it defines setup(ctx) like a recipe"
     )
     parser.add_argument(
-        "--in-place", action="store_true", help="leave what a script writes in its passes (default: it is undone)"
+        "--in-place", action="store_true", help="keep what a script writes in its passes (default: undo it)"
     )
     parser.add_argument(
         "--step-at",

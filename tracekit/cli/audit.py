@@ -8,7 +8,7 @@ from tracekit.cli.streams import write_out
 
 
 class AuditVerb:
-    """Say which lines of a training would wait for a GPU, copy, crash or break a graph there. Needs no GPU."""
+    """Say which lines of a training script would wait for a GPU, copy, crash or break a graph there. Needs no GPU."""
 
     name = "audit"
 
@@ -19,7 +19,7 @@ class AuditVerb:
             "file",
             type=Path,
             metavar="FILE",
-            help="a training script as it is: train.py -- ITS ARGUMENTS, or a recipe",
+            help="a training script, unchanged: train.py -- ITS ARGUMENTS, or a recipe",
         )
         parser.add_argument("--steps", type=positive, default=3, metavar="N", help="steps after the first (default: 3)")
         parser.add_argument(
@@ -31,13 +31,16 @@ class AuditVerb:
         )
         parser.add_argument("--format", choices=("text", "json"), default="text")
         parser.add_argument(
-            "--variant", default="eager", metavar="NAME", help="of a recipe: eager, or its own (default: eager)"
+            "--variant",
+            default="eager",
+            metavar="NAME",
+            help="variant of a recipe: eager, or one of its own (default: eager)",
         )
         add_parameters(parser)
         add_script_arguments(parser)
-        parser.add_argument("--seed", type=int, default=0, help="of every random number generator (default: 0)")
+        parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
-            "--timeout", type=float, default=600, metavar="S", help="seconds it may take (default: 600)"
+            "--timeout", type=float, default=600, metavar="S", help="seconds the audit may take (default: 600)"
         )
         parser.set_defaults(unknown="A script's own arguments go after --: tracekit audit train.py -- --epochs 3")
 

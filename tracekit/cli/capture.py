@@ -7,7 +7,7 @@ from tracekit.cli.arguments import add_parameters, add_script_arguments, names, 
 
 
 class CaptureVerb:
-    """Run a recipe, or any training script, eager and compiled under the profiler, and write what it took."""
+    """Run a recipe, or any training script, eager and compiled, under the profiler, and record what each step costs."""
 
     name = "capture"
 
@@ -18,7 +18,7 @@ class CaptureVerb:
             "recipe",
             type=Path,
             metavar="RECIPE",
-            help="a recipe, or a training script as it is: train.py -- ITS ARGUMENTS",
+            help="a recipe, or a training script, unchanged: train.py -- ITS ARGUMENTS",
         )
         add_script_arguments(parser)
         parser.add_argument(
@@ -35,8 +35,10 @@ class CaptureVerb:
         )
         parser.add_argument("--backend", default="inductor", help="inductor or aot_eager (default: inductor)")
         parser.add_argument("--steps", type=positive, default=20, help="profiled steps (default: 20)")
-        parser.add_argument("--warmup", type=positive, default=10, help="steps before, at least (default: 10)")
-        parser.add_argument("--seed", type=int, default=0, help="of every random number generator (default: 0)")
+        parser.add_argument(
+            "--warmup", type=positive, default=10, help="warm-up steps before these, at least (default: 10)"
+        )
+        parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
             "--timeout", type=float, default=1800, metavar="S", help="seconds a pass may take (default: 1800)"
         )
@@ -45,14 +47,28 @@ class CaptureVerb:
             type=positive,
             default=8,
             metavar="N",
-            help="unprofiled passes of each variant, at most: fewer where their intervals are narrow (default: 8)",
+            help="unprofiled passes of each variant, at most; fewer once their intervals are narrow (default: 8)",
         )
         parser.add_argument(
             "--budget",
             type=float,
             metavar="S",
-            help="seconds that the passes after the first may take together (default: 30 a variant, or as long as the "
-            "first ones took, up to 600)",
+            help="seconds that the passes after the first may take together (default: 30 per variant, or as long as "
+            "the first ones took, up to 600)",
+        )
+        parser.add_argument(
+            "--epochs",
+            type=positive,
+            default=0,
+            metavar="N",
+            help="also train a recipe for N epochs and compare how well it trains (default: do not)",
+        )
+        parser.add_argument(
+            "--seeds",
+            type=positive,
+            default=3,
+            metavar="K",
+            help="with --epochs: train each variant with K seeds, --seed and those after it (default: 3)",
         )
         parser.add_argument(
             "--workload",
@@ -61,7 +77,17 @@ class CaptureVerb:
             help="what a step of a recipe is: one of training, or a call of its infer() (default: training)",
         )
         parser.add_argument(
-            "--python", default="", metavar="PATH", help="another interpreter to run it in; it needs torch and msgspec"
+            "--nproc",
+            type=positive,
+            default=1,
+            metavar="N",
+            help="run a script in N processes that find each other as under torchrun, each a rank (default: 1)",
+        )
+        parser.add_argument(
+            "--python",
+            default="",
+            metavar="PATH",
+            help="another interpreter to run the passes in; it needs torch and msgspec",
         )
         parser.add_argument(
             "-o",
@@ -69,7 +95,7 @@ class CaptureVerb:
             type=Path,
             default=Path("run.json"),
             metavar="FILE",
-            help="the run, its traces in a folder beside it; an earlier run is kept (default: run.json)",
+            help="the run file; its traces go to a folder beside it, and an earlier run is kept (default: run.json)",
         )
         parser.set_defaults(unknown="A script's own arguments go after --: tracekit capture train.py -- --epochs 3")
 
@@ -92,6 +118,8 @@ class CaptureVerb:
                     timeout=options.timeout,
                     passes=options.passes,
                     budget=options.budget,
+                    epochs=options.epochs,
+                    seeds=options.seeds,
                     out=options.output,
                     arguments=options.script_arguments,
                     step_every=options.step_every,
@@ -101,6 +129,7 @@ class CaptureVerb:
                     in_place=options.in_place,
                     workload=options.workload,
                     python=options.python,
+                    nproc=options.nproc,
                 )
             )
         )

@@ -1,14 +1,14 @@
-"""`tracekit check`: does a run keep its budget, or what an earlier one reached?"""
+"""`tracekit check`: does a run stay within its budget, or keep up with an earlier one?"""
 
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import percentage
+from tracekit.cli.arguments import percentage, source
 from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
 
 
 class CheckVerb:
-    """Hold a run to a budget, or to an earlier run; exits with 1 where it is worse. Fit for a pull request."""
+    """Hold a run to a budget, or to an earlier run, and exit with 1 if it is worse. Made for pull requests."""
 
     name = "check"
     reads_traces = True
@@ -16,32 +16,34 @@ class CheckVerb:
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("inputs", nargs=1, type=Path, metavar="INPUT", help="the run.json of a capture, or a trace")
+        parser.add_argument(
+            "inputs", nargs=1, type=source, metavar="INPUT", help="the run.json of a capture, a trace, or 'sample'"
+        )
         limit = parser.add_mutually_exclusive_group(required=True)
         limit.add_argument(
             "--budget", type=Path, metavar="FILE", help="limits in TOML: [variant.NAME], and below it METRIC = LIMIT"
         )
-        limit.add_argument("--against", type=Path, metavar="EARLIER", help="an earlier run of the same variants")
+        limit.add_argument("--against", type=source, metavar="EARLIER", help="an earlier run of the same variants")
         parser.add_argument(
             "--metric",
             action="append",
             default=[],
             metavar="NAME",
-            help="with --against: what to compare, repeatable (default: the step time and what can be counted)",
+            help="with --against: what to compare, repeatable (default: the step time and the counts that the run has)",
         )
         parser.add_argument(
             "--tolerance",
             type=percentage,
             default=0.03,
             metavar="PERCENT",
-            help="with --against: so much more time is not worth a failure (default: 3)",
+            help="with --against: how much slower a run may be and still pass (default: 3)",
         )
         parser.add_argument(
             "--allow-unanswered",
             action="append",
             default=[],
             metavar="NAME",
-            help="a metric that may stay unknown, repeatable (default: what cannot be answered fails)",
+            help="a metric that may stay unanswered, repeatable (default: what cannot be answered fails)",
         )
         parser.add_argument("--format", choices=("text", "markdown", "json", "junit"), default="text")
         add_output(parser, "write there instead of to stdout (-)")

@@ -1,14 +1,14 @@
-"""`tracekit explain`: the facts of a run in so many tokens."""
+"""`tracekit explain`: the facts of a run in a given number of tokens."""
 
 import argparse
 
-from tracekit.cli.arguments import add_inputs, add_knowledge, positive
+from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, positive
 from tracekit.cli.opening import open_given
 from tracekit.cli.streams import write_out
 
 
 class ExplainVerb:
-    """Print the facts of a run, most valuable first, in at most so many tokens: for a language model."""
+    """Print the facts of a run for a language model, most valuable first, in at most a given number of tokens."""
 
     name = "explain"
 
@@ -22,11 +22,9 @@ class ExplainVerb:
             type=positive,
             default=1000,
             metavar="N",
-            help="most tokens, each reckoned as 3 bytes of UTF-8 (default: 1000)",
+            help="tokens at most, each counted as 3 bytes of UTF-8 (default: 1000)",
         )
-        parser.add_argument(
-            "--baseline", metavar="NAME", help="variant the others are set against (default: the first of each run)"
-        )
+        add_baseline(parser)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

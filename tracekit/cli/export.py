@@ -2,13 +2,15 @@
 
 import argparse
 
-from tracekit.cli.arguments import add_inputs, add_knowledge
+from tracekit.cli.arguments import add_inputs, add_knowledge, add_readers
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_output, write_report
 
+_FORMATS = ("parquet", "csv", "xlsx")
+
 
 class ExportVerb:
-    """Write every table as Parquet, for pandas, polars or DuckDB."""
+    """Write every table as Parquet, for pandas, polars or DuckDB, or as CSV or a workbook."""
 
     name = "export"
     reads_traces = True
@@ -17,8 +19,12 @@ class ExportVerb:
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add_inputs(parser)
+        add_readers(parser)
         add_knowledge(parser)
-        add_output(parser, "folder to write into", "DIR", required=True)
+        parser.add_argument(
+            "--format", choices=_FORMATS, default=_FORMATS[0], help="xlsx is one file (default: parquet)"
+        )
+        add_output(parser, "folder to write into; a file for xlsx", "DIR", required=True)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -29,5 +35,5 @@ class ExportVerb:
 
         with Progress() as progress:
             opened = report(open_given(options.inputs, options, progress))
-        write_report(faces.find("parquet"), opened, faces.Options(), options)
+        write_report(faces.find(options.format), opened, faces.Options(), options)
         return 0

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import add_knowledge, rows
+from tracekit.cli.arguments import add_knowledge, rows, source
 from tracekit.cli.opening import open_given
 from tracekit.cli.streams import write_out
 from tracekit.errors import NoSuchSourceError, NothingOfYoursError
@@ -27,17 +27,22 @@ class LinesVerb:
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         parser.add_argument(
-            "input", type=Path, metavar="INPUT", help="the run.json of a capture, or a trace with stacks"
+            "input", type=source, metavar="INPUT", help="the run.json of a capture, a trace with stacks, or 'sample'"
         )
         parser.add_argument(
-            "where", nargs="?", metavar="FILE[:FUNCTION]", help="a file of yours to print with its costs, or a function"
+            "where",
+            nargs="?",
+            metavar="FILE[:FUNCTION]",
+            help="print this file of yours with its costs, or one function of it",
         )
-        parser.add_argument("--view", choices=("wall", "host"), default="wall", help="whose time (default: wall)")
+        parser.add_argument(
+            "--view", choices=("wall", "host"), default="wall", help="wall time, or the host's time (default: wall)"
+        )
         add_knowledge(parser)
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
-        parser.add_argument("--full", action="store_true", help="forward and backward apart, and bucket by bucket")
+        parser.add_argument("--full", action="store_true", help="split costs by forward and backward, and by bucket")
         parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
 
     @staticmethod
@@ -76,6 +81,6 @@ def _of_file(side_by_side: "SideBySide", where: str) -> "list[Block]":
 
 
 def _ends_in(file: str, name: str) -> bool:
-    """Whether a path is that, or ends in it, folder by folder."""
+    """Whether a path equals another, or ends in it, folder by folder."""
     wanted = Path(name).parts
     return bool(wanted) and Path(file).parts[-len(wanted) :] == wanted

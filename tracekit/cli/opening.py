@@ -1,21 +1,35 @@
-"""Opening what a verb was given, with what its options say of it."""
+"""Opening what a verb was given, as its options say."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tracekit.cli.progress import Progress
     from tracekit.profile import Subject
-    from tracekit.trace.reading.convert import Watch
 
 
-def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Watch") -> "Subject":
-    """The runs and traces, by `--mine`, `--compile-log` and, where the verb has it, `--steps`. Raises TracekitError."""
+def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress") -> "Subject":
+    """The runs and traces, by `--mine`, `--compile-log` and, where the verb has them, `--steps` and who reads ranks.
+
+    Raises TracekitError.
+    """
     from tracekit.profile import open_subject
 
     infer_steps = getattr(options, "steps", None) == "infer"
     ranks = not getattr(options, "no_ranks", False)
-    subject = open_subject(inputs, watch, options.mine, infer_steps, ranks=ranks)
+
+    def open_here(paths: list[Path]) -> "Subject":
+        return open_subject(paths, watch, options.mine, infer_steps, ranks=ranks)
+
+    workers, cluster = getattr(options, "workers", None), getattr(options, "cluster", None)
+    if ranks and (workers or cluster):
+        from tracekit.fleet import open_ranks, readers
+
+        with readers(workers or 1, cluster) as those:
+            subject = open_ranks(inputs, those, open_here, infer_steps=infer_steps, watch=watch.ranks)
+    else:
+        subject = open_here(inputs)
     if options.compile_log is None:
         return subject
     from tracekit.profile.compile_log import with_compile_log

@@ -1,4 +1,4 @@
-"""Where a verb's output goes: to stdout, or into files, each of which is told."""
+"""Where a verb's output goes: to stdout, or into files, each of which is named on stderr."""
 
 import argparse
 import sys
@@ -20,11 +20,11 @@ STDOUT = Path("-")
 def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "FILE", required: bool = False) -> None:
     """`-o` and `--force`."""
     parser.add_argument("-o", "--output", type=Path, metavar=metavar, required=required, help=help_text)
-    parser.add_argument("--force", action="store_true", help="write over a trace or a run that is no input, too")
+    parser.add_argument("--force", action="store_true", help="overwrite a trace or a run, too, unless it is an input")
 
 
 def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting":
-    """What must not be written over, as the command line has it."""
+    """What must not be overwritten, as the command line names it."""
     from tracekit.faces.shared.files import Overwriting
 
     return Overwriting(inputs, options.force)

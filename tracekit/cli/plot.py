@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_inputs, add_knowledge
+from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
 
@@ -13,7 +13,7 @@ _FORMS = ("svg", "png", "pdf")
 
 
 class PlotVerb:
-    """Draw a chart: where the time goes, from a baseline to a variant, steps, lines, time and memory."""
+    """Draw a chart: where the time goes, what changed from the baseline, steps, lines, or time and memory."""
 
     name = "plot"
 
@@ -22,9 +22,7 @@ class PlotVerb:
         """Declare the options."""
         add_inputs(parser)
         add_knowledge(parser)
-        parser.add_argument(
-            "--baseline", metavar="NAME", help="variant the others are set against (default: the first of each run)"
-        )
+        add_baseline(parser)
         parser.add_argument("--kind", choices=_KINDS, default="attribution", help="which chart (default: attribution)")
         add_output(parser, "an .svg, .png or .pdf to write; - is stdout, as SVG", required=True)
 

@@ -18,6 +18,7 @@ from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.explain import ExplainVerb
 from tracekit.cli.export import ExportVerb
+from tracekit.cli.hta import HtaVerb
 from tracekit.cli.lines import LinesVerb
 from tracekit.cli.plot import PlotVerb
 from tracekit.cli.report import ReportVerb
@@ -42,6 +43,7 @@ VERBS = (
     CheckVerb,
     ExportVerb,
     SqlVerb,
+    HtaVerb,
     PlotVerb,
     ExplainVerb,
     CacheVerb,

@@ -34,6 +34,13 @@ class Progress:
         text = f"{size(seen.done)} of {size(seen.size)}, {count(seen.events)} events, {count(round(rate))} a second"
         self._bar.update(self._task, completed=seen.done, total=max(seen.size, 1), description=text)
 
+    def ranks(self, done: int, of: int) -> None:
+        """Say how many ranks were read, of how many."""
+        if self._wanted and time.monotonic() - self._began >= _PATIENCE:
+            if self._bar is None:
+                self._open()
+            self._bar.update(self._task, completed=done, total=of, description=f"{count(done)} of {count(of)} ranks")
+
     def _open(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -2,9 +2,10 @@
 
 import argparse
 import sys
+from contextlib import AbstractContextManager, nullcontext
 
 from tracekit import faces
-from tracekit.cli.arguments import add_inputs, add_knowledge, rows
+from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, add_readers, rows
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_output, check_output, write_report
 
@@ -19,18 +20,20 @@ class ReportVerb:
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add_inputs(parser)
+        add_readers(parser)
         add_knowledge(parser)
-        parser.add_argument(
-            "--baseline", metavar="NAME", help="variant the others are set against (default: the first of each run)"
-        )
+        add_baseline(parser)
         parser.add_argument("--format", choices=faces.names(), default=faces.FIRST)
         parser.add_argument(
             "--rows",
             type=rows,
             metavar="N",
-            help="rows of each table, or 'all' (default: few, where they are worth it)",
+            help="rows of each table, or 'all' (default: a few, in the sections that matter most)",
         )
         parser.add_argument("--full", action="store_true", help="everything: all sections, all rows, all conditions")
+        parser.add_argument(
+            "--hta", action="store_true", help="add sections by HTA: critical path, idle time, overlap, queue length"
+        )
         add_output(parser, "write there instead of to stdout (-); a folder for csv and parquet")
 
     @staticmethod
@@ -41,10 +44,25 @@ class ReportVerb:
 
         face = faces.find(options.format)
         check_output(face, options, options.inputs)
-        with Progress() as progress:
-            opened = report(open_given(options.inputs, options, progress), options.baseline)
-        write_report(face, opened, _how(options), options)
+        with _asked(options):
+            with Progress() as progress:
+                opened = report(open_given(options.inputs, options, progress), options.baseline)
+            write_report(face, opened, _how(options), options)
         return 0
+
+
+def _asked(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """In its context a report has the sections that an option asks for. Raises NeedsPackageError."""
+    if not options.hta:
+        return nullcontext()
+    from tracekit.cli.start_up import admit_pandas
+    from tracekit.hta import needed
+
+    admit_pandas()
+    needed()
+    from tracekit.hta.sections import asked_for
+
+    return asked_for()
 
 
 def _how(options: argparse.Namespace) -> faces.Options:

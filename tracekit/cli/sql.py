@@ -1,4 +1,4 @@
-"""`tracekit sql`: the tables of a run, asked in SQL."""
+"""`tracekit sql`: SQL queries over the tables of a run."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_writ
 
 
 class SqlVerb:
-    """Ask the tables of a run or a trace in SQL, by DuckDB: every table that `export` writes is a view."""
+    """Query the tables of a run or a trace in SQL, with DuckDB: every table that `export` writes is a view."""
 
     name = "sql"
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import names
+from tracekit.cli.arguments import names, positive
 
 
 class SweepVerb:
@@ -14,7 +14,7 @@ class SweepVerb:
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("file", type=Path, metavar="SWEEP", help="the sweep file, TOML")
+        parser.add_argument("file", type=Path, metavar="SWEEP", help="the sweep file (TOML)")
         parser.add_argument(
             "-o",
             "--output",
@@ -23,20 +23,31 @@ class SweepVerb:
             metavar="FOLDER",
             help="folder of the study; cells that are finished in it are not run again (default: study/)",
         )
-        parser.add_argument("--dry-run", action="store_true", help="list the cells and estimate the time, run nothing")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="list the cells and estimate the time, but run nothing"
+        )
         parser.add_argument(
             "--only",
             type=selection,
             default={},
             metavar="AXIS=VALUE,…",
-            help="cells to run, as in 'model=gat,mode=max-autotune'; several values of an axis: model=gat|gcn",
+            help="run only these cells, as in 'model=gat,mode=max-autotune'; several values of an axis: model=gat|gcn",
         )
         parser.add_argument(
             "--retry",
             type=names,
             default=(),
             metavar="OUTCOME,…",
-            help="run cells again that ended so: oom, timeout, crash, error, skipped; failed is all of these",
+            help="run cells again that ended in one of these: oom, timeout, crash, error, skipped; or failed, for any",
+        )
+        parser.add_argument(
+            "--epochs",
+            type=positive,
+            metavar="N",
+            help="train each cell for N epochs and compare how well they train (default: as the file says)",
+        )
+        parser.add_argument(
+            "--seeds", type=positive, metavar="K", help="use K seeds, from 0 on (default: those in the file)"
         )
         parser.add_argument(
             "--device",
@@ -59,6 +70,8 @@ class SweepVerb:
                 retry=options.retry,
                 devices=options.device,
                 dry_run=options.dry_run,
+                epochs=options.epochs,
+                seeds=options.seeds,
             )
         )
 

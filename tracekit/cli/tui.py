@@ -1,12 +1,13 @@
-"""`tracekit tui`: look around in the terminal."""
+"""`tracekit tui`: explore runs and traces in the terminal."""
 
 import argparse
+import gc
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tracekit.cli.arguments import add_inputs
+from tracekit.cli.arguments import add_baseline, add_inputs
 from tracekit.cli.start_up import import_numpy
 from tracekit.errors import NoTerminalError
 
@@ -14,7 +15,7 @@ _KEYS = 0  # the file that Textual reads keys from
 
 
 class TuiVerb:
-    """Look around in a run or in traces, in the terminal."""
+    """Explore runs and traces in the terminal."""
 
     name = "tui"
 
@@ -22,9 +23,7 @@ class TuiVerb:
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add_inputs(parser)
-        parser.add_argument(
-            "--baseline", metavar="NAME", help="variant the others are set against (default: the first)"
-        )
+        add_baseline(parser)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -36,18 +35,33 @@ class TuiVerb:
         if not _on_a_terminal():
             raise NoTerminalError(options.inputs)
         first_frame.show(options.inputs)
+        gc.disable()  # what is imported stays: looking for garbage in it would take an eighth of the start
         import_numpy()  # here, and not by `reads_traces`: after there is something to look at
         try:
+            if (folder := _study(options.inputs)) is not None:
+                from tracekit.tui.study import browse
+
+                return browse(folder)
             from tracekit.tui.app import build_app
 
             app = build_app(options.inputs, options.baseline, infer_steps=options.steps == "infer")
         except BaseException:
             first_frame.leave()
             raise
+        finally:
+            gc.freeze()
+            gc.enable()
         app.run()
         if app.failure is not None:
             raise app.failure
         return app.return_code or 0
+
+
+def _study(inputs: list[Path]) -> Path | None:
+    """The folder of a study, if that is what was named."""
+    from tracekit.study import is_study
+
+    return inputs[0] if len(inputs) == 1 and is_study(inputs[0]) else None
 
 
 def _on_a_terminal() -> bool:
@@ -55,7 +69,7 @@ def _on_a_terminal() -> bool:
 
 
 def _take_keys_from_the_terminal() -> None:
-    """What is piped in is a trace, which is left to whoever reads `-`; keys come from the terminal itself."""
+    """Standard input may be a trace, which is left to the reader of `-`; keys come from the terminal itself."""
     if os.isatty(_KEYS):
         return
     with suppress(OSError):  # without a terminal, that is what is said

@@ -1,1 +1,1 @@
-"""What the compiler logged, and the ledger that is made of it: of a capture, or of a log that TORCH_TRACE wrote."""
+"""What the compiler logged, and the ledger made from it: for a capture, or for a log that TORCH_TRACE wrote."""

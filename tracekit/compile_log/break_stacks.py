@@ -25,7 +25,7 @@ class _Frame(NamedTuple):
     source: str = ""
 
     @property
-    def place(self) -> tuple[str, int, str]:
+    def location(self) -> tuple[str, int, str]:
         return self.file, self.line, plain_function(self.function)
 
     @property
@@ -76,8 +76,8 @@ def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
     stack, raised, error = rest.partition(_RAISED)
     entries = _ENTRY.split(stack)
     frames = [_parsed(entry) for entry in entries]
-    outer = {each.place for each in callers}
-    below = 1 + max((at for at, each in enumerate(frames) if each and each.place in outer), default=-1)
+    outer = {each.location for each in callers}
+    below = 1 + max((at for at, each in enumerate(frames) if each and each.location in outer), default=-1)
     if any(each and each.code == frame.code for each in frames[below:]):
         return text
     shown = f'  File "{frame.file}", line {frame.line}, in {plain_function(frame.function)}\n    {frame.source}\n'

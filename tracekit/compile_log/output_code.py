@@ -28,26 +28,26 @@ def is_backward(code: str) -> bool:
 class Node(NamedTuple):
     """A node of a graph."""
 
-    place: str  # its line, as Python prints a frame of a stack
+    frame: str  # its line, as Python prints a frame of a stack
     operator: str  # `aten.mm`; empty where it calls something else
 
 
 def nodes_of(graph: str) -> dict[str, Node]:
     """The nodes of a printed graph that have a line, by name."""
     nodes: dict[str, Node] = {}
-    place = ""
+    frame = ""
     for line in graph.splitlines():
         if file := _FILE.match(line):
-            place = f'File "{file[1]}", line {file[2]}, in {file[3]}'
+            frame = f'File "{file[1]}", line {file[2]}, in {file[3]}'
         elif _NO_FILE.match(line):
-            place = ""
-        elif place and (node := _NODE.match(line)):
-            nodes[node[1]] = Node(place, node[2] or "")
+            frame = ""
+        elif frame and (node := _NODE.match(line)):
+            nodes[node[1]] = Node(frame, node[2] or "")
     return nodes
 
 
 def calls(code: str, sources: Mapping[str, Node], nodes: Mapping[str, Node]) -> list[tuple[str, list[str]]]:
-    """What generated code calls, in order: "name:position", and the places of the work behind it.
+    """What generated code calls, in order: "name:position", and the frames of the work behind it.
 
     `sources` are the nodes that Dynamo traced, `nodes` those of the graph that was lowered. Comments name the nodes of
     a Triton kernel and the sources of an operator. Where none does, an operator may be for any line that calls it, and
@@ -55,13 +55,13 @@ def calls(code: str, sources: Mapping[str, Node], nodes: Mapping[str, Node]) -> 
     """
     kernels = _kernels(code, nodes)
     return [
-        (f"{name}:{at}", kernels.get(name) or _places(behind, sources) or _anywhere(name, nodes))
+        (f"{name}:{at}", kernels.get(name) or _frames(behind, sources) or _anywhere(name, nodes))
         for at, (name, behind) in enumerate(_called(code))
     ]
 
 
 def _kernels(code: str, nodes: Mapping[str, Node]) -> dict[str, list[str]]:
-    """The places of the kernels that say which nodes they were made of."""
+    """The frames of the kernels that say which nodes they were made of."""
     kernels: dict[str, list[str]] = {}
     fragment: list[str] = []
     for line in code.splitlines():
@@ -69,7 +69,7 @@ def _kernels(code: str, nodes: Mapping[str, Node]) -> dict[str, list[str]]:
             fragment.append(node[1])
         elif not line.startswith("#"):
             if kernel := _KERNEL.match(line):
-                kernels[kernel[1]] = _places(fragment, nodes)
+                kernels[kernel[1]] = _frames(fragment, nodes)
             fragment = []
     return kernels
 
@@ -88,12 +88,12 @@ def _called(code: str) -> Iterator[tuple[str, list[str]]]:
             behind = []
 
 
-def _places(names: list[str], nodes: Mapping[str, Node]) -> list[str]:
-    return [*dict.fromkeys(nodes[name].place for name in names if name in nodes)]
+def _frames(names: list[str], nodes: Mapping[str, Node]) -> list[str]:
+    return [*dict.fromkeys(nodes[name].frame for name in names if name in nodes)]
 
 
 def _anywhere(name: str, nodes: Mapping[str, Node]) -> list[str]:
     if name.startswith("cpp_"):
-        return [*dict.fromkeys(node.place for node in nodes.values())]
+        return [*dict.fromkeys(node.frame for node in nodes.values())]
     operator = _OPERATOR.match(name.replace("extern_kernels.", "aten."))
-    return [*dict.fromkeys(node.place for node in nodes.values() if operator and node.operator == operator[1])]
+    return [*dict.fromkeys(node.frame for node in nodes.values() if operator and node.operator == operator[1])]

@@ -1,7 +1,7 @@
-"""A log that TORCH_TRACE wrote, read as if tracekit had listened: what tlparse reads, without torch.
+"""A log that TORCH_TRACE wrote, read as if tracekit had listened. tlparse reads the same log; torch is not needed.
 
-A record is a line of glog's form with its metadata as JSON; a payload follows it in lines that begin with a tab.
-Nothing in it says the year or the zone: times are those of the compiler's own spans, which are unix time.
+A record is a line in the format of glog, with its metadata as JSON; a payload follows in lines that begin with a tab.
+The format has neither year nor time zone, so times are taken from the compiler's own spans, which are in unix time.
 """
 
 import json

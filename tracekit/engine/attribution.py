@@ -1,4 +1,4 @@
-"""The sweep: every nanosecond of every step in exactly one bucket, in two views, and what cannot be answered."""
+"""Every nanosecond of every step in exactly one bucket, in two views, and what cannot be answered."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -157,7 +157,8 @@ def _why_no_wall(trace: Trace, shown: Bools) -> str | None:
     launching = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
     if len(launching) > 1:
         return (
-            f"{len(launching)} processes launch work in this file: a merge of ranks. Give each rank's trace by itself"
+            f"{len(launching)} processes launch work in this file: a merge of ranks that share a device, or were "
+            "not to be told apart (--no-ranks). Give each rank's trace by itself"
         )
     if trace.device != "gpu":
         if launching:

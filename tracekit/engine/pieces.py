@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Pieces:
     """One entry for each stretch of one bucket and one event inside an answered step, in order of time.
 
-    They are disjoint, and add up to the totals of the view. `event` is the row to blame, −1 where none is; `step` the
-    place of the step.
+    They are disjoint, and add up to the totals of the view. `event` is the row to blame, on the host; −1 where none
+    is, and while the GPU works. `step` is the place of the step.
     """
 
     view: str
@@ -45,10 +45,11 @@ class Pieces:
         return Union.of(self.start[chosen], self.end[chosen])
 
 
-def pieces(cost: "Attribution") -> Pieces:
-    """Of the wall view, or of the host's where the trace cannot answer that; nothing where it answers neither."""
-    view = next((each for each in cost.views.values() if each.known.any()), None)
-    name = view.name if view is not None else "wall"
+def pieces(cost: "Attribution", name: str = "") -> Pieces:
+    """Of the view of that name; without one, of the first of both that the trace can answer. Else nothing."""
+    views = [cost.views[name]] if name else [*cost.views.values()]
+    view = next((each for each in views if each.known.any()), None)
+    name = view.name if view is not None else name or "wall"
     parts = _pieces_of(cost, name) if view is not None else ()
     start, end, bucket, event, step = gathered(parts, (np.int64, np.int64, np.int8, np.int32, np.int32))
     return Pieces(name, start, end, bucket, event, step)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
-from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, below, distinct, runs, topmost
+from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, below, distinct, runs
+from tracekit.topmost import topmost
 from tracekit.trace import roles as r
 from tracekit.trace.enclosing import nested
 

@@ -2,7 +2,7 @@
 
 What a moment is called depends on what covers that moment, except in three places: whether the autograd engine is at
 work between two events of a helper (§5), what ends a gap of the GPU, and which sync drained its queue (§6). For these a
-block is told what came before, and looks ahead where it must. So it is the same answer however time is cut, and memory
+block knows what came before, and looks ahead where it must. So it is the same answer however time is cut, and memory
 does not grow with the trace.
 """
 

@@ -1,4 +1,4 @@
-"""What the stretches of a view come to: the time in each bucket of each step, and what each sync cost the GPU."""
+"""What the stretches of a view add up to: the time in each bucket of each step, and what each sync cost the GPU."""
 
 from typing import Any
 

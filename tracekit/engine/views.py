@@ -1,4 +1,4 @@
-"""The two views of an attribution, alike in shape: what one asks of the wall time one can ask of the host's."""
+"""The two views of an attribution, alike in shape: whatever one asks of wall time, one can ask of the host's time."""
 
 from dataclasses import dataclass
 

@@ -14,14 +14,14 @@ from tracekit.trace.roles import KERNEL
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-SUBMISSION_NS = 30_000  # from a launch call's return, for so long its work counts as on its way
+SUBMISSION_NS = 30_000  # how long after a launch call's return its work counts as on its way
 _SYNC, _STALL = CODES["sync"], CODES["sync_stall"]
 _NEVER = np.iinfo(np.int64).max // 2
 
 
 @dataclass(frozen=True)
 class WallView:
-    """For a while: the bucket, and the row of the event to blame for it (−1: none, or the GPU's own)."""
+    """At each moment: the bucket, and the row of the event to blame for it (−1: none, or the GPU's own)."""
 
     states: StepFunction
     events: StepFunction
@@ -100,7 +100,7 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
     `enders` are the rows of the lasting activities that may end them.
     """
     starts = trace.ts_ns[enders]
-    # What is open at the end of the window, nothing ends.
+    # Nothing ends a gap that is still open at the end of the window.
     ended = (idle.ends < window_end) | bool((starts == window_end).any())
     calls = _first_launches(trace, enders, starts, idle.ends)
     known = calls >= 0

@@ -55,6 +55,26 @@ class NoScriptError(TracekitError):
         )
 
 
+class NoRanksError(TracekitError):
+    """Several ranks, of a recipe."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{named(path)}: --nproc is for scripts that use torch.distributed, and a recipe trains in one process. "
+            "Capture it without --nproc"
+        )
+
+
+class NoEpochsError(TracekitError):
+    """Epochs to train, of a script or of inference."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{named(path)}: --epochs is for the training of a recipe. A script trains as long as it does: give it its "
+            "own arguments after --, and read its own metric"
+        )
+
+
 class NoSuchLineError(TracekitError):
     """A line to end steps at where no statement begins."""
 
@@ -109,6 +129,15 @@ class NoTorchError(TracekitError):
     def __init__(self) -> None:
         super().__init__(
             "Capturing needs PyTorch, which is not installed here. Install it: pip install 'tracekit[capture]'"
+        )
+
+
+class NoInterpreterError(TracekitError):
+    """Another Python that cannot run a pass."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{named(path)}: cannot run a capture ({why}). Name a Python 3.11 or later that has torch and msgspec."
         )
 
 

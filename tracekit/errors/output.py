@@ -41,10 +41,10 @@ class NeedsFolderError(TracekitError):
 
 
 class BytesToTerminalError(TracekitError):
-    """A file that is no text, with a terminal to go to."""
+    """Output that is not text, with a terminal to go to."""
 
     def __init__(self) -> None:
-        super().__init__("This format is no text, and a terminal cannot show it. Name a file: -o FILE")
+        super().__init__("This format is not text, and a terminal cannot show it. Name a file: -o FILE")
 
 
 class NeedsPackageError(TracekitError):
@@ -52,6 +52,32 @@ class NeedsPackageError(TracekitError):
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'tracekit[{extra}]'")
+
+
+class ClusterError(TracekitError):
+    """A cluster that cannot be used."""
+
+    def __init__(self, address: str, why: str) -> None:
+        super().__init__(
+            f"--cluster {named(address)}: {why.rstrip('.')}. Name the address that its scheduler printed, "
+            "or read here: --workers 8"
+        )
+
+
+class RanksLostError(TracekitError):
+    """Not one rank that can be read."""
+
+    def __init__(self, count: int, why: str) -> None:
+        super().__init__(f"None of {count} traces could be read. Of the first: {why}")
+
+
+class HtaError(TracekitError):
+    """An analysis of HTA's that fails on a trace."""
+
+    def __init__(self, analysis: str, why: str) -> None:
+        super().__init__(
+            f"HTA cannot answer {analysis} here ({named(why)}). Others may: tracekit hta --help lists them."
+        )
 
 
 class NothingToDrawError(TracekitError):

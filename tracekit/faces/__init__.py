@@ -1,9 +1,9 @@
-"""The report, drawn: a file per format. A face lays out and escapes; it works nothing out, and names no section.
+"""The report, drawn: a file per format. A face lays out and escapes; it computes nothing, and knows no section by name.
 
 A face is a module here, named after its format, with a function under `@face(...)`; `@folder_face(...)` where it writes
-several files, `@variant_face(...)` where it writes one for each variant. `--format` offers it. One that lives elsewhere
-registers itself the same way when it is imported. What faces share stands in `shared`; what they make, `shared.files`
-puts where it belongs.
+several files, `@variant_face(...)` where it writes one for each variant. `--format` offers it. A face
+that lives elsewhere registers itself in the same way when it is imported. `shared` has what faces have in common;
+`shared.files` puts what they make where it belongs.
 """
 
 import pkgutil

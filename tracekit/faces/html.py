@@ -48,14 +48,14 @@ def render(report: Report, options: Options | None = None) -> str:
     return "".join(f"{line}\n" for line in _document(report, options))
 
 
-def _part(name: str) -> tuple[str, str]:
-    """A file of the page's own, and the digest by which the page allows it."""
-    text = files("tracekit.faces.shared").joinpath(name).read_text(encoding="utf-8")
+def _part(*names: str) -> tuple[str, str]:
+    """Files of the page's own as one text, and the digest by which the page allows it."""
+    text = "".join(files("tracekit.faces.shared").joinpath(name).read_text(encoding="utf-8") for name in names)
     return text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _document(report: Report, options: Options) -> Iterator[str]:
-    (style, style_digest), (script, script_digest) = _part("page.css"), _part("page.js")
+    (style, style_digest), (script, script_digest) = _part("page.css"), _part("tables.js", "timeline.js")
     outlined = outline(report, options.rows, options.full, fold=True)
     title = escape(report.title)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
@@ -140,7 +140,7 @@ def _(block: Notes, page: Page) -> Iterator[str]:
 @drawn.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     source = _source(block)
-    yield from folded(f"All of {block.file}", source) if block.detail else source
+    yield from folded(f"All of {block.file}", source) if block.whole else source
 
 
 def _source(block: Excerpt) -> Iterator[str]:

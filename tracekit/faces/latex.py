@@ -1,12 +1,13 @@
 r"""The report as LaTeX: booktabs tables for a paper, to be taken in by `\input`."""
 
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.grid import Grid, grid
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.wording import interval, is_noise, label, note_text, share
@@ -26,6 +27,7 @@ _SIGNS |= {"…": r"\ldots{}", "–": "--", "µ": r"\textmu{}", "\u2009": r"\,",
 _LATIN = range(0xC0, 0x180)  # letters with accents, which every engine knows
 _BARS = 60  # steps that are drawn in a line
 _HEIGHT = 8.0  # points
+_WIDTH = 110  # letters of a line in small print
 _LONG = 30  # letters of a text: its column breaks lines
 _SIDE_BY_SIDE = 2  # variants that have room in a table together with their differences
 
@@ -44,7 +46,8 @@ class Page:
 def render(report: Report, options: Options) -> str:
     """The report as LaTeX to be included."""
     head = "% Made by tracekit. Needs \\usepackage{array,booktabs,xcolor}, and no other package.\n"
-    outlined = outline(report, options.rows, options.full)
+    rows = options.rows if options.rows is not None or report.subject.study is None else sys.maxsize
+    outlined = outline(report, rows, options.full)  # a table of a study is for a paper, which has all of it
     written_lines = [line for chapter in outlined.chapters for line in _chapter(chapter, options.full)]
     return head + "\n".join([*written_lines, *(f"\n{escape(sentence)}" for sentence in outlined.closing)]) + "\n"
 
@@ -113,7 +116,7 @@ def _bars(line: Line) -> str:
         if "compiles" in line.marks[stretch]:
             rules.append(rf"\textcolor{{gray}}{{\rule{{2pt}}{{{_HEIGHT:.1f}pt}}}}")
         else:
-            rules.append(rf"\rule{{2pt}}{{{max(known, default=0) / top * _HEIGHT:.1f}pt}}")
+            rules.append(rf"\rule{{2pt}}{{{max([0, *known]) / top * _HEIGHT:.1f}pt}}")
     return r"\,".join(rules)
 
 
@@ -133,19 +136,29 @@ def _indented(line: str) -> str:
 
 @written.register
 def _(block: Table, page: Page) -> Iterator[str]:
-    shown = block.rows.slice(0, page.rows)
-    fields = readable(shown, page.full)
-    if block.layout == "records":
-        first, *others = fields
-        head = ["", *texts(shown[first.name].to_pylist(), first)]
-        rows = [[heading(field), *texts(shown[field.name].to_pylist(), field)] for field in others]
-        kinds = "l" + "r" * len(shown)
-    else:
-        head, rows = [heading(field) for field in fields], lines(shown, fields)
-        kinds = "".join("r" if is_number(field) else _left(row[k] for row in rows) for k, field in enumerate(fields))
-    yield from _table(page, [*map(escape, head)], kinds, ([*map(escape, row)] for row in rows))
-    if len(shown) < block.rows.num_rows:
-        yield f"{len(shown)} of {block.rows.num_rows} rows.\\par"
+    table = grid(block, page.rows, page.full)
+    yield from _in_pieces(page, table)
+    if table.shown < table.of:
+        yield f"{table.shown} of {table.of} rows.\\par"
+
+
+def _in_pieces(page: Page, table: Grid) -> Iterator[str]:
+    """One table, or several one below the other where columns have no room: each begins with the names of its rows."""
+    kinds = ["r" if figure else _left(row[k] for row in table.rows) for k, figure in enumerate(table.figures)]
+    widths = [
+        min(max([*map(len, head.split()), *(len(row[k]) for row in table.rows)], default=0), _LONG) + 2
+        for k, head in enumerate(table.heads)
+    ]
+    names = next((k for k, kind in enumerate(kinds) if kind == "r"), len(kinds))
+    pieces: list[list[int]] = [[]]
+    for k in range(names, len(kinds)):
+        if pieces[-1] and sum(widths[:names]) + sum(widths[at] for at in [*pieces[-1], k]) > _WIDTH:
+            pieces.append([])
+        pieces[-1].append(k)
+    for piece in pieces:
+        chosen = [*range(names), *piece]
+        rows = ([escape(row[k]) for k in chosen] for row in table.rows)
+        yield from _table(page, [escape(table.heads[k]) for k in chosen], "".join(kinds[k] for k in chosen), rows)
 
 
 def _left(column: Iterable[str]) -> str:
@@ -188,7 +201,7 @@ def _cells(block: Breakdown, key: str, variants: list[str], compared: list[str])
 def _table(
     page: Page, head: list[str], kinds: str, rows: Iterable[list[str]], total: list[str] | None = None
 ) -> Iterator[str]:
-    """A table as wide as it comes; the title of its chapter is its caption."""
+    """One table; the title of its chapter is its caption."""
     caption = f"{page.title}: {page.of}" if page.of else page.title
     yield r"\begin{table}[htbp]\centering\small"
     yield rf"\caption{{{escape(caption)}}}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.grid import grid
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import label, note_text, share, uncertainty
@@ -74,8 +74,7 @@ def _written(report: Report, options: Options, fold: bool) -> Iterator[str]:
 def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     is_open = chapter.leads or _is_short(chapter)
     if not is_open:
-        title = _LIVE.sub("<span></span>", html.escape(sanitize(chapter.title)))
-        yield from ("", "<details>", f"<summary>{title}</summary>")
+        yield from ("", *_folded(chapter.title))
     elif not chapter.leads:
         yield from ("", f"## {escape(chapter.title)}")
     for entry in chapter.entries:
@@ -88,6 +87,11 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
         yield from ("", "</details>")
 
 
+def _folded(title: str) -> Iterator[str]:
+    yield "<details>"
+    yield f"<summary>{_LIVE.sub('<span></span>', html.escape(sanitize(title)))}</summary>"
+
+
 def _is_short(chapter: Chapter) -> bool:
     """Whether it is among the first, and says what it says in sentences or as parts of a step."""
     blocks = [block for entry in chapter.entries for block in entry.blocks]
@@ -96,7 +100,7 @@ def _is_short(chapter: Chapter) -> bool:
 
 
 def _is_detail(block: Block) -> bool:
-    return isinstance(block, Table) and block.detail
+    return isinstance(block, Table | Excerpt) and block.detail
 
 
 @singledispatch
@@ -126,27 +130,24 @@ def _(block: Series, page: Page) -> Iterator[str]:
 
 @written.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
+    if block.detail:
+        last = block.first + len(block.lines) - 1
+        yield from (*_folded(f"{block.file}, lines {block.first} to {last}"), "")
     yield from _table(
         [*block.costs, "line", block.file],
         [*(True for _ in block.costs), True, False],
         [[*margins(block, number), str(number), line] for number, line in enumerate(block.lines, block.first)],
     )
+    if block.detail:
+        yield from ("", "</details>")
 
 
 @written.register
 def _(block: Table, page: Page) -> Iterator[str]:
-    shown = block.rows.slice(0, page.rows)
-    fields = readable(shown, page.full)
-    if block.layout == "records":
-        first, *others = fields
-        head = ["", *texts(shown[first.name].to_pylist(), first)]
-        records = [[heading(field), *texts(shown[field.name].to_pylist(), field)] for field in others]
-        yield from _table(head, [False, *(True for _ in range(len(shown)))], records)
-    else:
-        numeric = [is_number(field) for field in fields]
-        yield from _table([heading(field) for field in fields], numeric, lines(shown, fields))
-    if len(shown) < block.rows.num_rows:
-        yield from ("", f"{len(shown)} of {block.rows.num_rows} rows.")
+    table = grid(block, page.rows, page.full)
+    yield from _table(table.heads, table.figures, table.rows)
+    if table.shown < table.of:
+        yield from ("", f"{table.shown} of {table.of} rows.")
 
 
 @written.register

@@ -21,10 +21,10 @@ SCHEMA_PAGE = "SCHEMA.md"
 
 @folder_face("parquet")
 def export(report: Report, folder: Path, options: Options) -> None:
-    """Every table of the report; those of several runs partitioned by run."""
+    """Every table of the report; those of several runs partitioned by run, but for a study, whose cells are rows."""
     tables = every_table(report)
     runs = {member.name: member.run_name for member in report.subject.members}
-    if len(report.subject.runs) > 1:
+    if len(report.subject.runs) > 1 and report.subject.study is None:
         for name, table in tables.items():
             _write_by_run(name, table, folder, runs)
         (folder / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")

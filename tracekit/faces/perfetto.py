@@ -27,7 +27,7 @@ def export(report: Report, profile: Profile, path: Path) -> None:
     """One variant's trace with our tracks. Raises OutputError where the original cannot be read again."""
     original = profile.trace.path
     if not original.is_file():
-        raise OutputError(path, f"{original} is no file that can be read again")
+        raise OutputError(path, f"{original} is not a file that can be read again")
     with Source(original) as source, igzip.open(path, "wb", compresslevel=1) as out:
         head = _head(source)
         if head is None:

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.grid import grid
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.text_breakdown import bucket_tables
@@ -139,31 +139,15 @@ def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
 
 @drawn.register
 def _(block: Table, page: Page) -> Iterator[RenderableType]:
-    yield from _records(block, page) if block.layout == "records" else _rows(block, page)
-
-
-def _rows(block: Table, page: Page) -> Iterator[RenderableType]:
-    first = block.rows.slice(0, page.rows)
-    fields = readable(first, page.full)
-    shown = lines(first, fields)
+    table = grid(block, page.rows, page.full)
     columns = [
-        Column(heading(field), is_number(field), is_number(field), [row[k] for row in shown])
-        for k, field in enumerate(fields)
+        Column(head, figures, figures, [row[k] for row in table.rows])
+        for k, (head, figures) in enumerate(zip(table.heads, table.figures, strict=True))
     ]
-    if shown:
+    if table.rows:
         yield from fitting_tables(columns, page.width)
-    if len(shown) < block.rows.num_rows:
-        yield Text(f"  {len(shown)} of {block.rows.num_rows:,} rows", style="dim")
-
-
-def _records(block: Table, page: Page) -> Iterator[RenderableType]:
-    """A line per column, a column per row; the first column has their names."""
-    first, *fields = readable(block.rows, page.full)
-    by_field = [texts(block.rows[field.name].to_pylist(), field) for field in fields]
-    columns = [Column("", False, False, [heading(field) for field in fields])]
-    for k, name in enumerate(texts(block.rows[first.name].to_pylist(), first)):
-        columns.append(Column(name, True, True, [values[k] for values in by_field]))
-    yield from fitting_tables(columns, page.width)
+    if table.shown < table.of:
+        yield Text(f"  {table.shown} of {table.of:,} rows", style="dim")
 
 
 @drawn.register

@@ -25,6 +25,7 @@ _WIDTHS = (8, 60)  # letters of a column, at least and at most
 _WRAPPED = 90  # letters of a sentence in a line
 # Two commas divide what is shown by a million: the cell holds ns, and people read ms.
 _FORMATS = {"ns": '#,##0.000,,"\u2009ms"', "B": '#,##0.0,,"\u2009MB"', "share": "0.0%"}
+_FORMATS |= {"×": '0.00"\u2009×"', "1": "0.0000"}
 
 
 @face("xlsx")

@@ -2,8 +2,10 @@
 
     @rule("sync_stall")
     def sync_stall(profile: Profile) -> Iterator[Finding]:
-        pieces = profile.cost.pieces  # the time of the steps, cut by bucket and by the event to blame
+        pieces = profile.cost.pieces  # the time of the steps, cut by bucket and by the event on the host to blame
         yield Finding("sync_stall", "…", claim=pieces.union(pieces.of("sync_stall")), advice="…")
+
+While the GPU works, a piece blames no event: rules about certain kernels ask `kernels` for them.
 
 A rule registers itself when its module is imported; those in `rules` are found by themselves. It says which time it
 blames (`claim`); `ranking` makes of that a cost per step, so that no time is counted twice, and `verdict` the one

@@ -1,4 +1,4 @@
-"""A diagnosis from the cache, as long as nothing changed that a rule could look at."""
+"""A diagnosis from the cache, valid as long as nothing that a rule reads has changed."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tracekit.profile import Profile
 
 class _Stored(msgspec.Struct, frozen=True):
     verdict: Verdict
-    found: list[Finding]
+    all_findings: list[Finding]
 
 
 def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
@@ -26,14 +26,14 @@ def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
         known = msgspec.json.decode(content, type=_Stored)
     except msgspec.DecodeError:
         return None
-    return Diagnosis(known.verdict, known.found)
+    return Diagnosis(known.verdict, known.all_findings)
 
 
 def remember(profile: Profile, rules: Iterable[str], diagnosis: Diagnosis) -> None:
     """Keep a diagnosis, without the claims: they served to rank it."""
     if profile.trace.entry is not None:
-        found = [replace(each, claim=None) for each in diagnosis.found]
-        content = msgspec.json.encode(_Stored(diagnosis.verdict, found))
+        findings = [replace(each, claim=None) for each in diagnosis.all_findings]
+        content = msgspec.json.encode(_Stored(diagnosis.verdict, findings))
         profile.trace.entry.remember(_name(profile, rules), content)
 
 

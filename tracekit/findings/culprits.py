@@ -88,11 +88,11 @@ def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
         ends = trace.rows(on_track).end_ns
         reach = np.maximum.accumulate(np.concatenate(([-(1 << 62)], ends[:-1]))) if len(on_track) else ends
         top = on_track[trace.ts_ns[on_track] >= reach]
-        asked = np.flatnonzero(trace.track[rows] == track)
-        moments = trace.ts_ns[rows[asked]]
+        on_this_track = np.flatnonzero(trace.track[rows] == track)
+        moments = trace.ts_ns[rows[on_this_track]]
         index = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1
         inside = (index >= 0) & (moments < trace.rows(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
-        outer[asked[inside]] = top[index[inside]]
+        outer[on_this_track[inside]] = top[index[inside]]
     return outer
 
 
@@ -100,8 +100,8 @@ def operators_around(profile: Profile, row: int) -> list[str]:
     """The names of the operators around an event, the outermost first; its own, if it is one."""
     trace = profile.trace
     rows = around(profile, row)
-    asked = trace.rows(rows).roles
-    return [trace.names[code] for code in trace.name_codes[rows[(asked.kind == OPERATOR) & ~asked.annotation]].tolist()]
+    roles = trace.rows(rows).roles
+    return [trace.names[code] for code in trace.name_codes[rows[(roles.kind == OPERATOR) & ~roles.annotation]].tolist()]
 
 
 def frames_around(profile: Profile, row: int) -> list[str]:

@@ -15,12 +15,12 @@ class Diagnosis:
     """What bounds a variant's step, and all that the rules found, in order; of small ones too."""
 
     verdict: Verdict
-    found: list[Finding]
+    all_findings: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
         """Those that are worth a reader's time."""
-        return [*filter(worth_telling, self.found)]
+        return [*filter(worth_telling, self.all_findings)]
 
 
 def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:

@@ -1,4 +1,4 @@
-"""The GPU sets the pace: of which kind is its work, and which kernel is the dearest of that kind?"""
+"""The GPU sets the pace: what kind is most of its work, and which kernel of that kind costs most?"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The kernels of the steps that figures are of: which they are, what launched them, and what blames their time."""
+"""The kernels of the steps that figures cover: which they are, what launched them, and how time is claimed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,9 +32,9 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
         wanted = part.roles.gpu & part.lasting
         wanted[wanted] = ask(profile.trace.rows(part.rows(wanted)))
         rows = part.rows(wanted)
-        asked = profile.trace.rows(rows)
-        step = np.searchsorted(low, asked.end_ns, side="left") - 1  # the last step that begins before its end
-        parts.append(rows[(step >= 0) & (asked.ts_ns < high[np.maximum(step, 0)])] if len(low) else rows[:0])
+        events = profile.trace.rows(rows)
+        step = np.searchsorted(low, events.end_ns, side="left") - 1  # the last step that begins before its end
+        parts.append(rows[(step >= 0) & (events.ts_ns < high[np.maximum(step, 0)])] if len(low) else rows[:0])
     return np.concatenate(parts)
 
 
@@ -54,8 +54,8 @@ def alike(profile: Profile, rows: Ints) -> Ints:
 
 def time_of(profile: Profile, rows: Ints) -> Union:
     """When any of them runs."""
-    asked = profile.trace.rows(rows)
-    return Union.of(asked.ts_ns, asked.end_ns)
+    events = profile.trace.rows(rows)
+    return Union.of(events.ts_ns, events.end_ns)
 
 
 def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:

@@ -1,4 +1,4 @@
-"""Which kinds of module does the GPU work for? Where a recording with stacks tells."""
+"""Which kinds of module does the GPU work for? Known where there is a recording with stacks."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How much of the GPU's work is forward, backward and the optimizer's: by where it was launched."""
+"""How much of the GPU's work belongs to forward, backward and the optimizer? Decided by where it was launched."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Of which sizes are the operands of matrix products and convolutions? Where the trace has shapes."""
+"""What sizes are the operands of matrix products and convolutions? Known where the trace has shapes."""
 
 import numpy as np
 

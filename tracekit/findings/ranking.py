@@ -1,4 +1,4 @@
-"""What each finding costs a step, so that no time is counted twice, and in which order they stand."""
+"""What does each finding cost a step, so that no time is counted twice, and in which order do findings appear?"""
 
 from dataclasses import replace
 from itertools import combinations
@@ -13,7 +13,7 @@ from tracekit.profile import Profile
 from tracekit.units import duration
 
 LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is asked for
-_SHARED = 0.05  # of the smaller claim: less in common is not worth a word
+_SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
 
 def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
@@ -50,7 +50,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
 
 
 def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
-    """What a finding is worth by itself, and is not beside a costlier one, is told in the advice of that one."""
+    """A finding that only a costlier one keeps from being listed is mentioned in the advice of that one."""
     listed: list[Finding] = []
     for finding in priced:
         cost = _gross(steps, finding)

@@ -1,6 +1,6 @@
-"""What a long hole is a case of: each story says how it is known, how it is told, and what is to be done about it.
+"""The known causes of a long hole: each story says how it is recognised, how it is worded, and what to do about it.
 
-The first story that fits is told. Holes of one story are told together, by whom they are blamed on or all at once.
+The first story that fits applies. Holes of one story make one finding, or one for each event to blame.
 """
 
 from collections.abc import Callable

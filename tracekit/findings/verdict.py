@@ -1,4 +1,4 @@
-"""What bounds the step, in one sentence: of the first finding or, where nothing is wrong, of where most time goes."""
+"""What bounds the step, in one sentence: the first finding or, where nothing is wrong, where most time goes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.units import duration, percent
 
-# Every verdict, and what takes the time where that is no fault.
+# Every verdict, and what takes the time where that is not a fault.
 VERDICTS = {
     "empty": "Nothing that lasts was recorded",
     "gpu_side_missing": "The GPU's side was not recorded",

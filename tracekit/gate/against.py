@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from tracekit.gate.metrics import METRICS, NS_PER_MS, Reading
+from tracekit.gate.metrics import METRICS, NS_PER_MS, SURE, Reading
 from tracekit.gate.rows import Row, judged, unanswered
 from tracekit.profile import Member, Missing, Subject
 from tracekit.unprofiled import contrast
@@ -77,7 +77,7 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     ours, theirs = after.variant.measured, before.variant.measured
     assert ours is not None
     assert theirs is not None
-    interval = contrast(ours, theirs).interval
+    interval = contrast(ours, theirs, SURE).interval
     if interval is None:
         return Reading(None, why="a single step on either side does not tell a difference from noise")
     base = theirs.step_ns / NS_PER_MS

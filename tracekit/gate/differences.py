@@ -1,4 +1,4 @@
-"""Are the two runs of a check runs of the same thing? Where they are not, no outcome says what it seems to say."""
+"""Did the two runs of a check run the same thing? If not, no outcome means what it seems to mean."""
 
 from collections.abc import Iterator
 

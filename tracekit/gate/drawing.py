@@ -86,11 +86,16 @@ def _blocks(check: Check) -> list[Block]:
 
 def _summary(rows: Sequence[Row]) -> str:
     failing = sum(row.fails for row in rows)
+    unsure = sum(row.outcome == "noise" for row in rows)
     if not rows:
         return "Nothing was checked."
     checks = "1 check" if len(rows) == 1 else f"{len(rows)} checks"
     passed = "it passes" if len(rows) == 1 else "all pass"
-    return f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}." if failing else f"{checks}: {passed}."
+    said = f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}." if failing else f"{checks}: {passed}."
+    if not unsure:
+        return said
+    lies = "1 lies" if unsure == 1 else f"{unsure} lie"
+    return f"{said} Of them {lies} beyond the limit, but within noise: captures with more passes would tell."
 
 
 def _sentence(row: Row) -> str:

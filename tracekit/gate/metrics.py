@@ -1,4 +1,4 @@
-"""What can be limited, and what a variant reads of it: a value, where it could as well lie, or why nobody can say."""
+"""What can be limited, and what a variant reads for it: a value and its interval, or why it cannot be answered."""
 
 import math
 import statistics
@@ -17,6 +17,8 @@ from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_media
 from tracekit.unprofiled import step_interval
 
 NS_PER_MS = 1e6
+# A project is checked hundreds of times without having changed: at 95 %, chance alone would fail some.
+SURE = 0.99
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def _step(member: Member) -> Reading:
 
 
 def _of_step(measured: Measured) -> Interval:
-    interval = step_interval(measured)
+    interval = step_interval(measured, SURE)
     return interval if interval is not None else interval_of_median(measured.step_all_ns or [measured.step_ns])
 
 
@@ -64,7 +66,7 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
     """The mean over steps; its interval holds how they vary and how far repeated passes lie apart."""
     values = (steps / NS_PER_MS).tolist()
     mean = statistics.fmean(values)
-    half = math.hypot(half_width_of_mean(values) if len(values) > 1 else 0.0, mean * _between_passes(profile))
+    half = math.hypot(half_width_of_mean(values, SURE) if len(values) > 1 else 0.0, mean * _between_passes(profile))
     return Reading(mean, (max(mean - half, 0.0), mean + half))
 
 
@@ -74,7 +76,7 @@ def _between_passes(profile: Profile) -> float:
     logs = [math.log(each.step_ns) for each in measured.counted] if measured is not None else []
     if len(logs) < 2:
         return 0.0
-    return student_t(len(logs) - 1) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
+    return student_t(len(logs) - 1, SURE) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
 
 
 def _of_ledger(count: Callable[[Profile | Missing], float]) -> Read:

@@ -1,4 +1,4 @@
-"""Does each variant keep its budget?"""
+"""Does each variant stay within its budget?"""
 
 from collections.abc import Iterator
 

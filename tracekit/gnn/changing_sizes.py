@@ -16,18 +16,18 @@ class Changed(NamedTuple):
 
     tensor: str
     dimension: int
-    what: str  # "nodes", "edges", "user nodes", "user__rates__movie edges"; nothing where it is no size of the graph
+    what: str  # "nodes", "edges", "user nodes", "user__rates__movie edges"; empty where it is not a size of the graph
     times: int
 
 
 def changed_sizes(variant: Variant) -> list[Changed]:
     """The most frequent first; guards on anything but sizes are left out."""
-    found: Counter[tuple[str, int, str]] = Counter()
+    counted: Counter[tuple[str, int, str]] = Counter()
     for each in variant.ledger.compiles:
         if each.kind == "recompile" and (size := _size(each)) is not None:
             tensor, index, actual = size
-            found[tensor, index, _what(actual, each.step, variant.graphs)] += 1
-    return [Changed(*key, times) for key, times in found.most_common()]
+            counted[tensor, index, _what(actual, each.step, variant.graphs)] += 1
+    return [Changed(*key, times) for key, times in counted.most_common()]
 
 
 def _size(compiled: Compile) -> tuple[str, int, int | None] | None:

@@ -1,4 +1,4 @@
-"""Which edge type is a module for? PyG gives each type a module of its own, and the type is part of its path."""
+"""Which edge type does a module serve? PyG gives each type a module of its own, whose path contains the type."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -63,7 +63,7 @@ class GraphCost:
 
     @property
     def typical_ns(self) -> float:
-        """The step in the middle."""
+        """The median step."""
         return float(np.median(self.steps.step_ns))
 
     @property
@@ -109,7 +109,7 @@ class GraphCost:
 
     @property
     def growing_share(self) -> float:
-        """The part of the middle step that is in proportion to its graph."""
+        """The part of a step of median size that grows in proportion to its graph."""
         assert self.line is not None
         at_middle = self.line.slope * float(np.median(self.sizes))
         return min(max(at_middle / (self.line.fixed + at_middle), 0.0), 1.0)

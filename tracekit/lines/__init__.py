@@ -1,4 +1,4 @@
-"""Which line of yours is each nanosecond of a step for? `docs/lines.md` has the rules.
+"""Which line of yours is each nanosecond of a step for? `docs/owners.md` has the rules.
 
 A steady trace has no stacks; the detailed one of the same variant has, and beside it lies a file with the lines of the
 calls. Every moment of a detailed step has an owner (`timeline`), steady steps are read from detailed ones that do the

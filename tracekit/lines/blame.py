@@ -6,8 +6,9 @@ import numpy as np
 
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import CODES, KEYS
-from tracekit.intervals import Bools, Ints, Union, distinct, occurring, paint
+from tracekit.intervals import Bools, Ints, Union, distinct, occurring
 from tracekit.lines.threads import Thread, owners_at
+from tracekit.topmost import paint
 from tracekit.trace import Trace
 from tracekit.trace.columns import codes, labels, values
 from tracekit.trace.roles import KERNEL

@@ -1,4 +1,4 @@
-"""The means of owners, from the cache where the same rules made them of the same recordings before."""
+"""The mean costs of owners, from the cache if the same rules made them from the same recordings before."""
 
 import hashlib
 
@@ -16,7 +16,7 @@ from tracekit.trace.storing.code_version import code_version
 def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     """What each owner costs in a counted step of each view."""
     name = f"lines-{code_version(__name__)}-{_digest(ownership, counted)}.json"
-    entry = _entry(ownership)
+    entry = entry_of(ownership)
     content = entry.recall(name) if entry is not None else None
     if content is not None:
         try:
@@ -24,14 +24,14 @@ def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         except msgspec.DecodeError:
             pass
     means = owner_means(ownership, counted)
-    entry = entry or _entry(ownership)  # to read the recording for the first time has made one
+    entry = entry or entry_of(ownership)  # to read the recording for the first time has made one
     if entry is not None:
         entry.remember(name, msgspec.json.encode(means))
     return means
 
 
-def _entry(ownership: Ownership) -> Entry | None:
-    """That of the trace or, where it is too small to have one, that of its recording with stacks."""
+def entry_of(ownership: Ownership) -> Entry | None:
+    """The cache's entry of the trace or, where it is too small to have one, that of its recording with stacks."""
     if ownership.cost.trace.entry is not None:
         return ownership.cost.trace.entry
     content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None

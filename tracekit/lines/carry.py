@@ -1,24 +1,19 @@
-"""Whose is each moment of a steady step? Read from a detailed step that does the same.
+"""Who owns each moment of a steady step? Taken from a detailed step that does the same work.
 
 The operators and annotations of both are matched; where a matched one starts or ends, both are at the same point of the
-work. In between time runs as in the detailed step, less what its recording of calls cost.
+work. In between, time passes as in the detailed step, less what recording its calls cost.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows, StepFunction, below, distinct, occurring
+from tracekit.intervals import Bools, Ints, StepFunction, occurring
+from tracekit.lines.recording_clock import Clock, Stretches
 from tracekit.lines.shortest_edit import matched
-from tracekit.lines.thread import Spans, on_thread
+from tracekit.lines.spans import Spans, on_thread
 from tracekit.trace import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, STEP
-
-_STEPS = 12  # of Newton's method
-_LEAST_SHARE = 0.02  # of the time passed that stays, whatever recording a call cost
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
     pairs = _pairs(steady_steps, detailed_steps)
     moments = _calls_and_returns(detailed)
     stretches = _by_anchors(pairs, moments)
-    pieces = [_read(pair, owners, _Clock.of(stretches[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
+    pieces = [_read(pair, owners, Clock.of(stretches[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
     rows = np.full(len(steady.ts_ns), -1, np.int64)
     for pair in pairs:
         rows[pair.rows[0]] = pair.rows[1]
@@ -84,10 +79,10 @@ def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
     return rows
 
 
-def _by_anchors(pairs: list[_Pair], moments: Ints) -> "dict[bytes, _Stretches]":
+def _by_anchors(pairs: list[_Pair], moments: Ints) -> "dict[bytes, Stretches]":
     """The stretches of each detailed step that is read: once, however many steady steps are read from it."""
     anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
-    return {key: _Stretches.of(moments, each) for key, each in anchors.items()}
+    return {key: Stretches.of(moments, each) for key, each in anchors.items()}
 
 
 def _calls_and_returns(trace: Trace) -> Ints:
@@ -149,81 +144,7 @@ def _pair(step: _Step, other: _Step, one: Ints, two: Ints) -> _Pair:
     return _Pair((step.spans.rows[one], other.spans.rows[two]), steady[order], in_order)
 
 
-@dataclass(frozen=True)
-class _Stretches:
-    """A detailed step, cut at its calls and returns and at the anchors."""
-
-    points: Ints
-    passed: Floats  # between a point and the next, ns
-    recorded: Ints  # calls and returns at the point that it begins with
-    gap: Rows  # the anchors it lies between
-
-    @staticmethod
-    def of(moments: Ints, anchors: Ints) -> "_Stretches":
-        """Given all calls and returns of the recording."""
-        first, last = np.searchsorted(moments, (anchors[0], anchors[-1]))
-        inside = moments[first:last]
-        points = distinct(np.concatenate((inside, anchors)))
-        bounds = np.searchsorted(inside, points)
-        return _Stretches(
-            points,
-            np.diff(points).astype(np.float64),
-            np.diff(bounds),
-            below(anchors, points[:-1]) - 1,
-        )
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """The time of a detailed step without what recording each call and each return in it cost.
-
-    A stretch that took longer than in the steady step got longer by its calls: each costs its share of the difference.
-    """
-
-    points: Ints
-    reading: Floats  # at each point, since the first
-
-    @staticmethod
-    def of(step: _Stretches, steady: Ints) -> "_Clock":
-        """Given the anchors in the steady step."""
-        cost = _cost_of_recording(step, np.diff(steady).astype(np.float64))
-        left = _left(step.passed, step.recorded, cost[step.gap])
-        return _Clock(step.points, np.concatenate(([0.0], np.cumsum(left))))
-
-    def read(self, at: Ints) -> Floats:
-        """The clock at these moments."""
-        start = self.points[0]
-        reading: Floats = np.interp(
-            (at - start).astype(np.float64), (self.points - start).astype(np.float64), self.reading
-        )
-        return reading
-
-
-def _left(passed: Floats, recorded: Ints, cost: Floats) -> Floats:
-    """What stays of each stretch without the calls and returns recorded at its start."""
-    left: Floats = np.maximum(passed - recorded * cost, _LEAST_SHARE * passed)
-    return left
-
-
-def _cost_of_recording(step: _Stretches, steady: Floats) -> Floats:
-    """For each gap what a call or return costs, so that what is left is as long as in the steady step.
-
-    What is left falls as the cost rises, ever more slowly where stretches reach the least: Newton's steps from 0
-    never pass the cost that is looked for.
-    """
-    passed, recorded, gap = step.passed, step.recorded, step.gap
-    cost, least = np.zeros(len(steady)), _LEAST_SHARE * passed
-    for _ in range(_STEPS):
-        left = _left(passed, recorded, cost[gap])
-        too_long = np.bincount(gap, left, len(steady)) - steady
-        slope = np.bincount(gap, np.where(left > least, recorded, 0), len(steady))
-        if not (too_long[slope > 0] > 1).any():
-            break
-        cost += np.where(slope > 0, np.maximum(too_long, 0.0) / np.maximum(slope, 1.0), 0.0)
-    return cost
-
-
-def _read(pair: _Pair, owners: StepFunction, clock: _Clock) -> tuple[Ints, Ints, Ints]:
+def _read(pair: _Pair, owners: StepFunction, clock: Clock) -> tuple[Ints, Ints, Ints]:
     """Starts, owners and whether they are divided, of the stretches of a steady step; its end comes as nobody's."""
     steady, detailed = pair.steady, pair.detailed
     low, high = np.searchsorted(owners.edges, (detailed[0], detailed[-1]), side="right")

@@ -1,4 +1,4 @@
-"""Which lines is a compiled kernel for? Those whose work was fused into it, as the compiler's provenance says."""
+"""Which lines does a compiled kernel belong to? Those whose work was fused into it, by the compiler's provenance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tracekit.lines.graph_calls import (
 )
 from tracekit.lines.owners import Group, Owners
 from tracekit.lines.regions import regions
-from tracekit.lines.thread import Spans, on_thread
+from tracekit.lines.spans import Spans, on_thread
 from tracekit.lines.threads import Thread
 from tracekit.trace import Trace
 from tracekit.trace.roles import GRAPH_LAUNCH, KERNEL, OPERATOR
@@ -31,7 +31,7 @@ class Compiled:
     threads: dict[int, Thread]  # with the kernels that run on the host
     gpu: Ints  # the owner of a GPU activity by its row; −1 where its launch says it
     calls: int  # of compiled graphs
-    untold: int  # of these, such whose graph tells nothing
+    without_lines: int  # of these, those whose graph does not say which lines its kernels are for
     by_code: int  # of these, such whose code alone tells it
 
 
@@ -50,8 +50,8 @@ def compiled(
             with_kernels[track] = inside.on_host(owners)
             inside.on_gpu(launch, gpu, owners)
         called += here
-    untold, by_code = sum(not graph.calls for graph in called), sum(graph.by_code for graph in called)
-    return Compiled(with_kernels, gpu, len(called), untold, by_code)
+    without_lines, by_code = sum(not graph.calls for graph in called), sum(graph.by_code for graph in called)
+    return Compiled(with_kernels, gpu, len(called), without_lines, by_code)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str] = {}  # the user's files, as they were
     functions: list[Function] = []
     graph_calls: int = 0  # calls of compiled graphs
-    untold_calls: int = 0  # of these, such of which nothing tells the lines of their kernels
+    calls_without_lines: int = 0  # of these, those of whose kernels nothing tells the lines
     by_code_calls: int = 0  # of these, such of which the comments of the generated code alone tell them
     unproven: list[str] = []  # packages that may be the user's: nothing in the trace says
 
@@ -87,7 +87,7 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         sources=lines.sources if lines is not None else {},
         functions=_functions(lines) if lines is not None else [],
         graph_calls=ownership.compiled.calls,
-        untold_calls=ownership.compiled.untold,
+        calls_without_lines=ownership.compiled.without_lines,
         by_code_calls=ownership.compiled.by_code,
         unproven=sorted(ownership.recording.frames.unproven),
     )

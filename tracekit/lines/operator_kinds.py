@@ -1,4 +1,4 @@
-"""Which instruction of Python's makes which operator of torch's, where no call does?"""
+"""Which Python instruction makes which torch operator, where no call does?"""
 
 from functools import cache
 

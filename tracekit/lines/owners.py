@@ -11,7 +11,6 @@ from tracekit.intervals import Ints, occurring
 
 OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA = range(6)
 PHASES = ("other", "forward", "eval", "backward", "optimizer", "data")
-NOBODY = 0  # the owner of what has none
 
 
 class Line(NamedTuple):
@@ -53,7 +52,7 @@ def functions_of(lines: Group) -> str | None:
 
 @dataclass
 class Owners:
-    """All owners of a variant; the first is nobody."""
+    """All owners of a variant; number 0 is nobody."""
 
     groups: list[Group] = field(default_factory=lambda: [()])
     libraries: list[str] = field(default_factory=lambda: [""])

@@ -1,4 +1,4 @@
-"""All of it together: the owners of a variant's steady trace, and what each costs."""
+"""The whole of it together: the owners of a variant's steady trace, and what each costs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from tracekit.lines.threads import Thread
     from tracekit.lines.timeline import Recording
 
+MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in memory; `tracekit lines` has no limit
 _NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lies beside it"
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """Whose the time of a trace is. Where there is no recording, `reason` says why, and everything is nobody's."""
+    """Who owns the time of a trace. Where there is no recording, `reason` says why, and no time has an owner."""
 
     cost: Attribution
     detail: Path | None = None  # the recording with stacks of the same variant; None: the trace's own stacks
@@ -167,6 +168,15 @@ class Ownership:
         owner = np.zeros(len(rows), np.int64)
         owner[asked], _ = owners_at(self.threads, trace.track[calls[asked]], trace.ts_ns[calls[asked]])
         return np.where(fused >= 0, fused, owner)
+
+    def at(self, track: Ints, moments: Ints) -> Ints:
+        """The owner of a thread at each moment; nobody's is a thread that does not drive the training."""
+        if self.recording is None or not self.threads:
+            return np.zeros(len(track), np.int64)
+        from tracekit.lines.threads import owners_at
+
+        owner, _ = owners_at(self.threads, track, moments)
+        return np.where(np.isin(track, self.cost.trace.threads.driving), owner, 0)
 
     @cached_property
     def costs(self) -> "dict[str, Costs]":

@@ -1,6 +1,6 @@
 """Where do compiled graphs run, and which graph is it?
 
-Traces of torch 2.9 and later name the graph; earlier ones name the compilation that it came of.
+Traces of torch 2.9 and later name the graph; earlier ones name the compilation that made it.
 """
 
 import re
@@ -11,7 +11,7 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.graph_calls import name_of
-from tracekit.lines.thread import Spans, on_thread
+from tracekit.lines.spans import Spans, on_thread
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
 from tracekit.trace.roles import OPERATOR, USER

@@ -15,7 +15,7 @@ import numpy as np
 from tracekit.intervals import Ints, distinct
 from tracekit.lines.operator_kinds import kinds_of
 from tracekit.lines.owners import Line
-from tracekit.lines.thread import Spans, on_thread
+from tracekit.lines.spans import Spans, on_thread
 from tracekit.lines_file import Code
 from tracekit.trace.roles import OPERATOR
 

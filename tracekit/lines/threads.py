@@ -1,4 +1,4 @@
-"""Whose is each moment of each driving thread? Backward nodes belong to the line of their forward operator."""
+"""Who owns each moment of each driving thread? Backward nodes belong to the line of their forward operator."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, StepFunction
 from tracekit.lines.owners import BACKWARD, Owners
-from tracekit.lines.thread import Spans, compressed, merged, on_thread
+from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
 from tracekit.trace.roles import OPERATOR

@@ -1,16 +1,17 @@
-"""Whose is each moment of the main thread in a recording with stacks?"""
+"""Who owns each moment of the main thread in a recording with stacks?"""
 
 import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.intervals import Ints, StepFunction, occurring, topmost
+from tracekit.intervals import Ints, StepFunction, occurring
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, Line, Owners
 from tracekit.lines.running_line import Calls, running_lines
-from tracekit.lines.thread import Spans, compressed, merged, on_thread
+from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.lines.user_code import Frames, extended, module_of, stage_of
 from tracekit.lines_file import LinesFile
+from tracekit.topmost import topmost
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
 from tracekit.trace.roles import BACKWARD_FRAME, DATALOAD, OPERATOR, PYTHON

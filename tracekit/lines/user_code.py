@@ -1,4 +1,4 @@
-"""Which Python frames are the user's own, and which a library's? By what the capture recorded, else by their names."""
+"""Which Python frames are the user's own, and which a library's? Known from the capture, else judged by their names."""
 
 import re
 import sys

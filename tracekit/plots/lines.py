@@ -17,7 +17,7 @@ def draw(report: Report, chart: Chart) -> None:
     if table is None:
         return
     rows = table.slice(0, _MOST)
-    place, *others = rows.schema
+    line, *others = rows.schema
     costs = [field for field in others if metadata(field, "unit") == "ns" and not metadata(field, "role")]
     costs = [field for field in costs if not field.name.startswith("Δ")]
     if not costs or not len(rows):
@@ -30,7 +30,7 @@ def draw(report: Report, chart: Chart) -> None:
         look = outline(_COLOURS[k % len(_COLOURS)]) | {"hatch": _HATCHES[k % len(_HATCHES)]}
         axes.barh(at, values, height=height, label=named(field.name.removesuffix("_ns")), **look)
     middle = 0.4 - height / 2
-    labels = [named(text) for text in texts(rows[place.name].to_pylist(), place)]
+    labels = [named(text) for text in texts(rows[line.name].to_pylist(), line)]
     axes.set_yticks([row + middle for row in range(len(rows))], labels)
     axes.invert_yaxis()
     axes.set_xlabel("ms of a step")

@@ -19,15 +19,15 @@ def draw(report: Report, chart: Chart) -> None:
         steady = _steady(line)
         top = max(steady, default=1) or 1
         shown = slice(0, _MOST)
-        for place, (value, mark) in enumerate(zip(line.values[shown], line.marks[shown], strict=True)):
+        for position, (value, mark) in enumerate(zip(line.values[shown], line.marks[shown], strict=True)):
             if mark == "compiles":
-                axes.bar(place, 1.15 * top / 1e6, width=0.85, hatch="////", **outline(_COMPILES))
+                axes.bar(position, 1.15 * top / 1e6, width=0.85, hatch="////", **outline(_COMPILES))
             elif value is None:
-                axes.bar(place, top / 1e6, width=0.85, hatch="....", **outline(_UNKNOWN))
+                axes.bar(position, top / 1e6, width=0.85, hatch="....", **outline(_UNKNOWN))
             else:
-                axes.bar(place, value / 1e6, width=0.85, **outline("#4b7bec"))
+                axes.bar(position, value / 1e6, width=0.85, **outline("#4b7bec"))
             if mark == "compiles" and value is not None:
-                axes.text(place, 1.15 * top / 1e6, f"compiles, {duration(value)}", va="bottom", fontsize=7)
+                axes.text(position, 1.15 * top / 1e6, f"compiles, {duration(value)}", va="bottom", fontsize=7)
         count = len(line.steps[shown])
         every = max(1, count // 12)
         axes.set_xticks(range(0, count, every), [str(step) for step in line.steps[shown][::every]])

@@ -1,4 +1,4 @@
-"""What takes a baseline's step to a variant's? A step down or up for each bucket, from the one total to the other."""
+"""How does a baseline's step become a variant's? A step down or up for each bucket, from one total to the other."""
 
 from typing import Any
 

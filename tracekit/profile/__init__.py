@@ -1,6 +1,6 @@
 """What was opened: variants, each with its captures, read and attributed."""
 
-from tracekit.profile.capture import Capture, Window, Workload
+from tracekit.profile.capture import Capture
 from tracekit.profile.opening import open_subject
 from tracekit.profile.profile import Mean, Profile
 from tracekit.profile.subject import Member, Missing, Subject
@@ -12,7 +12,5 @@ __all__ = [
     "Missing",
     "Profile",
     "Subject",
-    "Window",
-    "Workload",
     "open_subject",
 ]

@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tracekit.engine import Attribution
+from tracekit.run import Window, Workload
 from tracekit.trace import Trace
-
-Workload = Literal["training", "inference"]
-Window = Literal["cold", "steady", "detail"]
 
 
 @dataclass(frozen=True)

@@ -17,5 +17,5 @@ def with_compile_log(subject: Subject, path: Path) -> Subject:
     (profile,) = bare
     ledger, graphs = read(path)
     variant = Variant(name=profile.name, outcome="ok", requested=Requested(compile=True), ledger=ledger)
-    told = replace(profile, variant=variant, graphs=tuple(graphs))
-    return Subject([told if member is profile else member for member in subject.members])
+    logged = replace(profile, variant=variant, graphs=tuple(graphs))
+    return replace(subject, members=[logged if member is profile else member for member in subject.members])

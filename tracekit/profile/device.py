@@ -1,4 +1,4 @@
-"""On what did the work run? The profiler lists the devices; a run knows its processor, too."""
+"""What did the work run on? The profiler lists the devices; a run also knows its processor."""
 
 from collections.abc import Iterator
 

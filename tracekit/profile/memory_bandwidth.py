@@ -1,9 +1,9 @@
-"""How many bytes a second can the memory of a GPU move at most? The profiler does not say; data sheets do.
+"""What is the peak bandwidth of a GPU's memory? The profiler does not say; data sheets do.
 
 GB/s by name, as `deviceProperties` spells it, from the vendors' data sheets and the specifications on the products'
 pages (nvidia.com/en-us/data-center, nvidia.com/en-us/geforce, amd.com/en/products/accelerators/instinct), with the
-white papers of Volta, Ampere, Hopper, Ada, Blackwell and CDNA 1 to 4. The first pattern that fits decides; of what none
-fits nothing is known.
+white papers of Volta, Ampere, Hopper, Ada, Blackwell and CDNA 1 to 4. The first pattern that matches decides; where
+none does, the bandwidth is unknown.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a variant is called: by its file or its run, and by what tells it from the others."""
+"""What is a variant called? By its file or its run, and by what distinguishes it from the others."""
 
 from collections.abc import Sequence
 from itertools import count

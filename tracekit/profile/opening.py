@@ -1,24 +1,26 @@
 """Open runs, traces and studies side by side; every variant gets a name of its own."""
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from tracekit.engine import Attribution
 from tracekit.engine.cached import attributed
 from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
-from tracekit.profile.capture import Capture, Window
+from tracekit.profile.capture import Capture
 from tracekit.profile.names import distinct, run_names, stem
 from tracekit.profile.of_study import study_subject
 from tracekit.profile.profile import Profile
 from tracekit.profile.ranks import together
 from tracekit.profile.subject import Member, Missing, Subject, why_none
-from tracekit.run import Run, is_run, read
+from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
 from tracekit.trace.reading.convert import Watch
 from tracekit.trace.reading.inputs import is_address, traces_in
+from tracekit.trace.split import split
 
 _WINDOWS: tuple[Window, ...] = ("steady", "cold", "detail")
 
@@ -30,46 +32,70 @@ def open_subject(
     infer_steps: bool = False,
     *,
     opening: Callable[[Path], None] = lambda path: None,
+    arrived: Callable[[Subject], None] = lambda subject: None,
     lenient: bool = False,
     ranks: bool = True,
 ) -> Subject:
     """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
 
     `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, traces without
-    steps are taken apart by what repeats in them. `opening` is called before each trace is read. A trace that was named
-    and cannot be read is an error, unless `lenient` asks for the others. Traces of several ranks of one job are
-    one variant, unless `ranks` is False. The folder of a study is opened alone.
+    steps are taken apart by what repeats in them. `opening` is called before each trace is read, `arrived` after each
+    variant that could be, with all of them so far. A trace that was named and cannot be read is an error, unless
+    `lenient` asks for the others. Traces of several ranks of one job are one variant, unless `ranks` is False. The
+    folder of a study is opened alone.
     """
     if studies := [path for path in paths if not is_address(path) and is_study(path)]:
         if len(paths) > 1:
             raise StudyAmongOthersError(studies[0])
         return study_subject(read_study(studies[0]))
 
-    def attribute(path: Path) -> Attribution:
+    def load(path: Path) -> Trace:
         opening(path)
-        trace = Trace.load(path, watch=watch)
+        return Trace.load(path, watch=watch)
+
+    def attribute(trace: Trace) -> Attribution:
         return attributed(trace.inferring_steps() if infer_steps else trace)
 
+    def captures(path: Path) -> tuple[Capture, ...]:
+        """One, or one for each rank of a file that merges several."""
+        trace = load(path)
+        parts = split(trace) if ranks else []
+        return tuple(Capture(path, attribute(part.trace), rank=part.rank) for part in parts) or (
+            Capture(path, attribute(trace)),
+        )
+
+    def subject(members: list[Member]) -> Subject:
+        return Subject([_with(member, tuple(mine)) for member in _named(together(members) if ranks else members)])
+
     members: list[Member] = []
-    failure: TracekitError | None = None
-    each = _each(paths)
-    opened = [read(path) if os.path.isfile(path) and is_run(path) else None for path in each]
-    named = iter(run_names([p for p, run in zip(each, opened, strict=True) if run], [r.recipe for r in opened if r]))
-    for path, run in zip(each, opened, strict=True):
+    failures: dict[Path, TracekitError] = {}
+    for member in _members(_each(paths), captures, failures):
+        if (failed := [path for path in failures if path in paths]) and not lenient:
+            raise failures[failed[0]]  # one that a folder brought along is reported, and the others are read
+        members.append(member)
+        if isinstance(member, Profile):
+            arrived(subject(members))
+    if failures and not any(isinstance(member, Profile) for member in members):
+        raise next(reversed(failures.values()))
+    return subject(members)
+
+
+def _members(
+    paths: list[Path], captures: Callable[[Path], tuple[Capture, ...]], failures: dict[Path, TracekitError]
+) -> Iterator[Member]:
+    """One by one; why a trace cannot be read is kept."""
+    runs = [read(path) if os.path.isfile(path) and is_run(path) else None for path in paths]
+    named = iter(run_names([p for p, run in zip(paths, runs, strict=True) if run], [run.recipe for run in runs if run]))
+    for path, run in zip(paths, runs, strict=True):
         if run is not None:
-            members += _of_run(path, run, next(named), attribute)
+            yield from _of_run(path, run, next(named), captures)
             continue
         try:
-            members.append(Profile(stem(path), (Capture(path, attribute(path)),)))
+            member: Member = Profile(stem(path), captures(path))
         except TracekitError as error:
-            if path in paths and not lenient:  # one that a folder brought along is told, and the others are read
-                raise
-            failure = error
-            members.append(Missing(stem(path), "error", str(error)))
-    if failure is not None and not any(isinstance(member, Profile) for member in members):
-        raise failure
-    members = together(members) if ranks else members
-    return Subject([_with(member, tuple(mine)) for member in _named(members)])
+            failures[path] = error
+            member = Missing(stem(path), "error", str(error))
+        yield member
 
 
 def _with(member: Member, mine: tuple[str, ...]) -> Member:
@@ -84,28 +110,42 @@ def _each(paths: list[Path]) -> list[Path]:
     return each
 
 
-def _of_run(path: Path, run: Run, name: str, attribute: Callable[[Path], Attribution]) -> list[Member]:
+def _of_run(path: Path, run: Run, name: str, captures: Callable[[Path], tuple[Capture, ...]]) -> Iterator[Member]:
     members: list[Member] = []
     for variant in run.variants:
-        paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
-        if paths["steady"] is None:
-            reason = variant.error or "no trace of it was taken"
-            members.append(Missing(variant.name, variant.outcome, reason, variant, run, name))
-            continue
-        try:
-            captures = tuple(_capture(each, window, attribute) for window, each in paths.items() if each is not None)
-            members.append(Profile(variant.name, captures, variant, run, name))
-        except TracekitError as error:
-            members.append(Missing(variant.name, "error", str(error), variant, run, name))
+        members.append(_of_variant(path, run, name, variant, captures))
+        yield members[-1]
     if not Subject(members).known:
         raise NoTraceInRunError(path, why_none(members), measured=False)
-    return members
 
 
-def _capture(path: Path, window: Window, attribute: Callable[[Path], Attribution]) -> Capture:
+def _of_variant(
+    path: Path, run: Run, name: str, variant: Variant, captures: Callable[[Path], tuple[Capture, ...]]
+) -> Member:
+    paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
+    if paths["steady"] is None:
+        reason = variant.error or "no trace of it was taken"
+        return Missing(variant.name, variant.outcome, reason, variant, run, name)
+    try:
+        taken = tuple(_capture(each, window, captures) for window, each in paths.items() if each is not None)
+    except TracekitError as error:
+        return Missing(variant.name, "error", str(error), variant, run, name)
+    return Profile(variant.name, (*taken, *_other_ranks(path, run, variant, captures)), variant, run, name)
+
+
+def _other_ranks(
+    path: Path, run: Run, variant: Variant, captures: Callable[[Path], tuple[Capture, ...]]
+) -> Iterator[Capture]:
+    """The steady traces of the ranks after the first; one that cannot be read is missing among the ranks."""
+    for each in variant.ranks:
+        with suppress(TracekitError):
+            if (steady := run.trace_path(path, variant, rank=each.rank)) is not None:
+                yield Capture(steady, captures(steady)[0].cost, rank=each.rank)
+
+
+def _capture(path: Path, window: Window, captures: Callable[[Path], tuple[Capture, ...]]) -> Capture:
     """Read, except for the detail: no figure comes from it."""
-    cost = attribute(path) if window != "detail" else None
-    return Capture(path, cost, window=window)
+    return Capture(path, captures(path)[0].cost if window != "detail" else None, window=window)
 
 
 def _named(members: Sequence[Member]) -> list[Member]:

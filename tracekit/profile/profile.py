@@ -16,8 +16,9 @@ from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import Graph
-from tracekit.profile.capture import Capture, Window, Workload
+from tracekit.profile.capture import Capture
 from tracekit.profile.sample import Sample, sample
+from tracekit.run import Window, Workload
 from tracekit.trace import Trace
 
 

@@ -22,12 +22,12 @@ def together(members: Sequence[Member]) -> list[Member]:
     jobs: dict[tuple[Path, str, object], dict[int, Profile]] = {}
     alone: list[Member] = []
     for member in members:
-        rank, world = _rank_of(member) if isinstance(member, Profile) and member.run is None else (None, None)
+        rank, world = _of_one_rank(member)
         if rank is None or not isinstance(member, Profile):
             alone.append(member)
             continue
         path = member.trace.path
-        job = jobs.setdefault((path.parent, _NUMBER.sub("#", stem(path)), world), {})
+        job = jobs.setdefault(job_of(path, world), {})
         if rank in job:  # of another job, or another recording of the rank
             alone.append(member)
         job.setdefault(rank, member)
@@ -36,11 +36,28 @@ def together(members: Sequence[Member]) -> list[Member]:
     return [*{id(made): made for made in (whole[id(member)] for member in members)}.values()]
 
 
-def _rank_of(profile: Profile) -> tuple[int | None, int | None]:
+def job_of(path: Path, world: int | None) -> tuple[Path, str, int | None]:
+    """What the traces of one job have in common: folder, name but for its numbers, world size."""
+    return path.parent, _NUMBER.sub("#", stem(path)), world
+
+
+def job_name(path: Path) -> str:
+    """What a job is called, by the trace of one of its ranks."""
+    return _IN_NAME.sub("", stem(path)).strip("_-. ") or spelled(path.resolve().parent.name)
+
+
+def _of_one_rank(member: Member) -> tuple[int | None, int | None]:
+    """Rank and world size of a bare trace; nothing of a file that merges ranks, which has them all already."""
+    if not isinstance(member, Profile) or member.run is not None or len(member.captures) > 1:
+        return None, None
+    return rank_of(member)
+
+
+def rank_of(profile: Profile) -> tuple[int | None, int | None]:
     """The rank and the world size that the trace states; the rank that its name states; or nothing."""
-    told = profile.trace.meta.get("distributedInfo")
-    if isinstance(told, dict) and isinstance(rank := told.get("rank"), int) and rank >= 0:
-        world = told.get("world_size")
+    distributed = profile.trace.meta.get("distributedInfo")
+    if isinstance(distributed, dict) and isinstance(rank := distributed.get("rank"), int) and rank >= 0:
+        world = distributed.get("world_size")
         return rank, world if isinstance(world, int) else None
     named = _IN_NAME.search(profile.trace.path.name)
     return (int(named[1]) if named else None), None
@@ -51,7 +68,6 @@ def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
     first = job[min(job)]
     if len(job) == 1:
         return [(id(first), first)]
-    name = _IN_NAME.sub("", first.name).strip("_-. ") or spelled(first.trace.path.resolve().parent.name)
     captures = [replace(capture, rank=rank) for rank in sorted(job) for capture in job[rank].captures]
-    made = replace(first, name=name, captures=tuple(captures))
+    made = replace(first, name=job_name(first.trace.path), captures=tuple(captures))
     return [(id(profile), made) for profile in job.values()]

@@ -1,4 +1,4 @@
-"""Of the kernels of one step what was recorded beside their times: shapes and types of inputs, how full the GPU was."""
+"""For the kernels of one step, what was recorded besides times: shapes and types of inputs, how full the GPU was."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,9 +25,9 @@ class Sample:
 
     @cached_property
     def occupancy(self) -> NDArray[np.float64]:
-        """Of each kernel the part of the GPU's warps that it keeps occupied, as estimated; NaN where that is no share.
+        """Of each kernel the part of the GPU's warps that it keeps occupied, as estimated.
 
-        Some versions of the profiler wrote numbers that are none.
+        NaN where that is not a share: some versions of the profiler wrote other numbers.
         """
         shares = self._figures(lambda recorded: recorded.occupancy)
         return np.where((shares >= 0) & (shares <= 1), shares, np.nan)

@@ -1,11 +1,16 @@
 """The variants that were opened: those with traces, and those that were only measured, or failed."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tracekit.errors import NoTraceInRunError
 from tracekit.profile.profile import Mean, Profile
 from tracekit.run import Run, Variant
 from tracekit.study import Cell, Study
+
+if TYPE_CHECKING:
+    from tracekit.ranks import RankColumns
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,9 @@ class Subject:
 
     members: list[Member]
     study: Study | None = None  # where a study was opened: its cells are the members
+    ranks: "Mapping[str, list[RankColumns]]" = field(
+        default_factory=dict
+    )  # by variant, where readers elsewhere made them
 
     @property
     def problems(self) -> list[tuple[str, str]]:

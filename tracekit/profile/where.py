@@ -1,4 +1,4 @@
-"""On which line of yours does an event happen? The one place that tells, for every table and rule that names lines."""
+"""On which line of yours does an event happen? The only place that decides, for every table and rule with lines."""
 
 import re
 from typing import Any
@@ -48,7 +48,7 @@ def where_of(profile: Profile, rows: Ints) -> pa.Table:
     owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
     rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
     groups = {group: number for number, group in enumerate(dict.fromkeys(group for group, *_ in rows_of_owners))}
-    places = [_of_lines(ownership.owners.groups[group]) for group in groups]
+    places = [place_of(ownership.owners.groups[group]) for group in groups]
     chains = [" · ".join(ownership.owners.modules[module]) or None for _, _, module, _ in rows_of_owners]
     group_of = np.array([groups[group] for group, *_ in rows_of_owners], np.int64)[which.reshape(-1)]
     return _table(places, group_of).append_column(MODULE, _labels(chains, which.reshape(-1)))
@@ -61,10 +61,11 @@ def distinct_places(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
     return which.reshape(-1), places
 
 
-_Place = tuple[str | None, str | None, int | None, str | None]
+Place = tuple[str | None, str | None, int | None, str | None]
 
 
-def _of_lines(lines: Group) -> _Place:
+def place_of(lines: Group) -> Place:
+    """The values of `PLACE` for a line, or for those that were fused; None for nobody's."""
     if not lines:
         return None, None, None, None
     functions = functions_of(lines)
@@ -85,16 +86,16 @@ def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
     if others.any():
         frames[others] = user_frames(trace, rows[others])
     names, which = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
-    places = [_of_frame(trace.names[name]) if name >= 0 else _of_lines(()) for name in names.tolist()]
+    places = [_of_frame(trace.names[name]) if name >= 0 else place_of(()) for name in names.tolist()]
     return _table(places, which.reshape(-1)).append_column(MODULE, pa.nulls(len(rows), LABEL))
 
 
-def _of_frame(name: str) -> _Place:
+def _of_frame(name: str) -> Place:
     shape = _FRAME.fullmatch(name)
     return (name, shape[1], None, plain_function(shape[3])) if shape else (name, None, None, None)
 
 
-def _table(places: list[_Place], which: Ints) -> pa.Table:
+def _table(places: list[Place], which: Ints) -> pa.Table:
     where, file, line, function = zip(*places, strict=True) if places else ((), (), (), ())
     known = np.array([each is not None for each in line], bool)
     numbers = np.array([each or 0 for each in line], np.int64)

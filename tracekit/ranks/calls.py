@@ -1,57 +1,120 @@
-"""The communication kernels of one rank, in the order in which they run."""
+"""The communication of one rank, in the order in which it begins: kernels, or on a CPU the spans of its backend."""
 
 import re
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from tracekit.findings.kernels import kernels
+from tracekit.engine.buckets import CODES, KEYS
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.ranks.recorded import recorded
+from tracekit.ranks.spent import Spent
+from tracekit.trace.roles import USER
+from tracekit.trace.schema import column
 
-_KINDS = (
-    ("all_reduce", re.compile(r"all_?reduce", re.IGNORECASE)),
-    ("reduce_scatter", re.compile(r"reduce_?scatter", re.IGNORECASE)),
-    ("all_gather", re.compile(r"all_?gather", re.IGNORECASE)),
-    ("all_to_all", re.compile(r"all_?to_?all|dispatch|combine", re.IGNORECASE)),
-    ("send_recv", re.compile(r"send|recv", re.IGNORECASE)),
-    ("broadcast", re.compile(r"broadcast", re.IGNORECASE)),
-    ("reduce", re.compile(r"reduce", re.IGNORECASE)),
+_ON_CPU = re.compile(r"(?:gloo|mpi|ucc):.*", re.DOTALL)  # what torch.distributed writes around a collective on the CPU
+_WHOLE = pa.int64()
+_BY_BUCKET = pa.list_(_WHOLE, len(KEYS))
+CALLS = pa.schema(
+    [
+        column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
+        column("kind", pa.string(), "all_reduce, all_to_all …"),
+        column("group", pa.string(), "process group; null where the trace does not say it"),
+        column(
+            "seq",
+            _WHOLE,
+            "the trace's number of it, else its place among those of its kind and group in the step",
+            role="identity",
+        ),
+        column("nth", _WHOLE, "which it is of those that are alike in all of this, from 0"),
+        column("ranks", _WHOLE, "how many take part; null where nothing says it"),
+        column(
+            "bytes", _WHOLE, "what is communicated, as nccl-tests counts it; null where the trace does not say", "B"
+        ),
+        column("start_ns", _WHOLE, "when this rank arrives, unix time of its own clock", "ns"),
+        column("end_ns", _WHOLE, "when this rank is done, unix time of its own clock", "ns"),
+        column("exposed_ns", _WHOLE, "how much of it no computation hides on this rank", "ns"),
+        column("spent_at_start_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
+        column("spent_at_end_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
+    ]
 )
-Key = tuple[int, str, int]  # step number, kind, and the how manieth of that kind in the step
 
 
-@dataclass(frozen=True)
-class Calls:
-    """One entry per communication kernel of the counted steps; times are ns on the clock that all traces share."""
-
-    rank: int
-    keys: list[Key]
-    row: Ints
-    start_ns: Ints
-    end_ns: Ints
-
-
-def kind_of(name: str) -> str:
-    """The collective that a kernel's name says; `other` where it says none."""
-    return next((kind for kind, pattern in _KINDS if pattern.search(name)), "other")
-
-
-def calls_of(profile: Profile, rank: int) -> Calls:
-    """The calls of a profile of one rank."""
+def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, dict[str, tuple[int, ...]]]:
+    """The communication of the answered steps of one rank, as `CALLS` describes it, and the members of its groups."""
     trace = profile.trace
-    rows = kernels(profile, lambda events: events.roles.communication)
+    rows = _rows(profile)
     events = trace.rows(rows)
-    order = np.argsort(events.ts_ns, kind="stable")
+    order = np.lexsort((events.end_ns, events.ts_ns))
     rows, start, end = rows[order], events.ts_ns[order], events.end_ns[order]
-    begins = trace.steps.begin
-    step = np.maximum(np.searchsorted(begins, end, side="left") - 1, 0)
-    kinds = [kind_of(name) for name in trace.names]
-    counts: dict[tuple[int, str], int] = {}
-    keys = []
-    for place, code in zip(step.tolist(), trace.name_codes[rows].tolist(), strict=True):
-        number, kind = int(trace.steps.number[place]), kinds[code]
-        counts[number, kind] = nth = counts.get((number, kind), -1) + 1
-        keys.append((number, kind, nth))
-    base = trace.base_ns
-    return Calls(rank, keys, rows, start + base, end + base)
+    begins = profile.views[profile.cost.pieces.view].starts_ns
+    index = np.maximum(_begun(begins, trace.device, start, end), 0)
+    step = np.array(trace.steps.number, np.int64)[index]
+    entries = recorded(trace, rows, rank, world_size)
+    groups = [each.group for each in entries]
+    numbers = _nth([(at, each.kind, each.group) for at, each in zip(step.tolist(), entries, strict=True)])
+    spent = Spent(profile.cost.pieces)
+    at_start, at_end = spent.until(start), spent.until(end)
+    columns = {
+        "step": step,
+        "kind": [each.kind for each in entries],
+        "group": [each.label if each is not None else None for each in groups],
+        "seq": [nth if each.seq is None else each.seq for each, nth in zip(entries, numbers, strict=True)],
+        "nth": _nth([(at, each.kind, each.group, each.seq) for at, each in zip(step.tolist(), entries, strict=True)]),
+        "ranks": [each.ranks for each in entries],
+        "bytes": [each.size_bytes for each in entries],
+        "start_ns": start + trace.base_ns,
+        "end_ns": end + trace.base_ns,
+        "exposed_ns": _exposed(trace.device, end - start, at_end - at_start),
+        "spent_at_start_ns": pa.FixedSizeListArray.from_arrays(at_start.ravel(), type=_BY_BUCKET),
+        "spent_at_end_ns": pa.FixedSizeListArray.from_arrays(at_end.ravel(), type=_BY_BUCKET),
+    }
+    members = {each.label: each.members for each in groups if each is not None and each.members is not None}
+    return pa.table(columns, schema=CALLS), members
+
+
+def _rows(profile: Profile) -> Ints:
+    """Communication that runs while an answered step lasts."""
+    trace, view = profile.trace, profile.views[profile.cost.pieces.view]
+    low = view.starts_ns[view.known]
+    high = low + view.step_ns[view.known]
+    on_cpu = trace.labels.fits(_ON_CPU)
+    parts = [np.zeros(0, np.int64)]
+    for part in trace.parts() if len(low) else ():
+        roles = part.roles
+        wanted = roles.communication if trace.device == "gpu" else (roles.kind == USER) & on_cpu[part.name_codes]
+        rows = part.rows(wanted & part.lasting)
+        asked = trace.rows(rows)
+        step = _begun(low, trace.device, asked.ts_ns, asked.end_ns)
+        parts.append(rows[(step >= 0) & (asked.ts_ns < high[np.maximum(step, 0)])])
+    return np.concatenate(parts)
+
+
+def _begun(begins: Ints, device: str, start: Ints, end: Ints) -> Ints:
+    """The last step that has begun, −1 for none: on a GPU, which is late with its work, before a call ends.
+
+    On a CPU it is that in which the call starts: its thread may end a little later than the step that waits for it.
+    """
+    if device == "gpu":
+        index: Ints = np.searchsorted(begins, end, side="left") - 1
+        return index
+    index = np.searchsorted(begins, start, side="right") - 1
+    return index
+
+
+def _exposed(device: str, length: Ints, by_bucket: Ints) -> Ints:
+    """On a GPU the time in which nothing but communication runs; on a CPU that in which no operator computes."""
+    hidden = length - by_bucket[:, CODES["gpu_comm"]] if device == "gpu" else by_bucket[:, CODES["cpu_compute"]]
+    return length - np.clip(hidden, 0, length)
+
+
+def _nth(keys: list[Any]) -> list[int]:
+    """Of each key the how manieth of its like it is, from 0."""
+    counts: dict[Any, int] = {}
+    numbers = []
+    for key in keys:
+        numbers.append(counts.get(key, 0))
+        counts[key] = numbers[-1] + 1
+    return numbers

@@ -1,30 +1,84 @@
-"""How far is each rank's clock off, judged by the collectives that all of them took part in?"""
+"""How far is each rank's clock off, judged by the collectives that ranks took part in together?"""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracekit.intervals import Ints
+from tracekit.intervals import Bools, Ints
+from tracekit.ranks.kinds import ONE_SIDED
+from tracekit.ranks.matching import Matched
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What to subtract from a rank's times, and how far the ends of single collectives still lie apart, ns."""
+    """What to subtract from a rank's times, and how far the ends of single collectives still lie apart, ns.
+
+    `error_ns` is None where no collective ties the rank to the first one, so that nothing aligns it.
+    """
 
     offset_ns: int
-    error_ns: int
+    error_ns: int | None
 
 
-def align(ends_ns: Ints) -> list[Clock]:
-    """A clock per rank from the ends of matched collectives: one row per collective, one column per rank.
+def align(matched: Matched, ranks: int) -> list[Clock]:
+    """A clock per rank.
 
-    A collective ends on every rank at nearly the same moment. The offset of a rank is the median of its ends relative
-    to the median end over ranks; the error is the median of what is left, absolutely. Without collectives both are 0.
+    A collective ends on every rank at nearly the same moment. Between two ranks the median difference of its ends is
+    the difference of their clocks; ranks are tied to each other in the order of how many collectives they share, which
+    aligns those, too, that are never in one. An offset is relative to the median of all; its error is the median,
+    absolutely, of what then is left between the ends on that rank and the median end. Collectives in which a rank may
+    be done before the others count only where the rest does not tie all ranks together.
     """
-    if not len(ends_ns):
-        return [Clock(0, 0)] * ends_ns.shape[1]
-    small = ends_ns - ends_ns[:, :1]  # of unix ns, floating point would keep every 256th
-    relative = small - np.median(small, axis=1, keepdims=True)
-    offsets = np.median(relative, axis=0)
-    errors = np.median(np.abs(relative - offsets), axis=0)
-    return [Clock(round(offset), round(error)) for offset, error in zip(offsets.tolist(), errors.tolist(), strict=True)]
+    ends = _ends(matched, ranks)
+    kinds = matched.calls["kind"].to_pylist()
+    two_sided = np.array([kinds[first] not in ONE_SIDED for first in matched.first[:-1].tolist()], bool)
+    chosen = ends[two_sided]
+    offsets, tied = _tied(chosen)
+    if not tied.all():
+        chosen = ends
+        offsets, tied = _tied(chosen)
+    offsets -= round(float(np.median(offsets[tied])))
+    errors = _errors(chosen - offsets)
+    return [
+        Clock(int(offset), round(error) if known else None)
+        for offset, error, known in zip(offsets.tolist(), errors, tied.tolist(), strict=True)
+    ]
+
+
+def _ends(matched: Matched, ranks: int) -> Floats:
+    """A row per collective, a column per rank: when it ended, after it ended on its first rank; NaN where it was not.
+
+    (Of unix ns, floating point would keep every 256th.)
+    """
+    ends = matched.column("end_ns")
+    collective = np.repeat(np.arange(len(matched)), np.diff(matched.first))
+    table = np.full((len(matched), ranks), np.nan)
+    table[collective, matched.rank] = ends - ends[matched.first[:-1]][collective]
+    return table
+
+
+def _tied(ends: Floats) -> tuple[Ints, Bools]:
+    """The offset of each rank against the first, and which ranks are tied to it."""
+    here = ~np.isnan(ends)
+    shared = here.T.astype(np.int64) @ here
+    offsets, tied = np.zeros(ends.shape[1], np.int64), np.zeros(ends.shape[1], bool)
+    tied[0] = True
+    while not tied.all():
+        links = np.where(tied[:, None] & ~tied[None, :], shared, 0)
+        known, new = np.unravel_index(int(links.argmax()), links.shape)
+        if not links[known, new]:
+            break
+        both = here[:, known] & here[:, new]
+        offsets[new] = offsets[known] + round(float(np.median(ends[both, new] - ends[both, known])))
+        tied[new] = True
+    return offsets, tied
+
+
+def _errors(left: Floats) -> list[float]:
+    """Of each rank the median distance of its ends to the median end, 0 where there are none."""
+    rows = left[(~np.isnan(left)).sum(axis=1) > 1]
+    away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True)) if len(rows) else rows
+    return [float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in away.T]

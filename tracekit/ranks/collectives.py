@@ -1,142 +1,182 @@
-"""Who waits for whom: the collectives that all ranks took part in, and what the late rank did before it arrived.
+"""Who waits for whom: the collectives of a job, and what the late rank did before it arrived.
 
 What the last rank to arrive sees of a collective is the transfer; what the others see beyond that is waiting. The time
 by which the last one is late is charged to the bucket in which it spent more than the others since the last collective.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from tracekit.engine.buckets import CODES, KEYS
-from tracekit.intervals import Ints
-from tracekit.profile import Profile
-from tracekit.ranks.calls import Calls, Key, calls_of
+from tracekit.intervals import Bools, Ints
 from tracekit.ranks.clocks import Clock, align
+from tracekit.ranks.columns import RankColumns
+from tracekit.ranks.matching import Matched, match
+from tracekit.trace.columns import values
+from tracekit.trace.schema import column
 
-Floats = NDArray[np.float64]
 _NOT_TO_BLAME = ("gpu_comm",)  # waiting in a collective is what lateness causes, not its cause
-
-
-@dataclass(frozen=True)
-class Collective:
-    """One collective on all ranks; times are ns."""
-
-    step: int
-    kind: str
-    nth: int  # of its kind in the step
-    transfer_ns: int
-    wait_ns: dict[int, int]  # by rank
-    late_rank: int
-    late_ns: int  # from the first rank's arrival to the last one's
-    late_bucket: str | None  # None where the last rank spent no more time than the others in any bucket
+_LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
+_WHOLE = pa.int64()
+COLLECTIVES = pa.schema(
+    [
+        column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
+        column("group", pa.string(), "process group; null where the trace does not say it", role="identity"),
+        column("kind", pa.string(), "all_reduce, all_to_all …"),
+        column("seq", _WHOLE, "its place among those of its kind and group in the step", role="identity"),
+        column("rank", _WHOLE, "rank", role="identity"),
+        column("ranks", _WHOLE, "how many take part; null where nothing says it"),
+        column(
+            "bytes", _WHOLE, "what is communicated, as nccl-tests counts it; null where the trace does not say", "B"
+        ),
+        column("transfer_ns", _WHOLE, "what the last rank to arrive sees of it", "ns"),
+        column("wait_ns", _WHOLE, "what this rank sees beyond that", "ns"),
+        column("exposed_ns", _WHOLE, "how much of both no computation hides on this rank", "ns"),
+        column("late_rank", _WHOLE, "rank that came last", role="identity"),
+        column("late_bucket", pa.string(), "where it spent more time than the others since the collective before"),
+        column("late_ns", _WHOLE, "by how much it came later than the first", "ns"),
+    ]
+)
 
 
 @dataclass(frozen=True)
 class Collectives:
-    """All that were matched, in order of time; `unmatched` has the number of calls that only some ranks have."""
+    """All that were matched, in order of time: a row of `table` per collective and rank; see `COLLECTIVES`."""
 
     ranks: list[int]
-    matched: list[Collective]
-    unmatched: dict[int, int]
+    table: pa.Table
+    first: Ints  # the row at which each collective begins
+    unmatched: dict[int, int]  # by rank the calls that not all ranks of their group have
     clocks: dict[int, Clock]
 
+    def __len__(self) -> int:
+        return len(self.first)
+
     @cached_property
-    def steps(self) -> int:
-        """The number of steps that they lie in."""
-        return len({each.step for each in self.matched})
+    def steps(self) -> list[int]:
+        """The steps that they lie in."""
+        return sorted(set(self.table["step"].to_pylist()))
 
     @property
     def error_ns(self) -> int:
         """How far the clocks may be off: a rank that is late by no more may not be late at all."""
-        return max((clock.error_ns for clock in self.clocks.values()), default=0)
+        return max((clock.error_ns or 0 for clock in self.clocks.values()), default=0)
 
-    def late(self, rank: int) -> list[Collective]:
-        """The collectives to which that rank came last, by more than the clocks may be off."""
-        return [each for each in self.matched if each.late_rank == rank and each.late_ns > self.error_ns]
+    @cached_property
+    def late(self) -> pa.Table:
+        """One row per collective to which some rank came last by more than the clocks may be off."""
+        rows = self.table.take(self.first)
+        return rows.take(np.flatnonzero(values(rows["late_ns"]) > self.error_ns))
 
-    def caused_ns(self, rank: int) -> dict[str, int]:
-        """By how much that rank was late, in all of them, by bucket; "" for what no bucket explains."""
-        sums: dict[str, int] = {}
-        for each in self.late(rank):
-            sums[each.late_bucket or ""] = sums.get(each.late_bucket or "", 0) + each.late_ns
+    @cached_property
+    def _caused(self) -> dict[tuple[int, int], dict[str, int]]:
+        """By rank and step."""
+        names = ("late_rank", "step", "late_bucket", "late_ns")
+        sums: dict[tuple[int, int], dict[str, int]] = {}
+        for rank, step, bucket, late in zip(*(self.late[name].to_pylist() for name in names), strict=True):
+            of_both = sums.setdefault((rank, step), {})
+            of_both[bucket or ""] = of_both.get(bucket or "", 0) + late
         return sums
 
+    def caused_ns(self, rank: int, step: int | None = None) -> dict[str, int]:
+        """By how much that rank was late, in all of them or in a step, by bucket; "" for what no bucket explains."""
+        sums: dict[str, int] = {}
+        for each in self.steps if step is None else [step]:
+            for bucket, late in self._caused.get((rank, each), {}).items():
+                sums[bucket] = sums.get(bucket, 0) + late
+        return sums
 
-def collectives(profiles: dict[int, Profile]) -> Collectives:
-    """The collectives of one job, given the profile of each rank."""
-    calls = {rank: calls_of(profile, rank) for rank, profile in profiles.items()}
-    ranks = [*profiles]
-    common = _common(calls)
-    index = {rank: _where(each, common) for rank, each in calls.items()}
-    ends = np.stack([calls[rank].end_ns[index[rank]] for rank in ranks], axis=1)
-    clocks = dict(zip(ranks, align(ends), strict=True))
-    offsets = np.array([clocks[rank].offset_ns for rank in ranks])
-    starts = np.stack([calls[rank].start_ns[index[rank]] for rank in ranks], axis=1) - offsets
-    durations = ends - offsets - starts
-    order = np.argsort(starts.min(axis=1), kind="stable") if len(common) else np.zeros(0, np.int64)
-    spent = {rank: _Spent(profile, clocks[rank].offset_ns) for rank, profile in profiles.items()}
-    matched, since = [], {rank: spent[rank].begins for rank in ranks}
-    for k in order.tolist():
-        matched.append(_collective(common[k], ranks, starts[k], durations[k], spent=spent, since=since))
-        since = {rank: int(starts[k, at] + durations[k, at]) for at, rank in enumerate(ranks)}
-    unmatched = {rank: len(each.keys) - len(common) for rank, each in calls.items()}
-    return Collectives(ranks, matched, unmatched, clocks)
+    def wait_ns(self, rank: int) -> int:
+        """How long that rank waited for others, in all of them."""
+        return int(values(self.table["wait_ns"])[values(self.table["rank"]) == rank].sum())
 
 
-def _common(calls: dict[int, Calls]) -> list[Key]:
-    first, *others = calls.values()
-    present = set(first.keys).intersection(*(each.keys for each in others))
-    return [key for key in first.keys if key in present]
+def collectives(columns: Sequence[RankColumns]) -> Collectives:
+    """The collectives of one job, given the columns of each rank.
+
+    They are of the steps that are steady on some rank at least; of all where none is.
+    """
+    ranks = [each.rank for each in columns]
+    matched = match(columns, _steps(columns))
+    clocks = align(matched, len(ranks))
+    table, first = _table(matched, ranks, np.array([clock.offset_ns for clock in clocks], np.int64))
+    unmatched = dict(zip(ranks, matched.unmatched.tolist(), strict=True))
+    return Collectives(ranks, table, first, unmatched, dict(zip(ranks, clocks, strict=True)))
 
 
-def _where(calls: Calls, keys: list[Key]) -> Ints:
-    places = {key: at for at, key in enumerate(calls.keys)}
-    return np.array([places[key] for key in keys], np.int64)
+def _steps(columns: Sequence[RankColumns]) -> frozenset[int]:
+    numbers = [each.steps["step"].to_pylist() for each in columns]
+    steady = [each.steps["steady"].to_pylist() for each in columns]
+    every = frozenset(number for each in numbers for number in each)
+    chosen = frozenset(
+        number for each, kept in zip(numbers, steady, strict=True) for number, is_steady in zip(each, kept, strict=True)
+        if is_steady
+    )  # fmt: skip
+    return chosen or every
 
 
-def _collective(
-    key: Key, ranks: list[int], starts: Ints, durations: Ints, *, spent: "dict[int, _Spent]", since: dict[int, int]
-) -> Collective:
-    last = int(starts.argmax())
-    transfer = int(durations[last])
-    waits = {rank: max(0, int(each) - transfer) for rank, each in zip(ranks, durations, strict=True)}
-    arrived = dict(zip(ranks, starts.tolist(), strict=True))
-    return Collective(
-        step=key[0],
-        kind=key[1],
-        nth=key[2],
-        transfer_ns=transfer,
-        wait_ns=waits,
-        late_rank=ranks[last],
-        late_ns=int(starts[last] - starts.min()),
-        late_bucket=_blamed(ranks[last], spent, since, arrived),
+def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table, Ints]:
+    start = matched.column("start_ns") - offsets[matched.rank]
+    length = matched.column("end_ns") - offsets[matched.rank] - start
+    count = np.diff(matched.first)
+    last = np.array(
+        [low + int(start[low:high].argmax()) for low, high in zip(matched.first[:-1], matched.first[1:], strict=True)],
+        np.int64,
     )
+    first = matched.first[:-1]
+    earliest = np.minimum.reduceat(start, first) if len(first) else first
+    buckets = _blamed(matched, start, start + length, last, len(ranks))
+    transfer = np.repeat(length[last], count)
+    number = np.array(ranks, np.int64)
+    kept = {name: matched.calls[name] for name in ("step", "group", "kind", "seq", "ranks", "bytes", "exposed_ns")}
+    columns = kept | {
+        "rank": number[matched.rank],
+        "transfer_ns": transfer,
+        "wait_ns": np.maximum(length - transfer, 0),
+        "late_rank": np.repeat(number[matched.rank[last]], count),
+        "late_bucket": [bucket for bucket, times in zip(buckets, count.tolist(), strict=True) for _ in range(times)],
+        "late_ns": np.repeat(start[last] - earliest, count),
+    }
+    return pa.table({field.name: columns[field.name] for field in COLLECTIVES}, schema=COLLECTIVES), first
 
 
-def _blamed(late: int, spent: "dict[int, _Spent]", since: dict[int, int], arrived: dict[int, int]) -> str | None:
-    """The bucket in which the late rank spent most beyond the mean of the others."""
-    each = {rank: spent[rank].between(since[rank], arrived[rank]) for rank in spent}
-    others = np.mean([parts for rank, parts in each.items() if rank != late], axis=0)
-    beyond = each[late] - others
-    beyond[[CODES[key] for key in _NOT_TO_BLAME]] = 0
-    return KEYS[int(beyond.argmax())] if beyond.max() > 0 else None
+def _blamed(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> list[str | None]:
+    """Of each collective the bucket in which the late rank spent most beyond the mean of the others.
+
+    That is since the last collective that all of them were through before they came to this one; without any, since
+    the first step began.
+    """
+    at_start, at_end = (_by_bucket(matched, f"spent_at_{edge}_ns") for edge in ("start", "end"))
+    forgiven = [CODES[key] for key in _NOT_TO_BLAME]
+    row_of = np.full((len(matched), ranks), -1)
+    row_of[np.repeat(np.arange(len(matched)), np.diff(matched.first)), matched.rank] = np.arange(len(matched.rank))
+    blamed: list[str | None] = []
+    for index, late in enumerate(last.tolist()):
+        rows = slice(int(matched.first[index]), int(matched.first[index + 1]))
+        spent = at_start[rows].astype(np.float64)
+        through = _through(row_of, index, matched.rank[rows], start[rows], end)
+        if through is not None:
+            spent -= at_end[through]
+        is_late: Bools = np.arange(rows.start, rows.stop) == late
+        beyond = spent[is_late][0] - spent[~is_late].mean(axis=0)
+        beyond[forgiven] = 0
+        blamed.append(KEYS[int(beyond.argmax())] if beyond.max() > 0 else None)
+    return blamed
 
 
-class _Spent:
-    """How much wall time of each bucket lies between two moments of the shared clock, on one rank."""
+def _through(row_of: Ints, index: int, ranks: Ints, arrived: Ints, end: Ints) -> Ints | None:
+    """The rows of these ranks in the latest earlier collective that all of them had left when they arrived."""
+    for before in range(index - 1, max(index - 1 - _LOOK_BACK, -1), -1):
+        rows: Ints = row_of[before, ranks]
+        if (rows >= 0).all() and (end[rows] <= arrived).all():
+            return rows
+    return None
 
-    def __init__(self, profile: Profile, offset_ns: int) -> None:
-        pieces = profile.cost.pieces
-        shift = profile.trace.base_ns - offset_ns
-        self._starts, self._ends, self._bucket = pieces.start + shift, pieces.end + shift, pieces.bucket
-        self.begins = int(self._starts[0]) if len(self._starts) else 0
 
-    def between(self, low: int, high: int) -> Floats:
-        """ns by bucket, in the order of the buckets' codes."""
-        first, last = np.searchsorted(self._ends, low, side="right"), np.searchsorted(self._starts, high, side="left")
-        inside = slice(int(first), int(max(first, last)))
-        lengths = np.minimum(self._ends[inside], high) - np.maximum(self._starts[inside], low)
-        return np.bincount(self._bucket[inside], np.maximum(lengths, 0), minlength=len(CODES)).astype(np.float64)
+def _by_bucket(matched: Matched, name: str) -> Ints:
+    lists = matched.calls[name].combine_chunks()
+    return values(lists.flatten()).reshape(-1, len(KEYS))

@@ -42,17 +42,22 @@ class Table:
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a series: a value for each step, None where it is unknown, and a mark for special steps."""
+    """One row of a series: a value for each step, None where it is unknown, and a mark for special steps.
+
+    `over` says what the values are along, where that is not steps.
+    """
 
     name: str
     steps: tuple[int, ...]
     values: tuple[int | None, ...]
     marks: tuple[Mark, ...]
+    unit: str = "ns"  # or B
+    over: str = ""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One or more lines with a value per step, in ns."""
+    """One or more lines with a value per step; those of other units than ns stand in an exported table, too."""
 
     kind: ClassVar[str] = "series"
     name: str
@@ -81,7 +86,8 @@ class Excerpt:
     """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number.
 
     `fused` has, in the same form, what kernels cost that are for a line and for others: their time counts once, and
-    stands at each of their lines. A `detail` is shown to people only where everything is asked for.
+    stands at each of their lines. A `detail` is shown to people only where everything is asked for, or can be folded;
+    what is `whole` has all of the file, and is folded even there.
     """
 
     kind: ClassVar[str] = "excerpt"
@@ -91,6 +97,7 @@ class Excerpt:
     costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     fused: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     detail: bool = False
+    whole: bool = False
 
 
 Block = Sentences | Table | Breakdown | Series | Notes | Excerpt

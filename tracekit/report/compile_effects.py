@@ -1,4 +1,4 @@
-"""What did compiling change, and what holds the compiled step back? Numbers; `sections.compiling` says them."""
+"""What did compiling change, and what holds the compiled step back? `sections.compiling` puts it in words."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ class Effects:
         return self.variant.ledger
 
     @cached_property
-    def pace(self) -> tuple[float, bool]:
+    def step_ratio(self) -> tuple[float, bool]:
         """The step in eager ones, and whether it could as well be one: unprofiled, or else of the traces."""
         contrast = contrast_of(self.compiled.profile, self.eager.profile)
         if contrast is not None:
@@ -151,9 +151,9 @@ class Effects:
     @property
     def traces_disagree(self) -> bool:
         """Whether the traced steps differ the other way round than the step times to quote, where these do for sure."""
-        (pace, noise), theirs = self.pace, self.eager.step_ns
+        (step_ratio, noise), theirs = self.step_ratio, self.eager.step_ns
         traced = self.compiled.step_ns / theirs if theirs else 1.0
-        return not noise and (pace - 1) * (traced - 1) < 0 and min(abs(pace - 1), abs(traced - 1)) > _ALIKE
+        return not noise and (step_ratio - 1) * (traced - 1) < 0 and min(abs(step_ratio - 1), abs(traced - 1)) > _ALIKE
 
     @property
     def most_to_gain(self) -> float | None:

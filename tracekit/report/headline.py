@@ -51,7 +51,8 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
         if wall is None:
             return f"{text} Where the difference comes from cannot be answered."
         return (
-            f"{text} Under the profiler{_inflation(member)} {duration(wall.delta_ns, signed=True)}: {_changes(wall)}."
+            f"{text} Under the profiler{_inflation(member)} a step changes by {duration(wall.delta_ns, signed=True)}: "
+            f"{_changes(wall)}."
             f"{_contradiction(contrast, wall)}"
         )
     if wall is None or ours is None or theirs is None:
@@ -83,9 +84,9 @@ def _rests_on(contrast: Contrast) -> str:
 def _contradiction(contrast: Contrast, wall: Difference) -> str:
     """A sentence where the traces contradict the unprofiled step times, or claim more confidence than these allow."""
     if (contrast.ratio > 1) != (wall.delta_ns > 0) and not (contrast.noise and wall.noise()):
-        return " The two do not agree on which is faster: believe the unprofiled step times."
+        return " The two do not agree on which is faster: trust the unprofiled step times."
     if contrast.noise and not wall.noise():
-        return " That difference is one of two single passes: between passes it may vanish."
+        return " That difference is between two single passes: with more passes it may vanish."
     return ""
 
 

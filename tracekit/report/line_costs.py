@@ -17,7 +17,7 @@ from tracekit.trace.schema import column
 from tracekit.units import duration, percent
 
 NO_LINE = "no line of yours"
-_FUSED = "+ marks what a line costs in kernels that are for other lines too: it stands at each of them and counts once."
+_FUSED = "+ marks the cost of kernels that several lines share: it is shown at each of these lines and counted once."
 _WORTH = 0.01  # share of a step below which a file is not shown as a whole
 _MOSTLY = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
@@ -69,7 +69,7 @@ class SideBySide:
             costs = source_costs(self.variants, file)
             if any(costs.total_ns(each.name) >= _WORTH * each.total_ns > 0 for each in self.variants):
                 lines = tuple(costs.text.splitlines())
-                yield Excerpt(file, 1, lines, costs.alone, costs.fused_by_line(), detail=True)
+                yield Excerpt(file, 1, lines, costs.alone, costs.fused_by_line(), detail=True, whole=True)
 
     def _most_expensive(self) -> tuple[str, str] | None:
         total: dict[tuple[str, str], float] = {}
@@ -129,23 +129,23 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
-        sentence = f"{_each(shares, steps_of(answered))} is for a line of yours"
+        sentence = f"{_each(shares, steps_of(answered))} belongs to lines of yours"
         if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
-            sentence = f"{sentence} (a function: no calling lines were recorded)"
+            sentence = f"{sentence} (to whole functions: no calling lines were recorded)"
         divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
         yield f"{sentence}."
-    if untold := _of_graph_calls(answered, lambda means: means.untold_calls):
+    if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (
-            f"Of the calls of compiled graphs, {untold} do not tell the lines of their kernels: these count for "
-            "the line that calls the graph. Captures with torch 2.9 and later tell them."
+            f"Of the calls of compiled graphs, {without_lines} do not tell the lines of their kernels: these count "
+            "towards the line that calls the graph. Captures with torch 2.9 and later tell them."
         )
     if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
         yield (
-            f"Of the calls of compiled graphs, {by_code} tell the lines of their kernels by comments in the generated "
-            "code alone: a group may hold lines that its kernel is not for, and kernels that run on the CPU count for "
-            "all lines of their graph. Captures with torch 2.9 and later tell them kernel by kernel."
+            f"Of the calls of compiled graphs, {by_code} tell the lines of their kernels only by comments in the "
+            "generated code: a group may hold lines that its kernel does not belong to, and kernels on the CPU count "
+            "towards all lines of their graph. Captures with torch 2.9 and later tell them kernel by kernel."
         )
     for each in variants:
         if not each.total_ns:

@@ -1,16 +1,17 @@
 """Variants, each with its baseline, and everything that is computed from them once."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from tracekit.analyses import Answer, summaries
+from tracekit.analyses import Answer
 from tracekit.compare import Comparison, compare
 from tracekit.errors import UnknownVariantError
-from tracekit.findings import Diagnosis, diagnose
+from tracekit.findings import Diagnosis
 from tracekit.profile import Member, Profile, Subject
-from tracekit.ranks import Collectives, collectives
+from tracekit.ranks import Collectives, RankColumns
 from tracekit.report.blocks import Note
+from tracekit.report.by_variant import ByVariant
 from tracekit.report.notes import notes
 from tracekit.report.section import Section
 
@@ -22,6 +23,7 @@ class Report:
     subject: Subject
     baseline: Member  # the one that was named, else the first variant
     comparisons: list[Comparison]  # of every variant but the baselines, in order
+    by_variant: ByVariant = field(default_factory=ByVariant, repr=False, compare=False)
 
     @property
     def profiles(self) -> list[Profile]:
@@ -44,18 +46,24 @@ class Report:
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
         """Every analysis of every variant: analysis by analysis, so that variants stand side by side."""
-        answers = [summaries(profile) for profile in self.profiles]
+        answers = [self.by_variant.answers(profile) for profile in self.profiles]
         return [pair for each in zip(*answers, strict=True) for pair in zip(self.profiles, each, strict=True)]
 
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:
         """What bounds each variant's step, and the findings, by variant."""
-        return {profile.name: diagnose(profile) for profile in self.profiles}
+        return {profile.name: self.by_variant.diagnosis(profile) for profile in self.profiles}
+
+    @cached_property
+    def ranks(self) -> dict[str, list[RankColumns]]:
+        """What is compared of each rank, by variant, for those of which several ranks were recorded."""
+        several = (profile for profile in self.profiles if profile.per_rank)
+        return {profile.name: self.by_variant.ranks(profile) for profile in several} | dict(self.subject.ranks)
 
     @cached_property
     def collectives(self) -> dict[str, Collectives]:
         """The collectives of each variant of which several ranks were recorded."""
-        return {profile.name: collectives(profile.per_rank) for profile in self.profiles if profile.per_rank}
+        return {name: self.by_variant.collectives(name, columns) for name, columns in self.ranks.items()}
 
     @cached_property
     def notes(self) -> list[Note]:
@@ -71,9 +79,18 @@ class Report:
 
     def against(self, baseline: str) -> "Report":
         """The same variants compared with another baseline; what does not depend on it is reused."""
-        turned = report(self.subject, baseline)
-        vars(turned).update({name: vars(self)[name] for name in ("answers", "diagnoses") if name in vars(self)})
-        return turned
+        return replace(report(self.subject, baseline), by_variant=self.by_variant)
+
+    def narrowed(self, names: Collection[str]) -> "Report":
+        """These variants alone, each against its baseline, which is to be one of them."""
+        members = [member for member in self.subject.members if member.name in names]
+        comparisons = [entry for entry in self.comparisons if entry.variant in names]
+        return replace(self, subject=replace(self.subject, members=members), comparisons=comparisons)
+
+    @cached_property
+    def baselines(self) -> dict[str, str]:
+        """For each variant that is compared the one that it is set against."""
+        return {entry.variant: entry.baseline for entry in self.comparisons}
 
     def comparison(self, name: str) -> Comparison | None:
         """The comparison of that variant; None for a baseline."""

@@ -85,7 +85,7 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
 
 
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
-    sentence = f"the intervals of its buckets cover {COVERS}."
+    sentence = f"the intervals of the buckets cover {COVERS}."
     contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
     if contrast is None or entry.wall is None:
         return sentence

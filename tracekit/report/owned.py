@@ -1,10 +1,9 @@
 """The variants of a report whose owners are known: captures that recorded stacks, and traces with stacks."""
 
+from tracekit.lines.ownership import MOST_EVENTS
 from tracekit.profile import Profile
 from tracekit.report.model import Report
 from tracekit.report.owner_costs import OfVariant
-
-MOST_EVENTS = 2_000_000  # of a bare trace: owners need all of it in memory; `tracekit lines` has no such limit
 
 
 def owned(report: Report) -> list[OfVariant]:
@@ -18,8 +17,3 @@ def _recorded(profile: Profile) -> bool:
     if profile.trace.has_stacks:
         return profile.variant is not None or len(profile.trace.ts_ns) <= MOST_EVENTS
     return profile.detail_path is not None
-
-
-def baselines(report: Report) -> dict[str, str]:
-    """The baseline of each variant."""
-    return {entry.variant: entry.baseline for entry in report.comparisons}

@@ -35,6 +35,13 @@ def producers(of_study: bool = False) -> list[Make]:
     return [make for name, make in _registered.items() if name in _of_both or (name in _of_studies) == of_study]
 
 
+def _register(name: str, make: Make) -> None:
+    """Raises ValueError where another producer has that name: it would never be asked again."""
+    if name in _registered:
+        raise ValueError(f"two producers of sections are called {name!r}: unregister one, or rename it")
+    _registered[name] = make
+
+
 def unregister(name: str) -> None:
     """Remove a producer."""
     _registered.pop(name, None)
@@ -44,7 +51,7 @@ def made_by(name: str) -> Callable[[Make], Make]:
     """Register a function that yields whole sections: it connects another registry to this one."""
 
     def register(make: Make) -> Make:
-        _registered[name] = make
+        _register(name, make)
         return make
 
     return register
@@ -60,7 +67,7 @@ def of_run(
             if (contents := ask(report)) is not None:
                 yield Section(name, title, "run", stage, rank, contents)
 
-        _registered[name] = make
+        _register(name, make)
         if studies:
             _of_both.add(name)
         return ask
@@ -92,7 +99,7 @@ def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -
                 if (contents := ask(report, profile)) is not None:
                     yield Section(name, title, "variant", stage, rank, contents, variant=profile.name)
 
-        _registered[name] = make
+        _register(name, make)
         return ask
 
     return register
@@ -110,7 +117,7 @@ def of_comparison(
                     of = {"variant": entry.variant, "baseline": entry.baseline}
                     yield Section(name, title, "comparison", stage, rank, contents, **of)
 
-        _registered[name] = make
+        _register(name, make)
         return ask
 
     return register
@@ -127,7 +134,7 @@ def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
                         of = {"variant": profile.name, "trace": capture.label}
                         yield Section(name, title, "trace", stage, rank, contents, **of)
 
-        _registered[name] = make
+        _register(name, make)
         return ask
 
     return register

@@ -6,14 +6,13 @@ from typing import Literal
 
 import pyarrow as pa
 
+from tracekit.analyses import Status
 from tracekit.report.blocks import Block
 
 WORTH = 0.02  # share of a step below which a section is shown without its tables, unless everything is asked for
 Scope = Literal["trace", "variant", "comparison", "run"]
 # The place of a section: before all others, among those ordered by worth, or after them.
 Stage = Literal["lead", "body", "end"]
-# `absent`: the question does not arise here; `unanswered`: it does, but what was recorded cannot answer it.
-Status = Literal["answered", "absent", "unanswered"]
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,6 @@ class SourceCosts:
                 of_variant[number] = of_variant.get(number, 0.0) + each.step_ns
         return costs
 
-    def fused_with(self, line: int) -> list[Fused]:
-        """The groups that a line of the file is part of, most expensive first."""
-        at = (self.file, line)
-        return [each for each in self.fused if any((other.file, other.line) == at for other in each.lines)]
-
 
 def source_costs(variants: Sequence[OfVariant], file: str, text: str | None = None) -> SourceCosts:
     """The costs of one of `sources(variants)`, or of a file whose text is given. Raises KeyError for another file."""

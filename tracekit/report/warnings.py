@@ -1,4 +1,4 @@
-"""Sentences about what makes a variant's figures doubtful, and about what is worth knowing of them."""
+"""Sentences about what makes a variant's figures doubtful, and about what else to know of them."""
 
 import statistics
 from collections.abc import Iterator
@@ -31,10 +31,9 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
         yield f"its unprofiled step time rests on {steps} only: train longer before comparing it."
     if variant.measured is not None and variant.measured.compiles_timed:
-        yield (
-            f"{count(variant.measured.compiles_timed)} compilations fell into the timed steps: it never settled, "
-            "and its unprofiled step time contains them."
-        )
+        compiles = variant.measured.compiles_timed
+        fell = "1 compilation fell" if compiles == 1 else f"{count(compiles)} compilations fell"
+        yield f"{fell} into the timed steps: it never settled, and its unprofiled step time contains what was compiled."
     if isinstance(member, Profile) and variant.measured and variant.profiled and member.answered["wall"].any():
         walls = member.cost.wall_ns[member.answered["wall"]]
         # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.

@@ -12,13 +12,15 @@ from tracekit.run.model import (
     Outcome,
     Pass,
     Profiled,
+    RankTraces,
     Requested,
     Run,
     Traces,
     Variant,
-    Which,
+    Window,
     Workload,
 )
+from tracekit.run.training import Training
 
 __all__ = [
     "SCHEMA",
@@ -34,12 +36,14 @@ __all__ = [
     "Outcome",
     "Pass",
     "Profiled",
+    "RankTraces",
     "Requested",
     "Run",
     "Skip",
     "Traces",
+    "Training",
     "Variant",
-    "Which",
+    "Window",
     "Workload",
     "divergence",
     "is_run",

@@ -8,11 +8,12 @@ import msgspec
 from tracekit.errors import BadRunError
 from tracekit.run.graph_sizes import GraphSizes
 from tracekit.run.ledger import Ledger
+from tracekit.run.training import Training
 
 SCHEMA = "tracekit.run/1"
 # `crash`: the process died without an error message. Older files say `failed`, which is read as `error`.
 Outcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted", "failed"]
-Which = Literal["cold", "steady", "detail"]
+Window = Literal["cold", "steady", "detail"]
 Workload = Literal["training", "inference"]
 # Limits on what a file may contain: readers divide by a step's time and take quantiles of the steps.
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
@@ -48,6 +49,13 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     detail: _TracePath | None = None
 
 
+class RankTraces(msgspec.Struct, frozen=True, kw_only=True):
+    """The traces of a rank of a job, of those after the first."""
+
+    rank: Annotated[int, msgspec.Meta(ge=1)]
+    traces: Traces = Traces()
+
+
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """One unprofiled pass, in a process of its own."""
 
@@ -74,6 +82,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     compiles: int = 0
     compiles_timed: int = 0  # of these, during the timed steps: compilation never settled
     infer_ns: int | None = None  # median of the recipe's infer()
+    epoch_steps: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None where a step has no place in an epoch
     clock: Literal["cuda events", "perf_counter"]
     passes: list[Pass] = []  # in order of time; runs of earlier versions had one pass and did not list it
 
@@ -96,11 +105,32 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Peak memory of the unprofiled pass; None where there is no such device."""
+    """Memory of the unprofiled pass; None where there is no such device, or the system does not tell.
 
-    peak_allocated_bytes: int | None = None
+    The start is right before the first step that is measured: data and model are there, the optimizer's state is not.
+    """
+
+    start_allocated_bytes: int | None = None  # on the GPU
+    peak_allocated_bytes: int | None = None  # during the timed steps
     peak_reserved_bytes: int | None = None
-    host_peak_rss_bytes: int | None = None
+    split_peak_bytes: int | None = None  # in cut blocks that nothing used: what fragmentation costs, at most
+    allocated_in_step_bytes: int | None = None  # whatever is released again
+    allocations_in_step: int | None = None
+    alloc_retries: int | None = None  # the cache had to be emptied before memory sufficed
+    start_rss_bytes: int | None = None  # resident on the host
+    step_peak_rss_bytes: int | None = None  # during the timed steps
+    host_peak_rss_bytes: int | None = None  # of the whole process, compilation included
+
+    @property
+    def above_start_bytes(self) -> int | None:
+        """How much more is held at the peak of the timed steps than at the start: on the GPU, else on the host."""
+        for peak, start in (
+            (self.peak_allocated_bytes, self.start_allocated_bytes),
+            (self.step_peak_rss_bytes, self.start_rss_bytes),
+        ):
+            if peak is not None:
+                return max(peak - start, 0) if start is not None else None
+        return None
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +143,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload = "training"  # what a step is: one of training, or the recipe's infer()
     requested: Requested
     effective: Effective = Effective()
-    traces: Traces = Traces()
+    traces: Traces = Traces()  # of a job with several ranks, the first one's
+    ranks: list[RankTraces] = []  # the other ranks
     measured: Measured | None = None
     profiled: Profiled | None = None
     memory: Memory = Memory()
@@ -121,6 +152,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []  # of the seeded check run; None where a loss is not finite
     loss_drift: float | None = None  # relative change of the losses when sums round differently; eager variants only
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
+    trainings: list[Training] = []  # to their end, one for each seed, where that was asked for
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
     graphs: GraphSizes | None = None  # of all steps of the profiled pass: that of ProfilerStep#N is the Nth
@@ -144,6 +176,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0  # profiled steps requested
     warmup: int = 0
     seed: int = 0
+    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # of each training to its end; 0 where none was asked for
     environment: dict[str, Any] = {}
     planned: list[str] = []  # variants requested: more than `variants` where the capture was cut short
     variants: list[Variant]
@@ -152,9 +185,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """The variant of that name."""
         return next((variant for variant in self.variants if variant.name == name), None)
 
-    def trace_path(self, run_file: str | Path, variant: Variant, which: Which = "steady") -> Path | None:
+    def trace_path(
+        self, run_file: str | Path, variant: Variant, window: Window = "steady", rank: int = 0
+    ) -> Path | None:
         """The path of that trace, given the path of the run file; None if it was not captured."""
-        named: str | None = getattr(variant.traces, which)
+        others = {each.rank: each.traces for each in variant.ranks}
+        named: str | None = getattr(others.get(rank, Traces()) if rank else variant.traces, window)
         if named is None:
             return None
         folder = Path(run_file).resolve().parent

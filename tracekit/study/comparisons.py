@@ -2,11 +2,12 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from tracekit.run import Measured, divergence, loss_tolerance
+from tracekit.accuracy import AccuracyContrast, accuracy_contrast
+from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import Interval, half_width_of_mean
 from tracekit.unprofiled import contrast
@@ -45,6 +46,25 @@ class Group:
         """The mean over the seeds of the time inside compilations."""
         times = [each.compile_ns for each in self.measured.values()]
         return statistics.fmean(times) if times else None
+
+    @property
+    def variants(self) -> list[Variant]:
+        """What the runs of its cells say, those that were cut short included."""
+        return [each.variant for each in self.results if each.variant is not None]
+
+    def mean(self, read: Callable[[Variant], float | None]) -> float | None:
+        """The mean over the seeds of something that runs say; None where none of them does."""
+        values = [value for each in self.variants if (value := read(each)) is not None]
+        return statistics.fmean(values) if values else None
+
+    def most(self, read: Callable[[Variant], float | None]) -> float | None:
+        """The highest of something over the seeds; None where no run says it."""
+        return max((value for each in self.variants if (value := read(each)) is not None), default=None)
+
+    @property
+    def trainings(self) -> list[Training]:
+        """Those to their end, of all seeds."""
+        return [made for each in self.variants for made in each.trainings]
 
     @property
     def failures(self) -> list[CellResult]:
@@ -91,6 +111,11 @@ class SpeedUp:
         """Whether the losses differ from the baseline's by more than rounding explains, at any seed."""
         return any(_losses_differ(*pair) for pair in _by_seed(self.group, self.baseline))
 
+    @property
+    def accuracy(self) -> AccuracyContrast | None:
+        """How well it trains beside its baseline; None where they were not trained to their end."""
+        return accuracy_contrast(self.group.trainings, self.baseline.trainings)
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -113,6 +138,7 @@ class Setting:
         return [each for each in made if each is not None]
 
 
+@lru_cache(1)  # every section asks for them
 def settings(study: Study) -> list[Setting]:
     """The settings of the study in the order of its plan; what all have in common is left out of their names."""
     by_setting: dict[tuple[tuple[str, str], ...], dict[str, list[CellResult]]] = {}

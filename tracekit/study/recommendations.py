@@ -1,7 +1,8 @@
 """Which variant is best at each setting, and on what evidence?
 
-A variant is recommended where it is faster than the baseline beyond noise, computes the same losses, and no cheaper
-one is as fast: among variants that are within noise of the fastest, the one that compiles for the shortest time wins.
+A variant is recommended where it is faster than the baseline beyond noise, computes the same losses, trains no worse
+where that was tried, and no cheaper one is as fast: among variants that are within noise of the fastest, the one that
+compiles for the shortest time wins.
 """
 
 from collections.abc import Iterator
@@ -44,12 +45,20 @@ def recommend(setting: Setting) -> Recommendation:
 
 
 def _best(setting: Setting) -> SpeedUp | None:
-    faster = [each for each in setting.speed_ups if each.ratio < 1 and not each.noise and not each.losses_differ]
+    faster = [each for each in setting.speed_ups if each.ratio < 1 and not each.noise and _computes_the_same(each)]
     if not faster:
         return None
     fastest = min(faster, key=lambda each: each.ratio)
     alike = [each for each in faster if each is fastest or _within_noise(each.group, fastest.group)]
     return min(alike, key=lambda each: (each.group.compile_ns or 0.0, each.ratio))
+
+
+def _computes_the_same(each: SpeedUp) -> bool:
+    return not each.losses_differ and not _trains_worse(each)
+
+
+def _trains_worse(each: SpeedUp) -> bool:
+    return each.accuracy is not None and each.accuracy.verdict == "worse"
 
 
 def _within_noise(group: Group, other: Group) -> bool:
@@ -60,7 +69,9 @@ def _within_noise(group: Group, other: Group) -> bool:
 def _use(best: SpeedUp) -> str:
     steps = best.break_even_steps
     pays = f", breaks even after {count(round(steps))} steps" if steps is not None else ""
-    return f"use {best.group.variant}, {_said(best)}{pays}"
+    trained = best.accuracy
+    loses = f", no loss of {trained.metric}" if trained is not None and trained.verdict in ("no loss", "better") else ""
+    return f"use {best.group.variant}, {_said(best)}{pays}{loses}"
 
 
 def _said(each: SpeedUp) -> str:
@@ -91,6 +102,8 @@ def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
     compiling = f" and compiles for {duration(cost)}" if cost > _COSTLY_NS else ""
     if each.losses_differ:
         return f"{name} computes other losses"
+    if _trains_worse(each) and each.accuracy is not None:
+        return f"{name} trains worse ({each.accuracy.metric})"
     if each.group.ran_eagerly:
         return f"{name} ran eagerly ({each.group.ran_eagerly})"
     limit = ", after the compiler gave up at the recompile limit" if each.group.gave_up else ""

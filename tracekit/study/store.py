@@ -77,7 +77,7 @@ class CellResult:
         return self.record.outcome if self.record is not None else "planned"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Study:
     """A study as it stands: `results` has the planned cells in order, and then finished ones of earlier plans."""
 

@@ -16,7 +16,7 @@ dgl = "envs/dgl/bin/python"
 steps = 20
 
 [[sweep.grid]]                          # optional: several grids, each with what it says in place of the above
-recipes = ["../dgl_twin.py"]
+recipes = ["../twins/dgl_gat_pubmed.py"]
 labels = { framework = "dgl", recipe = "gat_pubmed" }   # axes of your own; these may stand in for the recipe's name
 
 [[sweep.exclude]]                       # optional: cells to leave out, by their axes
@@ -46,6 +46,7 @@ class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     steps: _Count = 20
     warmup: Annotated[int, msgspec.Meta(ge=0)] = 10
     passes: _Count = 8
+    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # that each cell of training is trained, with its own seed
     budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800
     backend: str = "inductor"

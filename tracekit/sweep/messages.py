@@ -40,13 +40,17 @@ def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float |
     """The sum over the cells of the median time of their recipe and variant, else of their recipe, else of all."""
     if not records:
         return None
+    took: dict[tuple[str, ...], list[float]] = {}
+    for each in records:
+        for kind in _kinds(each.cell):
+            took.setdefault(kind, []).append(each.seconds)
+    medians = {kind: statistics.median(times) for kind, times in took.items()}
+    return sum(next(medians[kind] for kind in _kinds(cell) if kind in medians) for cell in due)
 
-    def expected(cell: Cell) -> float:
-        recipe = [each for each in records if each.cell.recipe == cell.recipe]
-        same = [each for each in recipe if each.cell.variant == cell.variant]
-        return statistics.median(each.seconds for each in same or recipe or records)
 
-    return sum(expected(cell) for cell in due)
+def _kinds(cell: Cell) -> tuple[tuple[str, ...], ...]:
+    """The narrowest first."""
+    return (cell.recipe, cell.variant), (cell.recipe,), ()
 
 
 class Progress:

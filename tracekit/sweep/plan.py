@@ -13,6 +13,16 @@ from tracekit.study import Cell, Manifest, Study, Sweep, cells, is_study, read_s
 FAILED = "failed"
 
 
+def changed(sweep: Sweep, epochs: int | None, seeds: int | None) -> Sweep:
+    """The sweep with epochs to train, or with so many seeds, in place of what its file says."""
+    if epochs is not None:
+        sweep = msgspec.structs.replace(sweep, options=msgspec.structs.replace(sweep.options, epochs=epochs))
+    if seeds is not None:
+        grids = [msgspec.structs.replace(grid, seeds=None) for grid in sweep.grid]
+        sweep = msgspec.structs.replace(sweep, seeds=[*range(seeds)], grid=grids)
+    return sweep
+
+
 def selected(sweep: Sweep, only: Mapping[str, Sequence[str]]) -> list[Cell]:
     """The cells whose axes have the values asked for. Raises NoCellError where there is none."""
     every = cells(sweep)

@@ -14,14 +14,14 @@ from tracekit import run as runs
 from tracekit.capture import messages as capture_messages
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
-from tracekit.errors import NothingCapturedError, OutputError, TracekitError
+from tracekit.errors import NoInterpreterError, NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Outcome
 from tracekit.study import Cell, Record, Study, Sweep, read_study, read_sweep
 from tracekit.study.cell import text_of
 from tracekit.study.store import CELLS, MANIFEST, RECORD, RUN, RUNNING, write_json
 from tracekit.sweep import messages
 from tracekit.sweep.lock import locked
-from tracekit.sweep.plan import is_due, planned, selected
+from tracekit.sweep.plan import changed, is_due, planned, selected
 
 _LEAST_FREE_BYTES = 64 << 20  # with less, a cell would fail for want of room and count as a failure of its setting
 
@@ -36,12 +36,14 @@ class SweepOptions:
     retry: Sequence[str] = ()  # outcomes to try again, or "failed" for all but "ok"
     devices: Sequence[str] = ("auto",)
     dry_run: bool = False
+    epochs: int | None = None  # in place of what the file says
+    seeds: int | None = None  # so many, from 0 on, in place of those of the file
     tell: Callable[[str], None] = capture_messages.on_stderr
 
 
 def sweep(options: SweepOptions) -> int:
     """Run every cell that is not finished; 1 where one failed. Ctrl-C stops, and the finished cells stay."""
-    plan = read_sweep(options.file)
+    plan = changed(read_sweep(options.file), options.epochs, options.seeds)
     chosen = selected(plan, options.only)
     device = ",".join(options.devices)
     if options.dry_run:
@@ -117,6 +119,8 @@ def _capture(options: Options) -> tuple[Outcome, str | None]:
         raise
     except NothingCapturedError as error:
         return cast("Outcome", error.outcome), error.why
+    except NoInterpreterError as error:
+        return "skipped", str(error)
     except TracekitError as error:
         return "error", str(error)
     return variant.outcome, variant.error
@@ -135,6 +139,8 @@ def _capture_options(cell: Cell, plan: Sweep, options: SweepOptions, device: str
         seed=cell.seed,
         timeout=given.timeout,
         passes=given.passes,
+        epochs=given.epochs if cell.workload == "training" and not cell.script else 0,
+        seeds=1,
         budget=given.budget,
         arguments=cell.script_arguments if cell.script else (),
         step_at=given.step_at if cell.script else "",

@@ -1,4 +1,4 @@
-"""Of which kind is what a timeline shows? The buckets of wall and host time, and two kinds that are no bucket.
+"""Of which kind is what a timeline shows? The buckets of wall and host time, and two kinds that are not buckets.
 
 Each has a colour, and a pattern that stands for it where there are no colours or few.
 """

@@ -1,4 +1,4 @@
-"""Colours between two others, and what can be read on one. Hex triplets throughout."""
+"""Colours between two others, and which text colour is readable on one. Hex triplets throughout."""
 
 from functools import lru_cache
 

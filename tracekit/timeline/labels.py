@@ -1,4 +1,4 @@
-"""What is written on an event of a timeline, where there is little room: the part of its name that people look for."""
+"""What is written on an event of a timeline, where space is short: the part of its name that people look for."""
 
 import re
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Arrow columns as numpy arrays and back. (`pyarrow.compute` would do it too; importing that takes 80 ms.)"""
+"""Arrow columns as NumPy arrays and back. (`pyarrow.compute` could do it too, but takes 80 ms to import.)"""
 
 from typing import Any, TypeAlias
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Ints, Rows, topmost
+from tracekit.intervals import Ints, Rows
+from tracekit.topmost import topmost
 from tracekit.trace.links import looked_up
 from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME
 from tracekit.trace.rows import Blocks, Wanted
@@ -96,7 +97,7 @@ class AroundCalls:
     around: Rows  # −1 for none
 
     def of(self, rows: Ints | Rows) -> Ints:
-        """What lies around each of some calls; −1 for none, and for what is no call."""
+        """What lies around each of some calls; −1 for none, and for what is not a call."""
         return looked_up(self.calls, self.around, rows)
 
 

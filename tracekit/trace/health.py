@@ -46,6 +46,12 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         yield Health("cut_short", f"The file ends before its events do ({trace.cut_short}); what came before is used.")
     elif trace.damage:
         yield Health("damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; what came before is used.")
+    if trace.process is not None:
+        yield Health(
+            "merged_file",
+            f"One of several processes in the file ({trace.process}); rows that say no process, as the profiler's own "
+            "overhead, are left out.",
+        )
     if trace.header_lost:
         yield Health("lost_header", "The header before the events is too long to keep, and was left out.")
     if trace.lost:
@@ -85,7 +91,7 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.threads.main is not None and not trace.steps.annotated:
         yield _without_steps(trace)
     if trace.has_stacks:
-        yield Health("stacks", "Python stacks were recorded, which slows Python down: it takes less without them.")
+        yield Health("stacks", "Python stacks were recorded, which slows Python down: it takes less time without them.")
     if _whole_microseconds(trace):
         yield Health("whole_microseconds", "Times are whole microseconds: anything shorter shows as zero.")
 
@@ -105,7 +111,7 @@ def _submitted(trace: "Trace") -> str:
     before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
     if least > most:
         return ""
-    parts = [f"{count(before)} were submitted before the recording"] if before else []
+    parts = [f"{count(before)} {'was' if before == 1 else 'were'} submitted before the recording"] if before else []
     parts += [f"{count(after)} after the host's side of it ended"] if after else []
     return f": {', '.join(parts)}" if parts else ""
 
@@ -116,8 +122,8 @@ def _backlog(trace: "Trace") -> Iterator[Health]:
     if late:
         yield Health(
             "backlog",
-            f"When the first step is issued the GPU still works on what came before, for {duration(late)}: it is of "
-            "no step.",
+            f"When the first step is issued, the GPU is still working on what came before, for {duration(late)}: that "
+            "time belongs to no step.",
         )
 
 

@@ -13,9 +13,10 @@ from tracekit.trace.reading.convert import Watch
 from tracekit.trace.reading.inputs import local
 from tracekit.trace.schema import EVENTS
 from tracekit.trace.storing import cache
-from tracekit.trace.storing.workspace import workspace
+from tracekit.workspace import workspace_anywhere
 
 _MOST = 4  # workers: each decompresses all of the file
+_TABLES = ("tracks", "communications", "notes")  # beside the events
 _FACTS = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
 
@@ -37,7 +38,7 @@ def load(path: Path, use_cache: bool | None = None, workers: int | None = None, 
 
 
 def _read(path: Path, file: Path, content: str | None, workers: int, watch: Watch | None) -> Trace:
-    with workspace(cache.home() / "work") as folder:
+    with workspace_anywhere(cache.home() / "work") as folder:
         tables = _made(folder / "tables") if folder is not None else None
         reading = kineto.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
         facts = {name: getattr(reading, name) for name in _FACTS}
@@ -49,13 +50,16 @@ def _read(path: Path, file: Path, content: str | None, workers: int, watch: Watc
             and reading.bytes_read >= cache.WORTH_BYTES
         ):
             try:
-                with pa.ipc.new_file(str(tables / "tracks.arrow"), reading.tracks.schema) as writer:
-                    writer.write_table(reading.tracks)
+                for name in _TABLES:
+                    table = getattr(reading, name)
+                    with pa.ipc.new_file(str(tables / f"{name}.arrow"), table.schema) as writer:
+                        writer.write_table(table)
                 about = {"path": str(path), "bytes_read": reading.bytes_read, "events": len(reading.events)}
                 entry = cache.publish(tables, content, {**facts, **about})
             except OSError:
                 entry = None
-        return Trace(path, _given(reading.events), reading.tracks, entry=entry, **facts)
+        beside = {name: getattr(reading, name) for name in _TABLES}
+        return Trace(path, _given(reading.events), entry=entry, **beside, **facts)
 
 
 def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
@@ -70,7 +74,8 @@ def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
 
     try:
         facts: dict[str, Any] = {name: entry.facts[name] for name in _FACTS}
-        return Trace(path, events, entry.table("tracks.arrow"), entry=entry, **facts)
+        beside = {name: entry.table(f"{name}.arrow") for name in _TABLES}
+        return Trace(path, events, entry=entry, **beside, **facts)
     except (OSError, pa.ArrowInvalid, KeyError, TypeError):
         entry.drop()
         return None

@@ -40,6 +40,8 @@ class Trace:
     path: Path
     read_events: Callable[[], pa.Table]
     tracks: pa.Table
+    communications: pa.Table  # what is recorded of collectives beside their times; see reading/communications.py
+    notes: pa.Table  # what is recorded of waits and counters; see reading/gpu_notes.py
     meta: dict[str, Any]
     lost: int = 0  # events that could not be read
     mended: int = 0  # events read although their JSON is broken
@@ -49,6 +51,7 @@ class Trace:
     header_lost: bool = False  # the keys before the events were too long to keep
     entry: Entry | None = None  # where the cache keeps it and what is worked out from it
     summary: Summary | None = None  # as it was worked out from this very trace before
+    process: str | None = None  # of a file that merges several, the one whose events these are; see split.py
     infers_steps: bool = False  # whether iterations that repeat are steps where none are annotated
 
     @staticmethod
@@ -62,7 +65,7 @@ class Trace:
 
     def inferring_steps(self) -> "Trace":
         """The same, with steps that are inferred from what repeats where none are annotated."""
-        entry = replace(self.entry, kept_as="inferred-") if self.entry is not None else None
+        entry = replace(self.entry, kept_as=f"{self.entry.kept_as}inferred-") if self.entry is not None else None
         return replace(self, infers_steps=True, summary=None, entry=entry)
 
     @cached_property

@@ -34,7 +34,7 @@ class StepTable:
     begin: Ints
     done: Ints
     annotated: bool  # False: the trace has no steps, and all of it is one, unless they were inferred
-    inferred: str | None = None  # by what steps were told apart that nobody annotated
+    inferred: str | None = None  # what steps without annotations were inferred from
 
     def __len__(self) -> int:
         return len(self.number)
@@ -108,7 +108,7 @@ def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints,
 
 
 def _unlinked_backlog(trace: "Trace") -> int:
-    """The end of the work of calls before the recording: of no call, and of an id below all that calls have."""
+    """The end of work that was submitted before the recording: it has no call, and an id below every call's."""
     if trace.links.gpu == len(trace.links.activities):
         return -_FAR
     least, ends = _FAR * 2 - 1, -_FAR

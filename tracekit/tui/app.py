@@ -15,14 +15,17 @@ from textual.widgets import Input
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.sanitize import sanitize
+from tracekit.tui.commands import Commands
 from tracekit.tui.exporting import FORMATS, write
-from tracekit.tui.keys import KEYS, NEED_CONTENT
+from tracekit.tui.keys import KEYS, NEED_CONTENT, keys_for
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.source import on_this_machine
 from tracekit.tui.narrowing import Narrowing
-from tracekit.tui.palette import Commands
 from tracekit.tui.screens.choice import LETTERS, ChoiceScreen
 from tracekit.tui.screens.help import HelpScreen
+
+_COPIED = 1_000  # rows: terminals drop what is much longer
+_NAMED = {"name", "finding", "line", "module", "bucket", "call", "region", "inside of", "text"}  # titles of columns
 
 
 def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> "TracekitApp":
@@ -41,7 +44,7 @@ class TracekitApp(Narrowing):
         if len(self.screen_stack) > 1:
             return action == "quit"
         if action == "baseline":
-            return self.opened is not None and len(self.opened.variants) > 1
+            return self.opened is not None and len(self.opened.variants) > 1 and not self.is_reading
         if action == "edit":
             return self.opened is not None and self.place is not None
         return self.opened is not None or action not in NEED_CONTENT
@@ -152,11 +155,13 @@ class TracekitApp(Narrowing):
             return
         row = grid.sheet.row_in_full(grid.cursor)
         name = next((value for title, value in row if title in _NAMED), row[0][1])
-        table = [grid.sheet.titles, *grid.sheet.cells(0, len(grid.sheet))]
+        copied = min(len(grid.sheet), _COPIED)
+        of = f"the first {copied:,} of {len(grid.sheet):,}" if copied < len(grid.sheet) else f"{copied:,}"
+        table = [grid.sheet.titles, *grid.sheet.cells(0, copied)]
         choices = [
             ("n", f"name: {sanitize(name, 60)}", name.strip()),
             ("r", "row", "\t".join(f"{title}: {value.strip()}" for title, value in row)),
-            ("t", f"table of {len(grid.sheet):,} rows, with tabs", "\n".join("\t".join(each) for each in table)),
+            ("t", f"table, {of} rows, with tabs", "\n".join("\t".join(each) for each in table)),
         ]
         self.push_screen(ChoiceScreen("Copy", choices), self._copied)
 
@@ -202,22 +207,19 @@ class TracekitApp(Narrowing):
         """Explain the pane, the widget that has the keys, the keys and the words."""
         about, keys, words = ["Nothing is open yet."], list[Binding](), dict[str, str]()
         title = "tracekit"
-        if self.opened is not None and self.view is not None:
-            pane = self.pane_of(self.now)
+        if self.opened is not None and self.shown is not None:
+            pane = self.pane_of(self.shown)
             title, about = pane.title, [pane.help]
             focused: Widget | None = self.focused
             if focused is not None and hasattr(focused, "HELP"):
                 about.append(str(focused.HELP))
                 keys = [each for each in type(focused).BINDINGS if isinstance(each, Binding)]
-            for grid in self.view.grids:
+            for grid in self.view.grids if self.view is not None else ():
                 words |= grid.sheet.meanings
                 if grid.sheet.name == "buckets":
                     words |= {bucket.label: bucket.meaning for bucket in BUCKETS.values()}
-        self.push_screen(HelpScreen(title, about, [*keys, *KEYS], words))
+        self.push_screen(HelpScreen(title, about, [*keys, *keys_for(len(self.listed))], words))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """None of Textual's: the palette has this app's own."""
         return ()
-
-
-_NAMED = {"name", "finding", "line", "module", "bucket", "call", "region", "inside of", "text"}

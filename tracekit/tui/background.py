@@ -1,4 +1,4 @@
-"""Slow work beside the app, which answers keys meanwhile: one thread, and of what is asked only the latest."""
+"""Slow work beside the app, which keeps answering keys: one thread, which runs only the latest request."""
 
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -23,14 +23,14 @@ class Background:
     Not Textual's workers: leaving would wait for these, for as long as a trace takes to read.
     """
 
-    def __init__(self, app: App[Any]) -> None:
-        self._app = app
+    def __init__(self, app: App[Any], message: type[Done] = Done) -> None:
+        self._app, self._message = app, message
         self._queue: SimpleQueue[tuple[object, Callable[[], Any], bool]] = SimpleQueue()
         self._latest: object = None
         self._thread: Thread | None = None
 
     def ask(self, ticket: object, work: Callable[[], Any], can_be_overtaken: bool = True) -> None:
-        """Post `Done` with what comes of it."""
+        """Post a message with what comes of it."""
         if self._thread is None:
             self._thread = Thread(target=self._run, daemon=True, name="tracekit-tui")
             self._thread.start()
@@ -43,7 +43,7 @@ class Background:
             if can_be_overtaken and ticket != self._latest:
                 continue
             try:
-                done = Done(ticket, work(), None)
+                done = self._message(ticket, work(), None)
             except Exception as error:
-                done = Done(ticket, None, error)
+                done = self._message(ticket, None, error)
             self._app.post_message(done)

@@ -1,5 +1,7 @@
 """The app's keys: every one has an id and says in its tooltip what it does; the help is made of these."""
 
+from dataclasses import replace
+
 from textual.binding import Binding
 
 NEED_CONTENT = {"view", "pane", "turn", "timeline", "filter", "copy", "export", "jump", "back", "forth"}
@@ -27,3 +29,9 @@ KEYS = [
     # Textual's own; named here for the help.
     Binding("tab", "", id="tab", show=False, key_display="tab", tooltip="Go to the next table of a pane"),
 ]
+
+
+def keys_for(panes: int) -> list[Binding]:
+    """The keys as the help has them: digits only for as many panes as there are."""
+    digits = "1" if panes < 2 else f"1–{min(panes, 9)}" + (" 0" if panes > 9 else "")
+    return [replace(key, key_display=digits) if key.id == "pane-1" else key for key in KEYS]

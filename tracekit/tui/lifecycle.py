@@ -1,4 +1,4 @@
-"""Leaving when the terminal goes: nothing may stay behind that waits for keys which cannot come."""
+"""Leaving when the terminal goes away: nothing may stay behind and wait for keys that cannot come."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What widgets tell of, and how it narrows what is selected."""
+"""What widgets report, and how that narrows the selection."""
 
 from tracekit.tui.model.panes.instances import about, event_label
 from tracekit.tui.selecting import Panes
@@ -49,11 +49,11 @@ class Narrowing(Panes):
         if self.now.of("event") != (name, row):
             self.history = self.history.replaced(self.now.without("event").narrowed("event", (name, row), label))
             self.shown = self.now
-            self.query_one(Crumbs).show(self._opened_names, self._crumbs())
+            self.query_one(Crumbs).show(self.opened_names, self._crumbs())
         if message.entered:
             self.go(self.now.at("event"))
         else:
-            self._background.ask(self.now, lambda: about(profile, row))
+            self._background.ask((opened, self.now), lambda: about(profile, row))
 
     def on_range_chosen(self, message: RangeChosen) -> None:
         """A range of time narrows what is selected."""

@@ -3,18 +3,18 @@
 from pathlib import Path
 
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tracekit.errors import TracekitError
 from tracekit.names import short
-from tracekit.sanitize import sanitize
+from tracekit.tui.arriving import Arriving
 from tracekit.tui.background import Background, Done
 from tracekit.tui.lifecycle import leave_with_the_terminal
 from tracekit.tui.model.content import Code, Content, Place, place_in, prose
 from tracekit.tui.model.opened import Opened
-from tracekit.tui.model.opening import Reading, open_report
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.instances import About, place_of
 from tracekit.tui.model.panes.overview import VIEWS
@@ -31,31 +31,26 @@ from tracekit.tui.widgets.reading import Progress
 from tracekit.tui.widgets.stage import Stage
 
 _LOW = 36  # lines of a screen: below, what the row is gets few of them
+_SOON_S = 0.25  # until it is said that an answer takes its time
 
 
-class Panes(App[None]):
-    """What was opened, the history of what was selected, and what is on screen (`shown`: its selection).
-
-    `failure` is why nothing was opened.
-    """
+class Panes(Arriving):
+    """The history of what was selected, and what is on screen (`shown`: its selection)."""
 
     TITLE = "tracekit"
     CSS_PATH = "app.tcss"
     AUTO_FOCUS = None  # the hidden line for filters would have it
 
     def __init__(self, paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> None:
-        super().__init__()
-        self._paths, self._baseline, self._infer_steps = paths, baseline, infer_steps
+        super().__init__(paths, baseline, infer_steps)
         self._background = Background(self)
-        self._reading = Reading()
         self._cursors: dict[Selection, tuple[int, int]] = {}
         self._filtered: Grid | None = None
-        self._codes: dict[str, Code | None] = {}
-        self.opened: Opened | None = None
+        self._codes: dict[tuple[object, ...], Code | None] = {}
+        self._soon: Timer | None = None
         self.panes: list[Pane] = []
         self.history = History()
         self.shown: Selection | None = None
-        self.failure: TracekitError | None = None
 
     @property
     def now(self) -> Selection:
@@ -99,40 +94,47 @@ class Panes(App[None]):
     def on_mount(self) -> None:
         """Start reading."""
         self.animation_level = "none"  # gliding looks slow, and over a slow line it is
+        self.set_class(self.no_color, "-no-color")
         leave_with_the_terminal(self)
-        given = (self._paths, self._baseline, self._infer_steps, self._reading)
-        self._background.ask("open", lambda: open_report(*given), can_be_overtaken=False)
+        self.start_reading()
 
     def on_resize(self, event: events.Resize) -> None:
         """A small screen leaves few lines for the row."""
         self.set_class(event.size.height < _LOW, "-low")
+        self._show_state()
         self.call_after_refresh(self._show_row)
 
     async def on_done(self, message: Done) -> None:
-        """What was opened, another baseline, or the answer to a selection."""
-        if isinstance(message.error, TracekitError) and self.opened is None:
-            self.failure = message.error
-            failure = f"{sanitize(str(message.error))}\n\nPress q to leave."
-            await self.query_one(Stage).put(Static(failure, id="failure", markup=False))
-        elif isinstance(message.error, TracekitError):
+        """Another baseline, or the answer to a selection."""
+        if isinstance(message.error, TracekitError):
             await self._answer(message.ticket, Content((prose(str(message.error)),)))
         elif message.error is not None:
             raise message.error
         elif isinstance(message.result, Opened):
-            self._open(message.result)
+            self.become(message.result)
         elif isinstance(message.result, About):
             self._tell(message.result)
         else:
             await self._answer(message.ticket, message.result)
 
-    def _open(self, opened: Opened) -> None:
-        first, self.opened, self.panes = self.opened is None, opened, all_panes(opened)
+    def become(self, opened: Opened) -> None:
+        """Show what was opened, where it was looked at before as far as that is still there."""
+        before, self.opened, self.panes = self.opened, opened, all_panes(opened)
+        if before is opened:  # every question was asked of it meanwhile
+            self._show_panes()
+            self.refresh_bindings()
+            return
         self._codes.clear()
-        if first:
+        self._remember()
+        self.shown = None
+        names = {pane.name for pane in self.panes}
+        if before is None or not {*before.variants} <= {*opened.variants} or self.now.pane not in names:
+            # The first that arrived; or one that came later gave others new names, which the history does not know.
             answered = any(profile.means["wall"] is not None for profile in opened.report.profiles)
             self.history = History(Selection(view=VIEWS[0] if answered else VIEWS[1]))
         self.refresh_bindings()
         self.ask()
+        self._show_state()
 
     def go(self, selection: Selection) -> None:
         """Select something else."""
@@ -154,37 +156,57 @@ class Panes(App[None]):
         opened, selection = self.opened, self.now
         if opened is not None:
             pane = self.pane_of(selection)
-            self._background.ask(selection, lambda: pane.query(opened, selection))
+            self._background.ask((opened, selection), lambda: pane.query(opened, selection))
+            self._show_state_soon()
 
     async def _answer(self, ticket: object, content: Content) -> None:
-        if ticket != self.now:
+        if ticket != (self.opened, self.now):
             return
         self.shown = self.now
-        self.query_one(Crumbs).show(self._opened_names, self._crumbs())
-        self.query_one("#state", Static).update(self._state())
-        here = self.now.pane if self.pane_of(self.now).is_listed else ""
-        self.query_one(Chips).show([(pane.name, pane.title) for pane in self.listed], here)
+        self.query_one(Crumbs).show(self.opened_names, self._crumbs())
+        self._show_panes()
         self._filtered = None
-        await self.query_one(Stage).show(content, self._cursors.get(self.now, content.begin))
+        stage = self.query_one(Stage)
+        await stage.show(content, self._cursors.get(self.now, content.begin))
+        stage.forget_but(self.opened.report.profiles if self.opened is not None else ())
         self.refresh_bindings()
         if not content.sheets:
-            self._show_below(None)
+            self._show_below()
+        self.call_after_refresh(self.is_seen.set)
 
-    @property
-    def _opened_names(self) -> list[str]:
-        """What the user named, and what it turned out to be."""
-        names = [path.name for path in self._paths]
-        return [*names, self.opened.about] if self.opened is not None and self.opened.about else names
+    def _show_panes(self) -> None:
+        self._show_state()
+        here = self.now.pane if self.pane_of(self.now).is_listed else ""
+        self.query_one(Chips).show([(pane.name, pane.title) for pane in self.listed], here)
 
     def _crumbs(self) -> list[str]:
         chosen = [facet.label for facet in self.now.facets]
         pane = self.pane_of(self.now)
         return [*chosen, pane.title] if not pane.is_listed and not chosen else chosen
 
+    def _show_state(self) -> None:
+        """Whose time it is; and while that lasts, that more is read, or that an answer is still being worked out."""
+        if not self.screen_stack:  # the app is leaving
+            return
+        is_asked = self.opened is not None and self.shown != self.now
+        state = self._reading.brief if self.is_reading else "working …" if is_asked else self._state()
+        for each in self.query("#state").results(Static):  # none before the screen is composed
+            each.update(state)
+        if self.is_reading or is_asked:
+            self._show_state_soon()
+
+    def _show_state_soon(self) -> None:
+        if self._soon is not None:
+            self._soon.stop()
+        self._soon = self.set_timer(_SOON_S, self._show_state)
+
     def _state(self) -> str:
-        if self.opened is None or len(self.opened.variants) < 2:
+        if self.opened is None:
+            return ""
+        if len(self.opened.variants) < 2:
             return f"{self.now.view} time"
-        return f"{self.now.view} time, against {short([self.opened.report.baseline.name], 24)[0]}"
+        names, baseline = self.opened.variants, self.opened.report.baseline.name
+        return f"{self.now.view} time, against {short(names, max(self.size.width // 8, 8))[names.index(baseline)]}"
 
     def on_grid_moved(self, message: Grid.Moved) -> None:
         """Show the row under the cursor in full."""
@@ -202,20 +224,26 @@ class Panes(App[None]):
         event = self.now.of("event")
         return place_of(self.opened.profile(event[0]), event[1]) if event is not None else None
 
-    def _tell(self, told: About) -> None:
+    def _tell(self, about: About) -> None:
         """An event in words, below the timeline."""
         if self.now.pane == "timeline":
-            self.query_one(Below).tell(told.lines, told.place, self._code_at)
+            self.query_one(Below).tell(about.lines, about.place, self._code_at)
 
     def _show_row(self) -> None:
         if self.grid is not None:
-            self._show_below(self.grid)
+            self._show_below()
 
-    def _show_below(self, grid: Grid | None) -> None:
-        sheet, cursor = (grid.sheet, grid.cursor) if grid is not None else (None, 0)
-        self.query_one(Below).show(sheet, cursor, self.place, self._code_at)
+    def _show_below(self) -> None:
+        below, grid, place = self.query_one(Below), self.grid, self.place
+        if grid is None and place is None:
+            below.explain(self.pane_of(self.now).help)
+        else:
+            below.show(
+                grid.sheet if grid is not None else None, grid.cursor if grid is not None else 0, place, self._code_at
+            )
 
     def _code_at(self, place: Place) -> Code | None:
-        if place.file not in self._codes:
-            self._codes[place.file] = code_at(self.opened, place, self.now) if self.opened is not None else None
-        return self._codes[place.file]
+        key = place.file, self.now.view, self.now.of("steps")
+        if key not in self._codes:
+            self._codes[key] = code_at(self.opened, place, self.now) if self.opened is not None else None
+        return self._codes[key]

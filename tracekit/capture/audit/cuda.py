@@ -1,4 +1,4 @@
-"""What `torch.cuda` says while a GPU is pretended: that there is one, of no particular make."""
+"""What `torch.cuda` reports while a GPU is emulated: that there is one, of no particular make."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -39,7 +39,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         made = function(*args, **_on_cpu(kwargs))
         for at in ON_THE_CPU.get(call.name, ()):
             known |= {*self.devices.keys(made[at])}
-        self._place(made, device, known, pinned=bool(kwargs.get("pin_memory")))
+        self._put(made, device, known, pinned=bool(kwargs.get("pin_memory")))
         return made
 
     def _device(self, kwargs: dict[str, Any], given: list[torch.Tensor]) -> torch.device:
@@ -51,7 +51,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         gpus = [each for each in theirs if each.type == "cuda"]
         return gpus[0] if gpus else UNDECIDED if theirs <= {UNDECIDED} else CPU
 
-    def _place(self, made: Any, device: torch.device, known: set[int], pinned: bool) -> None:
+    def _put(self, made: Any, device: torch.device, known: set[int], pinned: bool) -> None:
         for tensor in _tensors((made,)):
             there = self.devices.of(tensor)
             is_new = there == CPU and known.isdisjoint(self.devices.keys(tensor))

@@ -1,4 +1,4 @@
-"""How a tensor goes from one device to another: `to`, `cuda`, `cpu`, pinned memory, and the way of its gradient."""
+"""How a tensor moves from one device to another: `to`, `cuda`, `cpu`, pinned memory, and the path of its gradient."""
 
 from typing import Any
 

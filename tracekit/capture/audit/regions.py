@@ -1,6 +1,6 @@
 """What torch.compile would take: while it runs, a size or a value from the data breaks its graph.
 
-That is what the script gives to torch.compile; of one that compiles nothing, its outermost module.
+That is whatever the script passes to torch.compile or, if it compiles nothing, its outermost module.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Saved from a GPU, and loaded onto one: as torch itself does it, by where a file says that a storage lay."""
+"""Saving from a GPU and loading onto one, as torch does it: by the device that a file names for each storage."""
 
 from typing import Any
 

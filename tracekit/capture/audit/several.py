@@ -1,4 +1,4 @@
-"""Several GPUs or processes, as scripts ask for them: here there is one of each."""
+"""Several GPUs or processes, as scripts ask for them: in an audit there is one of each."""
 
 from collections.abc import Callable
 from typing import Any

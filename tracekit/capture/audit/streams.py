@@ -1,4 +1,4 @@
-"""Streams and events while a GPU is pretended: there is one stream, and it is always done."""
+"""Streams and events while a GPU is emulated: there is one stream, and it is always done."""
 
 import contextlib
 import time

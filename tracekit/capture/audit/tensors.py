@@ -1,4 +1,4 @@
-"""What of torch's tensors is replaced while a GPU is pretended."""
+"""Which attributes of torch's tensors are replaced while a GPU is emulated."""
 
 import functools
 from collections.abc import Callable

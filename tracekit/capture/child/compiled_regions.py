@@ -1,4 +1,4 @@
-"""When compiled code is entered and left, noticed where Dynamo itself prepares for it: outside of what it traces."""
+"""When is compiled code entered and left? Noticed where Dynamo itself prepares for it, outside of what it traces."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

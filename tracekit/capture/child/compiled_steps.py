@@ -1,4 +1,4 @@
-"""Did compiled code step an optimizer? Its parameters tell: whoever changes a tensor in place counts its version up."""
+"""Did compiled code step an optimizer? The parameters show it: every in-place change raises a tensor's version."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ def write(profiler: Any, trace: Path, graphs: list[Graph]) -> None:
     try:
         tree = profiler.profiler.kineto_results.experimental_event_tree()
         content = msgspec.json.encode(_Gathering(CodeOwners()).of(tree, graphs))
-    except (AttributeError, RuntimeError):  # it is no public part of torch: a capture without lines is worth having
+    except (AttributeError, RuntimeError):  # it is not public: a capture without lines is worth having
         return
     lines_path(trace).write_bytes(gzip.compress(content, 5))
 
@@ -45,7 +45,9 @@ class _Gathering:
     def of(self, tree: list[Any], graphs: list[Graph]) -> LinesFile:
         """All that is worth keeping of the tree."""
         for event in _python(tree):
-            with suppress(UnicodeDecodeError):  # torch keeps no copy of some names, and what is left of them is no text
+            with suppress(
+                UnicodeDecodeError
+            ):  # torch keeps no copy of some names, and what is left of them is not text
                 self._take(event)
         self._calls.sort()
         files = dict.fromkeys(each.file for each in self._functions.values() if each.owner == USER)

@@ -1,4 +1,4 @@
-"""A profiler's events as a compressed trace, with no step in it that never came to its end."""
+"""A profiler's events as a compressed trace, without any step that never finished."""
 
 import gzip
 from pathlib import Path
@@ -11,7 +11,7 @@ def export(profiler: Any, path: Path, last: int) -> None:
     if unfinished > last:
         profiler.export_chrome_trace(str(path))
         return
-    # The range was opened when the step before ended, and what it holds is no step: evaluation, saving.
+    # The range was opened when the step before ended, and what it holds is not a step: evaluation, saving.
     name, other = f'"ProfilerStep#{unfinished}"'.encode(), b'"after the last step"'
     raw = path.with_suffix("")
     profiler.export_chrome_trace(str(raw))

@@ -1,8 +1,8 @@
 """What the program does to files, written down before it does it: the parent undoes it when the pass is over.
 
-A pass runs the program in its own folder, as its user does. Without this each would overwrite the user's checkpoints,
-and resume from those of the pass before it. Python tells of every file that it opens, moves or removes, and of every
-database of SQLite; what other code writes by itself is not seen, but for torch.save.
+A pass runs the program in its own folder, as its user does. Without the journal, each pass would overwrite the
+user's checkpoints and resume from those of the pass before it. Python reports every file that it opens, moves or
+removes, and every SQLite database; what other code writes is not seen, except by torch.save.
 """
 
 import json
@@ -58,7 +58,7 @@ class FileJournal:
         sys.addaudithook(hook)
 
     def training(self) -> None:
-        """The first step begins: what is written from now on is no preparation of data."""
+        """The first step begins: what is written from now on does not prepare data."""
         self._preparing = False
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""At which clocks the timed steps ran: asked while some more of them run, for an idle GPU clocks down."""
+"""At which clocks did the timed steps run? Asked while more of them run, because an idle GPU clocks down."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -6,6 +6,7 @@ from typing import Any
 
 from tracekit.capture import gpu_state
 from tracekit.capture.child import timing
+from tracekit.capture.child.agreement import agreed
 
 _LONGEST_S = 5.0  # nvidia-smi answers in some 50 ms, and in seconds where it loads the driver first
 
@@ -17,7 +18,7 @@ def sample(device: str) -> timing.Steps[dict[str, Any]]:
     with ThreadPoolExecutor(1) as pool:
         query = pool.submit(gpu_state.under_load, _uuid(device))
         until = time.monotonic() + _LONGEST_S
-        while not query.done() and time.monotonic() < until:
+        while agreed(not query.done() and time.monotonic() < until):
             yield
         timing.synchronize(device)
         rows = query.result()

@@ -64,7 +64,7 @@ class GraphCalls:
         self._modules: list[Any] = []
 
     def met(self, module: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """The outermost module is about to run. Evaluation is no training: what it is given does not count."""
+        """The outermost module is about to run. Evaluation is not training: what it is given does not count."""
         import torch
 
         if torch.is_grad_enabled() and self._log.saw(*args, **named) and all(m is not module for m in self._modules):

@@ -1,6 +1,6 @@
-"""How large is the graph in what a model, or a training step, is given? Told by shapes alone: nothing is waited for.
+"""How large is the graph that a model, or a training step, is given? Shapes alone tell, so nothing waits for the GPU.
 
-Known are PyG's `Data`, `HeteroData` and batches of them, DGL's graphs, index tensors of shape (2, edges), sparse
+Recognised are PyG's `Data`, `HeteroData` and batches of them, DGL's graphs, index tensors of shape (2, edges), sparse
 adjacency matrices, and dictionaries of these by edge type – by what they look like, so that nothing is imported.
 """
 

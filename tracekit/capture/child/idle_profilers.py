@@ -1,4 +1,4 @@
-"""Other profilers, idle while ours runs: two at once end in a crash of the process."""
+"""Other profilers stay idle while ours runs: two at once crash the process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -24,7 +24,7 @@ def check(feed: Feed) -> PassResult:
     """The losses, then the metric. A loss is read at once: a CUDA graph overwrites it at its next replay."""
     return PassResult(
         losses=_losses(feed),
-        metrics=_metrics(feed.evaluate() if feed.evaluate else {}),
+        metrics=metrics(feed.evaluate() if feed.evaluate else {}),
     )
 
 
@@ -48,17 +48,17 @@ def rounded_differently() -> AbstractContextManager[object]:
 
 
 def _losses(feed: Feed) -> list[float | None]:
-    losses = [_number(feed()) for _ in range(STEPS)]
+    losses = [number(feed()) for _ in range(STEPS)]
     return [] if all(loss is None for loss in losses) else losses
 
 
-def _metrics(evaluated: Any) -> dict[str, float | None]:
+def metrics(evaluated: Any) -> dict[str, float | None]:
+    """The recipe's metrics by name, whatever form it gives them."""
     named = evaluated if isinstance(evaluated, dict) else {"metric": evaluated}
-    return {str(name): _number(value) for name, value in named.items()}
+    return {str(name): number(value) for name, value in named.items()}
 
 
-def _number(value: Any) -> float | None:
-    if value is None:
-        return None
-    number = float(value)
-    return number if math.isfinite(number) else None
+def number(value: Any) -> float | None:
+    """A loss or a metric as a number; None where it is none, or not finite."""
+    given = float(value) if value is not None else math.nan
+    return given if math.isfinite(given) else None

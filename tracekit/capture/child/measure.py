@@ -1,34 +1,33 @@
-"""Pass A: how long a step takes when nobody looks. The number to quote."""
+"""Pass A: how long a step takes when nothing observes it. The number to quote."""
 
 import gc
-import sys
 
 from msgspec.structs import replace
 
 from tracekit.capture.child import gpu_load, so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
+from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import total_ns
-from tracekit.run import Measured, Memory
+from tracekit.run import Measured
 
 FIRST_STEPS = 3
 _RAMP_NS = 500_000_000
-_REFILL_STEPS = 2
 
 
 def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
     """The first steps one by one, warm-up, then steps timed without a wait between them."""
-    first = []
+    memory, first = MemoryMeter(job.device), []
     for _ in range(FIRST_STEPS):
         first.append((yield from timing.time_one(job.device)))
     warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS, at_least_ns=_ramp_ns(job)))
     gc.collect()  # what compiling left behind would be collected inside a timed step
-    warmup += yield from _forget_peaks(job.device)
+    warmup += yield from memory.forget_peaks()
     settled = len(recorder.compiled)
     times = yield from timing.time_many(job.device, timing.ONE_OF_SEVERAL if job.round else timing.ALONE)
-    memory = peaks(job.device)
+    peaks = memory.peaks(len(times))
     compiled = [*recorder.compiled]
     measured = Measured(
         step_ns=timing.median_ns(times),
@@ -41,7 +40,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
         compiles_timed=len(compiled) - settled,
         clock=timing.clock(job.device),
     )
-    result = PassResult(measured=measured, memory=memory, graphs=graphs.last(len(times)))
+    result = PassResult(measured=measured, memory=peaks, graphs=graphs.last(len(times)))
     so_far.keep(job, result)
     if job.round:
         return result
@@ -62,41 +61,3 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
 def _ramp_ns(job: Job) -> int:
     """An idle GPU clocks down, and takes a while to clock up. A script has only so many steps to spend on that."""
     return _RAMP_NS if job.device.startswith("cuda") and not job.script else 0
-
-
-def _forget_peaks(device: str) -> timing.Steps[int]:
-    """What autotuning and compiling held counts no more; says how many steps that took."""
-    if not device.startswith("cuda"):
-        return 0
-    import torch
-
-    torch.cuda.synchronize(device)
-    torch.cuda.empty_cache()
-    for _ in range(_REFILL_STEPS):  # the allocator fetches again what the training needs
-        yield
-    torch.cuda.synchronize(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    return _REFILL_STEPS
-
-
-def peaks(device: str) -> Memory:
-    """The most memory this process has held since it was last asked to forget, bytes."""
-    if not device.startswith("cuda"):
-        return Memory(host_peak_rss_bytes=_host_peak())
-    import torch
-
-    return Memory(
-        peak_allocated_bytes=torch.cuda.max_memory_allocated(device),
-        peak_reserved_bytes=torch.cuda.max_memory_reserved(device),
-        host_peak_rss_bytes=_host_peak(),
-    )
-
-
-def _host_peak() -> int | None:
-    """Bytes; of the whole process, compilation included."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -74,7 +74,8 @@ class Feed:
         self._graph_size: Callable[..., Mapping[str, int]] | None = getattr(made, "graph_size", None)
         self.infer: Callable[[], Any] | None = getattr(made, "infer", None)
         self.evaluate: Callable[[], Any] | None = getattr(made, "evaluate", None)
-        if workload == "inference":
+        self._trains = workload == "training"
+        if not self._trains:
             self._infer_instead(module)
 
     def __call__(self) -> Any:
@@ -88,6 +89,28 @@ class Feed:
             self.graphs.saw(*given)
         self.graphs.step_ended()
         return loss
+
+    @property
+    def epoch_steps(self) -> int | None:
+        """The steps of an epoch: as many as there are batches, or one; None where the batches have no length."""
+        if self._batches is None:
+            return 1 if self._trains else None
+        try:
+            return len(self._batches) or None
+        except TypeError:
+            return None
+
+    def epoch(self) -> tuple[int, Any]:
+        """Train one epoch, from the first batch to the last; its number of steps, and the last loss."""
+        steps = 1
+        if self._batches is None:
+            return steps, self()
+        self._left = iter(self._batches)
+        loss = self()
+        for batch in self._left:
+            assert self._step is not None
+            loss, steps = self._step(batch), steps + 1
+        return steps, loss
 
     def _infer_instead(self, module: ModuleType) -> None:
         if self.infer is None:

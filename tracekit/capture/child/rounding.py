@@ -1,4 +1,4 @@
-"""The same operators, rounded differently: what sums on a GPU do from run to run, and other kernels always."""
+"""The same operators, rounded differently: as sums on a GPU differ from run to run, and other kernels always do."""
 
 from typing import Any
 

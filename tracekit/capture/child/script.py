@@ -1,4 +1,4 @@
-"""Any training script, run as it is: its own steps resume the pass, which stops it once it has seen enough."""
+"""Any training script, run unchanged: its own steps drive the pass, which stops it once it has seen enough."""
 
 import sys
 

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from tracekit.capture.child import timing
+from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.loss_check import STEPS
 from tracekit.capture.job import PassResult
 
@@ -39,7 +40,7 @@ class Losses:
         until = time.perf_counter_ns() + _PATIENCE_NS
         with contextlib.suppress(timing.EndedError):
             for step in range(STEPS):
-                if step >= _LEAST_STEPS and time.perf_counter_ns() > until:
+                if agreed(step >= _LEAST_STEPS and time.perf_counter_ns() > until):
                     break
                 yield
         return PassResult(losses=[] if all(each is None for each in self._read) else [*self._read])

@@ -1,4 +1,4 @@
-"""What there is to say of a script's pass: what a step of it is, and what was different from a plain run."""
+"""Remarks on a script's pass: what counts as a step of it, and what was different from a plain run."""
 
 import sys
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from tracekit.capture.child import timing
-from tracekit.capture.child.boundary import Boundary
 from tracekit.capture.child.idle_profilers import was_one_met
 from tracekit.capture.child.script_steps import ScriptSteps
+from tracekit.capture.child.step_boundary import Boundary
 from tracekit.capture.job import PassResult
 from tracekit.run import Effective
 
@@ -31,13 +31,13 @@ def with_remarks(result: PassResult, steps: ScriptSteps) -> PassResult:
 
 
 def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
-    remarks, twin = [], steps.twin
+    remarks, script_variant = [], steps.script_variant
     if steps.job.stage == "check" and not result.losses:
         remarks.append(
             "losses were not compared: no backward pass begins at a single number, and no closure returns one"
         )
-    if steps.job.requested.compile and not twin.compiles_itself and twin.compiled:
-        remarks.append(f"compiled in place: {', '.join(type(each).__name__ for each in twin.compiled)}")
+    if steps.job.requested.compile and not script_variant.compiles_itself and script_variant.compiled:
+        remarks.append(f"compiled in place: {', '.join(type(each).__name__ for each in script_variant.compiled)}")
     if steps.boundary is Boundary.OPTIMIZER and len(steps.optimizers) > 1:
         remarks.append(f"several optimizers step ({', '.join(steps.optimizers)}): a step ends where the first one does")
     if drivers := [name for name in _DRIVERS if name in sys.modules]:
@@ -49,9 +49,9 @@ def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
 
 def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
     """Asked to compile a torch.jit.script module, torch.compile refuses."""
-    if not steps.twin.scripted:
+    if not steps.script_variant.scripted:
         return effective
-    names = ", ".join(_name(each) for each in steps.twin.scripted)
+    names = ", ".join(_name(each) for each in steps.script_variant.scripted)
     why = f"torch.compile does not accept modules of torch.jit.script ({names}): compile the module that was scripted"
     notes = [each for each in effective.notes if each != effective.ran_eagerly]
     return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)

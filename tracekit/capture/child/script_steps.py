@@ -1,4 +1,4 @@
-"""The script under way: where its steps end, when each of them did, and what had compiled by then."""
+"""The running script: where its steps end, when each of them did, and what had been compiled by then."""
 
 import sys
 import time
@@ -11,16 +11,17 @@ from typing import Any, TypeAlias
 from tracekit import step_marks
 from tracekit.capture.child import timing
 from tracekit.capture.child.backward_passes import BackwardPasses
-from tracekit.capture.child.boundary import Boundary, allowed, of_a_call
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.graph_log import GraphCalls, GraphLog
-from tracekit.capture.child.measure import FIRST_STEPS, peaks
+from tracekit.capture.child.measure import FIRST_STEPS
+from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
-from tracekit.capture.child.script_variant import Twin
+from tracekit.capture.child.script_variant import ScriptVariant
 from tracekit.capture.child.steering import used_all_the_same
-from tracekit.capture.child.step_boundary import StepEnds
+from tracekit.capture.child.step_boundary import Boundary, allowed, of_a_call
+from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.progress import Writer
@@ -55,9 +56,10 @@ class ScriptSteps:
         self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
         self._graphs = GraphLog()
         self._graph_calls = GraphCalls(self._graphs)
-        self.twin = Twin(job.requested, self._called, self._graph_calls.met)
+        self.script_variant = ScriptVariant(job.requested, self._called, self._graph_calls.met)
         self.backward = BackwardPasses(losses.backward_from if losses else None)
         self._steps: timing.Steps[PassResult] | None = None
+        self._memory: MemoryMeter | None = None
         self._allowed = allowed(job.step_at)
         self._calls: Counter[int] = Counter()
         self._stamps: list[tuple[int, int]] = []
@@ -76,7 +78,7 @@ class ScriptSteps:
     def enter(self) -> None:
         """Take hold of torch."""
         self._ends.__enter__()
-        self.twin.__enter__()
+        self.script_variant.__enter__()
         self.backward.__enter__()
         step_marks.listen(self._marked)
         if self._journal is not None:
@@ -89,7 +91,7 @@ class ScriptSteps:
         step_marks.stop_listening(self._marked)
         self.optimizers = [type(each).__name__ for each in self._ends.optimizers]
         self.backward.__exit__()
-        self.twin.__exit__()
+        self.script_variant.__exit__()
         self._ends.__exit__()
 
     def end_early(self) -> PassResult:
@@ -121,7 +123,7 @@ class ScriptSteps:
             self._begin(boundary, module)
         elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
             self._stepped()
-            self.twin.watch(module)
+            self.script_variant.watch(module)
         # The first call that does not train may be there to make lazy parameters.
         return trains or (self.boundary is Boundary.CALL and (len(self._allowed) == 1 or self._calls[id(module)] > 1))
 
@@ -129,13 +131,13 @@ class ScriptSteps:
         import torch
 
         self.backward.step_aside()
-        if not self.twin.is_aside:  # no module has called it
+        if not self.script_variant.is_aside:  # no module has called it
             self._called(function, torch.is_grad_enabled())
-        self.twin.step_aside()
+        self.script_variant.step_aside()
 
     def _compiled_code_ended(self) -> None:
-        self.twin.step_back()
-        if not self.twin.is_aside:
+        self.script_variant.step_back()
+        if not self.script_variant.is_aside:
             self.backward.step_back()
 
     def _optimizer_stepped(self, made: Any) -> None:
@@ -154,7 +156,7 @@ class ScriptSteps:
             self._stepped()
 
     def _look_no_more(self) -> None:
-        self.twin.look_no_more()
+        self.script_variant.look_no_more()
         self._graph_calls.watch()
 
     def _begin(self, boundary: Boundary, caller: Any) -> None:
@@ -171,6 +173,7 @@ class ScriptSteps:
         if self._journal is not None and boundary is not Boundary.CALL:
             self._journal.training()
         self._stamp()
+        self._memory = MemoryMeter(self.job.device)
         self._steps = self._make(self._graphs)
         next(self._steps)
 
@@ -212,7 +215,8 @@ class ScriptSteps:
             compiles=len(self._recorder.compiled),
             clock=timing.clock(self.job.device),
         )
-        return PassResult(measured=measured, memory=peaks(self.job.device), graphs=self._graphs.of(steady))
+        assert self._memory is not None
+        return PassResult(measured=measured, memory=self._memory.peaks(), graphs=self._graphs.of(steady))
 
 
 def _usual_steps(job: Job) -> int:

@@ -10,7 +10,7 @@ from tracekit.run import Requested
 Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
 
-class Twin:
+class ScriptVariant:
     """While entered, the script compiles or does not, as the variant wants it; `called` hears of outermost modules.
 
     `given` hears of what they are called with.
@@ -35,7 +35,7 @@ class Twin:
         """Is a module or compiled code at work?"""
         return self._aside > 0
 
-    def __enter__(self) -> "Twin":
+    def __enter__(self) -> "ScriptVariant":
         import torch
 
         self._call: Any = torch.nn.Module.__call__

@@ -1,4 +1,4 @@
-"""What a pass has found so far, left where its parent finds it: whatever then ends the process, that is not lost."""
+"""What a pass has measured so far, left where its parent finds it, so that no end of the process can lose it."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """The first file that runs in the child process. It must leave no trace in what the user's program sees.
 
-Python puts the folder of the file that it runs first on `sys.path`: of this one, here, which would let our modules
-stand in for the program's. The folder of tracekit itself is there for one import: its package knows the rest.
+Python puts the folder of the file that it runs at the front of `sys.path`: for this file, that would let our modules
+shadow the program's. The folder of tracekit itself is on the path for a single import: its package knows the rest.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""A script chooses its device by itself: leave it only the one that is to be measured."""
+"""A script chooses its device by itself: leave it no choice but the one that is to be measured."""
 
 import os
 from typing import Any

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from tracekit.capture.child.agreement import agreed
 from tracekit.capture.compiler.compile_log import CompileRecorder
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ def settle(
     steps = quiet = 0
     at_least = min(at_least, at_most)
     until = time.perf_counter_ns() + at_least_ns
-    while steps < at_least or (quiet < QUIET_STEPS and steps < at_most) or time.perf_counter_ns() < until:
+    while agreed(steps < at_least or (quiet < QUIET_STEPS and steps < at_most) or time.perf_counter_ns() < until):
         before = len(recorder.compiled)
         yield
         steps += 1
@@ -119,7 +120,7 @@ def time_one(device: str) -> Steps[int]:
 
 def time_many(device: str, length: Length = ALONE) -> Steps[list[int]]:
     """ns of each of many steps in a row, with no wait between them."""
-    count = length.steps((yield from time_one(device)))
+    count = agreed(length.steps((yield from time_one(device))))
     return (yield from _time_on_gpu(device, count) if device.startswith("cuda") else _time_on_cpu(count))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tracekit.atomic import put
-from tracekit.capture.child import recipe, script, timing
+from tracekit.capture.child import agreement, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, rounded_differently
 from tracekit.capture.child.measure import infer_ns, measure
@@ -18,6 +18,7 @@ from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.steering import steered
 from tracekit.capture.child.traces import profile
+from tracekit.capture.child.training import train
 from tracekit.capture.compiler import provenance
 from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
@@ -32,8 +33,11 @@ def main(folder: str) -> None:
     """Read `job.json` in that folder, do it, write `answer.json`."""
     faulthandler.enable()
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
+    agreement.join(job)
     answer = perform(job)
     put(Path(folder, "answer.json"), msgspec.json.encode(answer, enc_hook=repr))
+    if answer.outcome == "ok":
+        agreement.leave(job)
 
 
 def perform(job: Job) -> PassResult:
@@ -96,6 +100,8 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
         if job.round:
             return answer
         assert answer.measured is not None
+        measured = msgspec.structs.replace(answer.measured, epoch_steps=feed.epoch_steps)
+        answer = msgspec.structs.replace(answer, measured=measured)
         try:
             infer = infer_ns(feed, job, recorder)
         except Exception as error:  # the training was measured
@@ -106,7 +112,7 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
                 "traceback": failed.traceback,
             }
             return msgspec.structs.replace(answer, **failure_of_infer)
-        return msgspec.structs.replace(answer, measured=msgspec.structs.replace(answer.measured, infer_ns=infer))
+        return msgspec.structs.replace(answer, measured=msgspec.structs.replace(measured, infer_ns=infer))
 
 
 def _profile(job: Job, notes: list[str]) -> PassResult:
@@ -139,6 +145,10 @@ def _check_script(job: Job) -> PassResult:
         return script.run(job, lambda _: losses.steps(), recorder, losses)
 
 
+def _train(job: Job, notes: list[str]) -> PassResult:
+    return train(_feed(job, notes), job)
+
+
 def _audit(job: Job, notes: list[str]) -> PassResult:
     from tracekit.capture.audit.child import audit
 
@@ -150,6 +160,7 @@ _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
     "measure": _measure,
     "profile": _profile,
     "check": _check,
+    "train": _train,
     "audit": _audit,
 }
 

@@ -1,1 +1,1 @@
-"""Listening to the compiler, and what came of the mode that was asked for."""
+"""Listening to the compiler, and what became of the mode that was asked for."""

@@ -1,4 +1,4 @@
-"""What came of the mode that was asked for: a silent downgrade is worth a sentence."""
+"""What became of the mode that was asked for? A silent downgrade is worth a sentence."""
 
 import re
 from collections import Counter

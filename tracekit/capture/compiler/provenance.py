@@ -1,4 +1,4 @@
-"""Asking Inductor for the lines of the user's behind each compiled kernel."""
+"""Asking Inductor for the user's lines behind each compiled kernel."""
 
 import os
 

@@ -91,7 +91,7 @@ def _difference(difference: Difference | None) -> dict[str, Any]:
 def _(block: Series) -> dict[str, Any]:
     return {
         "name": block.name,
-        "unit": "ns",
+        "unit": next((line.unit for line in block.lines), "ns"),
         "lines": [
             {"name": line.name, "steps": list(line.steps), "values": list(line.values), "marks": list(line.marks)}
             for line in block.lines

@@ -7,13 +7,15 @@ import pyarrow as pa
 from tracekit.kernel_names import distinct_short_names
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import metadata
-from tracekit.units import count, duration, percent, ratio, size
+from tracekit.units import bandwidth, count, duration, percent, plain, ratio, size
 
 _BY_UNIT: dict[str, Callable[[float], str]] = {
     "ns": duration,
     "B": size,
     "share": percent,
     "×": ratio,
+    "1": plain,
+    "GB/s": bandwidth,
 }
 _NAME_WIDTH = 60
 _FOLDERS = 2

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from tracekit.analyses import Answer
 from tracekit.compare import COVERS, Comparison
 from tracekit.engine import Attribution
@@ -12,6 +14,7 @@ from tracekit.faces.shared.block_data import section_as_data, table_as_data
 from tracekit.intervals import Bools
 from tracekit.profile import Mean, Member, Missing, Profile
 from tracekit.profile.device import device_name
+from tracekit.ranks.completeness import missing, shortcomings
 from tracekit.report import Report
 from tracekit.report.blocks import Sentences
 from tracekit.report.section import Section
@@ -83,13 +86,19 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
 
 
 def _ranks(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
-    for rank, each in profile.per_rank.items():
+    columns = report.ranks.get(profile.name, [])
+    notes = shortcomings(columns)
+    for each in columns:
         yield {
-            "rank": rank,
-            "trace": str(each.trace.path),
+            "rank": each.rank,
+            "trace": each.trace,
             "mean": _means(each.means),
-            "clock_error_ns": report.collectives[profile.name].clocks[rank].error_ns,
+            "clock_error_ns": report.collectives[profile.name].clocks[each.rank].error_ns,
+            "note": notes.get(each.rank),
         }
+    for rank in missing(columns):
+        note = "there is no trace of it"
+        yield {"rank": rank, "trace": None, "mean": None, "clock_error_ns": None, "note": note}
 
 
 def _missing(report: Report, member: Missing) -> dict[str, Any]:
@@ -189,6 +198,8 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
         "peak_allocated_bytes": variant.memory.peak_allocated_bytes,
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
+        "above_start_bytes": variant.memory.above_start_bytes,
+        "memory": msgspec.to_builtins(variant.memory),
         "loss_difference": off if off != float("inf") else None,
         "loss_tolerance": tolerance_of(member, baseline),
         "loss_drift": variant.loss_drift,

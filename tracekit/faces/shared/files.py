@@ -1,4 +1,4 @@
-"""Where the files of a report go: whole or not at all, and never over what cannot be made again."""
+"""Where the files of a report go: written whole or not at all, and never over what cannot be recreated."""
 
 import os
 import re
@@ -78,7 +78,7 @@ def write(face: Face, report: Report, path: Path, options: Options, overwriting:
     if len(profiles) != 1 and _is_file_of_a_variant(face, path):
         raise NeedsFolderError(face.name, "a file for each variant")
     if write_variant is not None and _is_file_of_a_variant(face, path):
-        _place(path, lambda part: write_variant(report, profiles[0], part), overwriting)
+        _put_atomically(path, lambda part: write_variant(report, profiles[0], part), overwriting)
         return [path]
     if write_variant is not None:
         names = file_names([profile.name for profile in profiles])
@@ -95,7 +95,7 @@ def write(face: Face, report: Report, path: Path, options: Options, overwriting:
 def put(content: str | bytes, path: Path, overwriting: Overwriting | None = None) -> None:
     """Make it the content of a file; where that fails, an earlier one stays. Raises OutputError."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    _place(path, lambda part: part.write_bytes(data), overwriting or Overwriting())
+    _put_atomically(path, lambda part: part.write_bytes(data), overwriting or Overwriting())
 
 
 def fill(folder: Path, make: Callable[[Path], object], overwriting: Overwriting) -> list[Path]:
@@ -114,7 +114,7 @@ def fill(folder: Path, make: Callable[[Path], object], overwriting: Overwriting)
     return written
 
 
-def _place(path: Path, make: Callable[[Path], object], overwriting: Overwriting) -> None:
+def _put_atomically(path: Path, make: Callable[[Path], object], overwriting: Overwriting) -> None:
     overwriting.refuse(path)
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe: nothing to put another file for

@@ -1,4 +1,4 @@
-"""A report as tables alone: every block that holds figures or text, those of one name one below the other."""
+"""A report as tables alone: every block with figures or text, and blocks of the same name one below the other."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -145,7 +145,9 @@ def bucket_row(block: Breakdown, name: str, key: str) -> dict[str, Any]:
 
 
 @flat.register
-def _(block: Series, section: str) -> tuple[str, pa.Table]:
+def _(block: Series, section: str) -> tuple[str, pa.Table] | None:
+    if any(line.unit != "ns" for line in block.lines):
+        return None
     rows = [
         {"line": line.name, "step": step, "step_ns": value, "mark": mark or None}
         for line in block.lines

@@ -2,11 +2,12 @@
 
 import html
 
+from tracekit.faces.shared.sparks import shown
 from tracekit.faces.shared.wording import share
 from tracekit.report.blocks import Line
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
-from tracekit.units import duration, thousandths
+from tracekit.units import thousandths
 
 _WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
 _STEPS = 500  # bars of a series; of more steps the longest of each stretch is drawn
@@ -78,7 +79,7 @@ def step_bars(line: Line) -> str:
         known = [value for value in line.values[stretch] if value is not None]
         mark = "compiles" if "compiles" in line.marks[stretch] else "step" if known else "unknown"
         high = _HEIGHT if mark != "step" else max(max(known) / top * _HEIGHT, 0.5)
-        hint = f"step {line.steps[stretch][0]}: {duration(max(known)) if known else 'unknown'}"
+        hint = f"{line.over or f'step {line.steps[stretch][0]}'}: {shown(line, max(known)) if known else 'unknown'}"
         pieces.append(
             f'<rect class="{mark}" x="{k * wide:.2f}" y="{_HEIGHT - high:.2f}" width="{wide * 0.85:.2f}" '
             f'height="{high:.2f}"><title>{escape(hint)}</title></rect>'

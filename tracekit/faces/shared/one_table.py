@@ -1,4 +1,4 @@
-"""One table by itself, in the formats that a query's answer can have."""
+"""One table by itself, in the formats that the answer to a query can have."""
 
 import json
 import sys

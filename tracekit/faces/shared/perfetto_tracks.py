@@ -108,8 +108,10 @@ def _compilations(spans: list[Mapping[str, Any]]) -> Slices:
     starts = np.array([span["start_ns"] for span in ordered], np.int64)
     ends = starts + np.array([span["dur_ns"] for span in ordered], np.int64)
     names = [sanitize(str(span.get("kind")), _NAME) for span in ordered]
-    told = ("id", "reason", "guard", "code", "span", "failed")
-    args = [{key: sanitize(str(span[key]), 4 * _NAME) for key in told if span.get(key) is not None} for span in ordered]
+    fields = ("id", "reason", "guard", "code", "span", "failed")
+    args = [
+        {key: sanitize(str(span[key]), 4 * _NAME) for key in fields if span.get(key) is not None} for span in ordered
+    ]
     return starts, ends, _texts(names), _texts(args)
 
 
@@ -195,5 +197,5 @@ def _counters(events: bytes | memoryview, pid: int) -> Iterator[bytes]:
         if event.name == "[memory]" and event.args is not None and event.args.allocated is not None:
             device = "host" if event.args.device in (None, -1) else f"GPU {event.args.device}"
             held = {"allocated": event.args.allocated, "reserved": event.args.reserved or 0}
-            told = _event(ph="C", pid=pid, name=f"memory, {device}, bytes", args=held)
-            yield told.replace(b"{", b'{"ts":%s,' % bytes(event.ts).strip(), 1)
+            counter = _event(ph="C", pid=pid, name=f"memory, {device}, bytes", args=held)
+            yield counter.replace(b"{", b'{"ts":%s,' % bytes(event.ts).strip(), 1)

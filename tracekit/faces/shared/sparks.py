@@ -1,7 +1,7 @@
-"""A series as a line of small bars; steps that compile are marked, and dwarf the others no more."""
+"""A series as a line of small bars; steps that compile are marked, so that they do not dwarf the others."""
 
 from tracekit.report.blocks import Line
-from tracekit.units import count, duration
+from tracekit.units import count, duration, size
 
 COMPILES, UNKNOWN = "C", "?"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -21,10 +21,11 @@ def legend(line: Line, marked: bool = True) -> str:
     if not line.steps:
         return "no steps"
     which = f"steps {line.steps[0]}–{line.steps[-1]}" if len(line.steps) > 1 else f"step {line.steps[0]}"
+    which = line.over or which
     steady = _steady(line)
     parts = []
     if steady:
-        low, high = duration(min(steady)), duration(max(steady))
+        low, high = shown(line, min(steady)), shown(line, max(steady))
         parts.append(high if len(steady) == 1 else f"{low} to {high}")
     compiling = [
         (n, v)
@@ -41,6 +42,11 @@ def legend(line: Line, marked: bool = True) -> str:
     return f"{which}: {'; '.join(parts)}"
 
 
+def shown(line: Line, value: int) -> str:
+    """A value of the line as people read it."""
+    return size(value) if line.unit == "B" else duration(value)
+
+
 def _steady(line: Line) -> list[int]:
     return [v for v, mark in zip(line.values, line.marks, strict=True) if mark != "compiles" and v is not None]
 
@@ -51,4 +57,4 @@ def _glyph(line: Line, stretch: slice, top: int) -> str:
     known = [value for value in line.values[stretch] if value is not None]
     if not known:
         return UNKNOWN
-    return _HEIGHTS[min(int(max(known) / max(top, 1) * len(_HEIGHTS)), len(_HEIGHTS) - 1)]
+    return _HEIGHTS[min(max(int(max(known) / max(top, 1) * len(_HEIGHTS)), 0), len(_HEIGHTS) - 1)]

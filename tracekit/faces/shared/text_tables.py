@@ -1,4 +1,4 @@
-"""Tables of the terminal's report: one, or several one below the other where columns have no room beside each other."""
+"""Tables of the terminal's report: a table too wide for the terminal becomes several, one below the other."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
-"""The timeline of one typical step of each variant as a picture: no script, and words for who cannot see it."""
+"""The timeline of one typical step of each variant as a picture, with words for those who cannot see it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from tracekit.faces.shared.html_drawings import escape
 from tracekit.profile import Profile
@@ -11,8 +12,11 @@ from tracekit.timeline.lane import NONE
 from tracekit.timeline.typical import Named, Still, StillLane, TypicalSteps, typical_steps
 from tracekit.units import duration, tick
 
-_GUTTER, _WIDTH = 130, 1000  # units: for the titles, and in all
+_COLUMNS = 1500  # more than a screen has: there is something to see when one zooms in
+_GUTTER, _PLOT = 130, 870  # units: for the titles, and for the lanes
+_WIDTH = _GUTTER + _PLOT
 _HEIGHTS = {"wall": 22, "gpu": 16, "compile": 10, "host": 10}
+_LOW = 12  # units of height: too low for a name
 _HEAD, _GAP, _SCALE = 22, 2, 18
 _LETTER = 6.6  # units of a letter of a name
 _HINT = 200  # letters of a name where the pointer rests
@@ -21,24 +25,42 @@ _MARKS = 8  # of the scale, at most
 
 def typical_step_svg(profiles: Sequence[Profile]) -> str:
     """Indexes the variants and draws a step of each; nothing where there is none."""
-    return svg(typical_steps([Index.of(profile) for profile in profiles])) if profiles else ""
+    return svg(typical_steps([Index.of(profile) for profile in profiles], _COLUMNS)) if profiles else ""
 
 
 def svg(steps: TypicalSteps) -> str:
-    """The steps one below the other, on one scale."""
-    pieces: list[str] = []
+    """The steps one below the other, on one scale.
+
+    All that time stretches lies in an `svg` of its own, so that the page's script zooms into all variants together by
+    one viewBox; names and marks, which must not be stretched, stand over it, and the script sets them anew.
+    """
+    drawn = _Drawn()
     at = 0
     for still in steps.stills:
-        pieces += _still(still, steps, at)
+        _still(still, steps, at, drawn)
         at += _height(still)
-    pieces += _scale(steps, at)
-    at += _SCALE
-    pieces += _legend(steps, at)
     said = "; ".join(f"{still.variant}: step {still.step}, {duration(still.dur_ns)}" for still in steps.stills)
+    pieces = [
+        *drawn.titles,
+        f'<svg class="lanes" x="{_GUTTER}" width="{_PLOT}" height="{at}" viewBox="0 0 {_PLOT} {at}" '
+        'preserveAspectRatio="none">',
+        *drawn.lanes,
+        f'</svg><g class="names">{"".join(drawn.names)}</g><g class="scale">{"".join(_scale(steps, at))}</g>',
+        *_legend(steps, at + _SCALE),
+    ]
     return (
-        f'<svg class="timeline" viewBox="0 0 {_WIDTH} {at + _SCALE}" role="img" aria-label="{escape(said)}">'
-        f"{''.join(pieces)}</svg>"
+        f'<svg class="timeline" viewBox="0 0 {_WIDTH} {at + 2 * _SCALE}" role="img" data-ns="{steps.span_ns}" '
+        f'aria-label="{escape(said)}">{"".join(pieces)}</svg>'
     )
+
+
+@dataclass
+class _Drawn:
+    """The elements so far: what stands in the gutter, what time stretches, and the names over that."""
+
+    titles: list[str] = field(default_factory=list)
+    lanes: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
 
 def _height(still: Still) -> int:
@@ -46,20 +68,20 @@ def _height(still: Still) -> int:
 
 
 def _x(column: int, steps: TypicalSteps) -> float:
-    return round(_GUTTER + column * (_WIDTH - _GUTTER) / steps.columns, 1)
+    return round(column * _PLOT / steps.columns, 2)
 
 
-def _still(still: Still, steps: TypicalSteps, top: int) -> Iterator[str]:
+def _still(still: Still, steps: TypicalSteps, top: int, drawn: _Drawn) -> None:
     head = f"{still.variant}, step {still.step}: {duration(still.dur_ns)}"
-    yield f'<text class="of" x="0" y="{top + 15}">{escape(head)}</text>'
+    drawn.titles.append(f'<text class="of" x="0" y="{top + 15}">{escape(head)}</text>')
     at = top + _HEAD
     for lane in still.lanes:
         high = _HEIGHTS[lane.family]
         if lane.title:
-            yield f'<text x="0" y="{at + min(high, 12)}">{escape(_cut(lane.title, _GUTTER))}</text>'
-        yield from _paths(lane, steps, at, high)
+            drawn.titles.append(f'<text x="0" y="{at + min(high, 12)}">{escape(_cut(lane.title, _GUTTER))}</text>')
+        drawn.lanes += _paths(lane, steps, at, high)
         for named in lane.named:
-            yield from _name(named, steps, at, high)
+            _name(named, steps, at, high, drawn)
         at += high + _GAP
 
 
@@ -67,27 +89,31 @@ def _paths(lane: StillLane, steps: TypicalSteps, at: int, high: int) -> Iterator
     """Of each kind one path: a rectangle for each stretch, as high as much of it is covered."""
     for category in sorted({*lane.category.tolist()}):
         chosen = lane.category == category
-        drawn = []
+        stretches = []
         columns = (lane.first[chosen].tolist(), lane.beyond[chosen].tolist(), lane.level[chosen].tolist())
         for first, beyond, level in zip(*columns, strict=True):
             left, right, tall = _x(first, steps), _x(beyond, steps), high * level / 8
-            drawn.append(f"M{left:g} {at + high:g}v-{tall:g}h{right - left:.4g}v{tall:g}z")
+            stretches.append(f"M{left:g} {at + high:g}v-{tall:g}h{right - left:.4g}v{tall:g}z")
         kind = CATEGORIES[category]
-        yield f'<path fill="{kind.colour}" d="{"".join(drawn)}"><title>{escape(kind.label)}</title></path>'
+        yield f'<path fill="{kind.colour}" d="{"".join(stretches)}"><title>{escape(kind.label)}</title></path>'
 
 
-def _name(named: Named, steps: TypicalSteps, at: int, high: int) -> Iterator[str]:
+def _name(named: Named, steps: TypicalSteps, at: int, high: int, drawn: _Drawn) -> None:
     """What is wide enough has a title where the pointer rests, and its name where there is room."""
     left, wide = _x(named.first, steps), _x(named.beyond, steps) - _x(named.first, steps)
     hint = f"{sanitize(named.names[0], _HINT)}: {duration(named.dur_ns)}"
     colour = CATEGORIES[named.category].colour
-    yield f'<rect class="event" x="{left:g}" y="{at}" width="{wide:.4g}" height="{high}" fill="{colour}">'
-    yield f"<title>{escape(hint)}</title></rect>"
+    on = "on-light" if readable_on(colour) == "#000000" else "on-dark"
+    kind = f"event {on}" if high > _LOW else "event"
+    drawn.lanes.append(
+        f'<rect class="{kind}" x="{left:g}" y="{at}" width="{wide:.4g}" height="{high}" fill="{colour}">'
+        f"<title>{escape(hint)}</title></rect>"
+    )
     fitting = (name for name in named.names if len(name) * _LETTER <= wide - 6)
     text = next(fitting, _cut(named.names[-1], wide - 6))
-    if high > 12 and len(text) > 2:
-        on = "on-light" if readable_on(colour) == "#000000" else "on-dark"
-        yield f'<text class="{on}" x="{left + 3:g}" y="{at + high / 2 + 4:g}">{escape(text)}</text>'
+    if high > _LOW and len(text) > 2:
+        x, y = _GUTTER + left + 3, at + high / 2 + 4
+        drawn.names.append(f'<text class="{on}" x="{x:g}" y="{y:g}">{escape(text)}</text>')
 
 
 def _scale(steps: TypicalSteps, at: int) -> Iterator[str]:
@@ -96,7 +122,7 @@ def _scale(steps: TypicalSteps, at: int) -> Iterator[str]:
         digit * 10**power for power in range(19) for digit in (1, 2, 5) if digit * 10**power * _MARKS >= steps.span_ns
     )
     for mark in range(0, steps.span_ns + 1, step):
-        x = _GUTTER + mark / steps.span_ns * (_WIDTH - _GUTTER)
+        x = _GUTTER + mark / steps.span_ns * _PLOT
         yield f'<path class="mark" d="M{x:.1f} 0V{at}"/>'
         if x < _WIDTH - 60:
             yield f'<text class="quiet" x="{x + 3:.1f}" y="{at + 12}">{escape(tick(mark, step))}</text>'

@@ -38,9 +38,11 @@ def label(numbers: Breakdown, key: str) -> str:
 
 
 def share(numbers: Breakdown, key: str, name: str) -> str:
-    """Which part of the whole it is; nothing where it is none of it, or all."""
-    value, whole = numbers.cells[key][name], numbers.cells[TOTAL][name]
-    return percent(value / whole) if value and whole and key != TOTAL else ""
+    """Which part of the whole it is, before either is rounded; nothing where it is none of it, or all."""
+    if key == TOTAL or not numbers.cells[key][name]:
+        return ""
+    parts = numbers.means[name]
+    return percent(parts[key] / sum(parts.values()))
 
 
 def note_text(note: Note) -> str:

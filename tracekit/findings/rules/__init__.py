@@ -1,1 +1,1 @@
-"""The rules, one a file."""
+"""The rules, one per file."""

@@ -1,4 +1,4 @@
-"""What the run's ledger knows of compiled code that does not stay compiled: breaks, limits, graphs not recorded."""
+"""What does the run's ledger know about code that does not stay compiled: breaks, limits, graphs not recorded?"""
 
 from collections import Counter
 from collections.abc import Iterator

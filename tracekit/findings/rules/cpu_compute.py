@@ -22,17 +22,18 @@ _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cp
 _ADVICE = {
     **dict.fromkeys(
         ("scatter/gather", "sparse", "embedding", "sort"),
-        "It moves rows about: sort the edges and use sparse or segmented products, or gather once what it needs.",
+        "The first one moves rows around: sort the edges and use sparse or segmented products, or gather once what it "
+        "needs.",
     ),
     **dict.fromkeys(
         ("matmul", "convolution"),
-        "It computes: bfloat16 under autocast, channels_last and a thread for each core (torch.get_num_threads()) are "
-        "what a CPU has to offer; a GPU is made for this.",
+        "The first one computes: bfloat16 under autocast, channels_last and a thread for each core "
+        "(torch.get_num_threads()) are what a CPU has to offer; a GPU is made for this.",
     ),
-    "random": "It draws random numbers: apply dropout to a smaller tensor, or compile, so that it is fused.",
+    "random": "The first one draws random numbers: apply dropout to a smaller tensor, or compile, so that it is fused.",
 }
-_COMPILED = "It is compiled already: threads (torch.get_num_threads()), a smaller type or a GPU would make it faster."
-_OTHERWISE = "Compile the model, so that operators are fused and memory is gone through once (torch.compile)."
+_COMPILED = "The first one is compiled already: threads (torch.get_num_threads()), a smaller type or a GPU would help."
+_OTHERWISE = "Compile the model, so that operators are fused and memory is traversed once (torch.compile)."
 
 
 @rule("cpu_compute")

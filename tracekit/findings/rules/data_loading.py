@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import Culprit, by_name, plain, where
+from tracekit.findings.culprits import Culprit, by_name, line_of, plain, where
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
@@ -19,6 +19,7 @@ from tracekit.units import count, duration, percent
 
 _LEAST = 0.02
 _NAMED = 0.1  # of the wait: what takes less is no culprit
+_OF_A_LINE = 0.5  # of the wait: a line with less is not the culprit
 _STEADY = 0.5  # of the steps: workers that are late so often are too few; those of a loop's start are merely starting
 _NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
 _COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNORECASE)
@@ -54,11 +55,20 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
         "dataloader_bound",
         f"The loop waits {duration(waits.step_ns)} a step for its next batch{said}",
         advice=advice,
-        where=where(profile, row, name) if row >= 0 else Where(),
+        where=_where(profile, row, name),
         evidence=evidence(profile, culprit.rows if culprit is not None else waits.spans),
         link=_LINK,
         claim=profile.cost.pieces.union(waits.chosen),
     )
+
+
+def _where(profile: Profile, row: int, name: str | None) -> Where:
+    """The line that most of the wait is for, where one is, or whose the culprit is."""
+    line, share = line_of(profile, "dataload")
+    blamed = where(profile, row, name) if row >= 0 else Where()
+    if share < _OF_A_LINE:
+        return blamed
+    return replace(blamed, file=line.file, line=line.line, function=line.function)
 
 
 def _in_process(waits: "_Waits") -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Of steps that replay CUDA graphs: what is still submitted one by one, between them?"""
+"""In steps that replay CUDA graphs: what is still submitted one by one, between the replays?"""
 
 from collections.abc import Iterator
 
@@ -40,8 +40,9 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
         f"Beside {count(round(replays.sum() / steps))} replays of CUDA graphs a step, "
         f"{count(round(len(eager) / steps))} calls submit work one by one, most of them under {dearest}: until they "
         f"do, the GPU idles {duration(idle)}",
-        advice="Take what stands between into the graphs: no graph breaks, no work on the CPU or on sizes that vary in "
-        "between, the optimizer captured too (capturable=True), one graph for the step where nothing else is needed.",
+        advice="Move the work between the replays into the graphs: no graph breaks, no work on the CPU or on sizes "
+        "that vary in between, the optimizer captured too (capturable=True), one graph for the step where nothing else "
+        "is needed.",
         where=where(profile, row, dearest),
         evidence=evidence(profile, eager),
         link=_LINK,

@@ -31,9 +31,9 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         return
     claim = pieces.union(chosen)
     rows = kernels(profile, lambda events: events.roles.communication)
-    asked = profile.trace.rows(rows)
+    events = profile.trace.rows(rows)
     kinds, places = _kinds(profile, rows)
-    worst = int(np.bincount(kinds, claim.within(asked.ts_ns, asked.end_ns)).argmax())
+    worst = int(np.bincount(kinds, claim.within(events.ts_ns, events.end_ns)).argmax())
     steps = Steps.of(profile)
     low, high = steps.low, steps.high
     exposed, running = (float(union.within(low, high).mean()) for union in (claim, time_of(profile, rows)))
@@ -96,7 +96,7 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
 
 def _said(waiting: float | None) -> str:
     if waiting is None:
-        return "how much of it is waiting for other ranks cannot be told from one call of each"
+        return "how much of it is waiting for other ranks cannot be known from one call of each"
     return f"{percent(waiting)} of it is waiting for other ranks (the fastest calls show the transfer)"
 
 

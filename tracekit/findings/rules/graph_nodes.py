@@ -35,8 +35,8 @@ def graph_nodes(profile: Profile) -> Iterator[Finding]:
         claim=Union.of(starts[missing], ends[missing]),
         where=Where(function=bare(trace.names[trace.name_codes[calls[missing][0]]])),
         evidence=evidence(profile, calls[missing]),
-        advice="Believe no idle time inside these replays. Start the profiler before the graphs are captured, or warm "
-        "it up for some more steps.",
+        advice="Do not trust idle time inside these replays. Start the profiler before the graphs are captured, or "
+        "warm it up for some more steps.",
         link=_LINK,
         confidence="inferred",
     )
@@ -50,11 +50,11 @@ def _holes(profile: Profile) -> tuple[Ints, Ints, Ints, Ints]:
     replayed = np.zeros(len(rows), bool)
     replayed[launch >= 0] = trace.rows(launch[launch >= 0]).roles.named(GRAPH_LAUNCH, runtime=True)
     calls, first, which = np.unique(launch[replayed], return_index=True, return_inverse=True)
-    asked = trace.rows(rows)
-    reach = np.concatenate(([BEFORE], np.maximum.accumulate(asked.end_ns)[:-1]))[replayed]
-    begin = asked.ts_ns[replayed]
+    events = trace.rows(rows)
+    reach = np.concatenate(([BEFORE], np.maximum.accumulate(events.end_ns)[:-1]))[replayed]
+    begin = events.ts_ns[replayed]
     last = np.zeros(len(calls), np.int64)
-    np.maximum.at(last, which, asked.end_ns[replayed])
+    np.maximum.at(last, which, events.end_ns[replayed])
     idle_from = np.maximum(reach[first], trace.rows(calls).end_ns)
     return calls, np.minimum(idle_from, begin[first]), begin[first], last - begin[first]
 

@@ -66,10 +66,10 @@ def habits(profile: Profile) -> Iterator[Finding]:
     if profile.means["wall"] is None or profile.trace.device != "gpu":
         return
     for habit in _HABITS:
-        yield from _found(profile, habit)
+        yield from _findings_of(profile, habit)
 
 
-def _found(profile: Profile, habit: _Habit) -> Iterator[Finding]:
+def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     trace, pieces = profile.trace, profile.cost.pieces
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
@@ -80,8 +80,8 @@ def _found(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     spans = spans[_in_counted_steps(profile, spans)]
     if not len(spans) or (habit.one_by_one and launches < _LEAST_LAUNCHES):
         return
-    asked = trace.rows(spans)
-    inside = Union.of(asked.ts_ns, asked.end_ns)
+    events = trace.rows(spans)
+    inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim = inside.minus(inside.minus(idle))
     line, _ = line_of(profile, "python")

@@ -27,7 +27,7 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     trace, slow = profile.trace, reached.rows[low]
     rows = alike(profile, slow)
     rate = float(reached.bytes[low].sum() / trace.dur_ns[slow].sum()) * 1e9
-    asked = trace.rows(rows)
+    events = trace.rows(rows)
     gained = np.round(trace.dur_ns[rows] * (1 - rate / reached.peak)).astype(np.int64)
     yield blaming(
         profile,
@@ -36,7 +36,7 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
             "memory_bandwidth",
             f"Large elementwise kernels move {size(rate)}/s, {percent(rate / reached.peak)} of what the memory of "
             f"{reached.device} can",
-            claim=Union.of(asked.end_ns - gained, asked.end_ns),
+            claim=Union.of(events.end_ns - gained, events.end_ns),
             advice="Give them contiguous tensors of one memory format, whose rows are read in order; fused by "
             "torch.compile, they move less to begin with.",
             link=_LINK,

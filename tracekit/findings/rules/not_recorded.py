@@ -51,7 +51,7 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
             "gpu_side_missing",
             f"{submitted.said}, and the trace shows nothing of what the device did",
             advice="Record with ProfilerActivity.CUDA (or that of your device), and warm the profiler up for a step: "
-            "what the device did, and whether it idled, cannot be told.",
+            "what the device did, and whether it idled, cannot be known.",
             where=submitted.by,
             evidence=evidence(profile, _rows(trace, submitted.ask)),
             link=_LINK,

@@ -1,4 +1,4 @@
-"""Do copies to the GPU from pageable memory hold the host up?"""
+"""Do copies to the GPU from pageable memory hold up the host?"""
 
 import re
 from collections.abc import Iterator
@@ -26,8 +26,8 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         return
     copies, calls = _pageable(trace)
     rows = np.concatenate((copies, calls))
-    asked = trace.rows(rows)
-    claim = Union.of(asked.ts_ns, asked.end_ns)
+    events = trace.rows(rows)
+    claim = Union.of(events.ts_ns, events.end_ns)
     claim = claim.minus(pieces.union(pieces.of("gpu_compute", "gpu_comm")))
     counted = np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[calls])]
     if not counted.any():

@@ -29,7 +29,8 @@ _ADVICE = {
     ),
     "dispatch_bound": (
         "Let the GPU run ahead of the operators' dispatch: torch.compile fuses them, CUDA graphs "
-        '(mode="reduce-overhead") skip them, and both together remove {most} at most; larger batches hide it.',
+        '(mode="reduce-overhead") skip them, and both together remove {most} at most; larger batches hide the '
+        "overhead.",
         _COMPILE,
     ),
     "python_bound": (

@@ -15,7 +15,7 @@ from tracekit.profile import Profile
 from tracekit.trace.roles import bare
 from tracekit.units import count, duration
 
-_MOST = 5  # places that are told one by one
+_MOST = 5  # places that are named one by one
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
 

@@ -1,4 +1,4 @@
-"""Do matrix products read their operands number by number, because rows do not start where vectors may?"""
+"""Do matrix products read operands one number at a time, because rows are not aligned for vector loads?"""
 
 import re
 from collections.abc import Iterator

@@ -15,7 +15,7 @@ from tracekit.report.model import Report
 from tracekit.sanitize import sanitize
 
 _STYLE: dict[Any, Any] = {
-    "text.parse_math": False,  # names are no formulas
+    "text.parse_math": False,  # names are not formulas
     "text.usetex": False,
     "svg.fonttype": "path",
     "svg.hashsalt": "tracekit",  # the same report makes the same file
@@ -45,7 +45,7 @@ _HATCHES = (
     "--//",
     "OO",
 )
-_INK = "#30363d"
+INK = "#30363d"
 WIDTH = 7.0  # inches, as wide as a page's text
 _NAME = 28  # letters
 
@@ -94,8 +94,8 @@ def looks(keys: Sequence[str], key: str, colour: str) -> dict[str, Any]:
     return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
 
 
-def outline(colour: str = _INK) -> dict[str, Any]:
-    """How a bar looks that is no bucket's."""
+def outline(colour: str = INK) -> dict[str, Any]:
+    """How a bar looks that stands for no bucket."""
     return {"facecolor": colour, "edgecolor": "white", "linewidth": 0.5}
 
 

@@ -9,7 +9,7 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
-_EQUAL = "Without a GPU a step takes what its host takes: the host's view is the same, to the nanosecond."
+_EQUAL = "Without a GPU a step takes as long as its host does: the host's view is the same, to the nanosecond."
 _KEYS = {"wall": WALL, "host": HOST}
 
 
@@ -27,7 +27,7 @@ def of_view(report: Report, view: str) -> Breakdown | None:
         title=TITLES[view],
         parts=every_part(view),
         means={name: mean.parts for name, mean in means.items() if mean is not None},
-        baselines={entry.variant: entry.baseline for entry in report.comparisons},
+        baselines=report.baselines,
         differences={entry.variant: entry.views[view] for entry in report.comparisons},
         unanswered={p.name: _why(p, view) for p in report.profiles if means[p.name] is None},
     )

@@ -40,12 +40,12 @@ def compiling(report: Report, entry: Comparison) -> Contents | None:
 
 
 def _gain(seen: Effects) -> str:
-    pace, noise = seen.pace
-    if noise or 0.995 < pace < 1.005:
+    step_ratio, noise = seen.step_ratio
+    if noise or 0.995 < step_ratio < 1.005:
         return f"A step does not become shorter{' beyond noise' if noise else ''}"
-    if pace >= 2:
-        return f"A step takes {ratio(pace)} as long"
-    return f"A step becomes {percent(abs(1 - pace))} {'shorter' if pace < 1 else 'longer'}"
+    if step_ratio >= 2:
+        return f"A step takes {ratio(step_ratio)} as long"
+    return f"A step becomes {percent(abs(1 - step_ratio))} {'shorter' if step_ratio < 1 else 'longer'}"
 
 
 def _reason(seen: Effects) -> str:
@@ -67,8 +67,8 @@ def _reason(seen: Effects) -> str:
 
 
 def _gained(seen: Effects) -> bool:
-    pace, noise = seen.pace
-    return pace < _GAIN and not noise
+    step_ratio, noise = seen.step_ratio
+    return step_ratio < _GAIN and not noise
 
 
 def _guard(seen: Effects) -> str:
@@ -121,7 +121,7 @@ def _host(seen: Effects) -> str:
 
 
 def _other_work(seen: Effects) -> str:
-    """Computing that is no matrix product: what fusing can shorten, and what came of it."""
+    """Computing other than matrix products: what fusing can shorten, and what came of it."""
     sides = (seen.eager, seen.compiled)
     key = "gpu_compute" if seen.compiled.has_gpu else "cpu_compute"
     before, after = (side.parts.get(key, 0.0) - side.bounds.get("products", 0.0) * side.step_ns for side in sides)
@@ -175,11 +175,12 @@ def _most_to_gain(seen: Effects) -> Iterator[str]:
     most = seen.most_to_gain
     if most is None or sum(shares.values()) < _WORTH_SAYING:
         return
-    named = [f"{percent(share)} {_LEFT[name]}" for name, share in shares.items() if share >= _WORTH_SAYING]
-    untouched = f" ({_and(named)})" if named else ""
+    named = {_LEFT[name]: share for name, share in shares.items() if share >= _WORTH_SAYING}
+    each = [f"{percent(share)} {name}" for name, share in named.items()] if len(named) > 1 else [*named]
+    untouched = f" ({_and(each)})" if named else ""
     yield (
-        f"Of the eager step it can do nothing about {percent(sum(shares.values()))}{untouched}: {ratio(most)} faster "
-        "is the most that it could become."
+        f"Compiling can do nothing about {percent(sum(shares.values()))} of the eager step{untouched}: "
+        f"{ratio(most)} faster is the most that the step could become."
     )
 
 

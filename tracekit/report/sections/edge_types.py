@@ -10,7 +10,7 @@ from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.profile import Profile
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.owned import baselines, owned
+from tracekit.report.owned import owned
 from tracekit.report.owner_costs import Costs, OfVariant, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
@@ -28,20 +28,20 @@ def edge_types(report: Report) -> Contents | None:
     """A row per type, and one for the time outside of them; they add up to the step."""
     profiles = {profile.name: profile for profile in report.profiles}
     by_type = [_by_type(each, profiles[each.name]) for each in owned(report) if each.total_ns]
-    told = [each for each in by_type if each.share(lambda owner: bool(owner.module))]
-    untold = [each.name for each in by_type if each not in told and _has_types(profiles[each.name])]
-    if not told:
-        return _unanswered(untold)
-    costs = Costs(told, _type_of, baselines(report))
+    typed = [each for each in by_type if each.share(lambda owner: bool(owner.module))]
+    unanswerable = [each.name for each in by_type if each not in typed and _has_types(profiles[each.name])]
+    if not typed:
+        return _unanswered(unanswerable)
+    costs = Costs(typed, _type_of, report.baselines)
     order = costs.dearest_first()
     named = {each: each for each in [*filter(None, order)][:_NAMED]}
-    worth = max(each.share(lambda owner: bool(owner.module)) for each in told)
-    most = "up to " if len(told) > 1 else ""
-    sentences = [f"Edge types take {most}{percent(worth)} of a step: {shares_said(costs, steps_of(told), named)}."]
-    if untold:
-        sentences.append(_of_one_module(untold))
+    worth = max(each.share(lambda owner: bool(owner.module)) for each in typed)
+    most = "up to " if len(typed) > 1 else ""
+    sentences = [f"Edge types take {most}{percent(worth)} of a step: {shares_said(costs, steps_of(typed), named)}."]
+    if unanswerable:
+        sentences.append(_of_one_module(unanswerable))
     columns: list[tuple[pa.Field, Sequence[object]]] = [(_TYPE, [each or _OUTSIDE for each in order])]
-    columns += _edges(order, [profiles[each.name] for each in told])
+    columns += _edges(order, [profiles[each.name] for each in typed])
     return Contents((Sentences(tuple(sentences)), Table("edge_types", costs.table(columns, order))), worth=worth)
 
 
@@ -64,13 +64,13 @@ def _has_types(profile: Profile) -> bool:
     return graphs is not None and len(graphs.edge_types) > 1
 
 
-def _unanswered(untold: list[str]) -> Contents | None:
-    return Contents((Sentences((_of_one_module(untold),)),), status="unanswered") if untold else None
+def _unanswered(unanswerable: list[str]) -> Contents | None:
+    return Contents((Sentences((_of_one_module(unanswerable),)),), status="unanswered") if unanswerable else None
 
 
-def _of_one_module(untold: list[str]) -> str:
-    names = ", ".join(map(sanitize, untold))
-    return f"{names}: what each type costs cannot be told: one module, or one compiled graph, computes them all."
+def _of_one_module(unanswerable: list[str]) -> str:
+    names = ", ".join(map(sanitize, unanswerable))
+    return f"{names}: what each type costs cannot be known: one module, or one compiled graph, computes them all."
 
 
 def _edges(order: list[str], profiles: list[Profile]) -> Iterator[tuple[pa.Field, list[float | None]]]:

@@ -1,14 +1,20 @@
 """What bounds the step, why is it slow, and what should be changed?"""
 
+import re
+from collections.abc import Iterator
+
 from tracekit.findings import Finding, table
 from tracekit.profile import Profile
-from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
+from tracekit.report.owned import owned
 from tracekit.report.registry import of_variant
 from tracekit.report.section import Contents
+from tracekit.report.source_costs import source_costs
 from tracekit.units import duration, percent
 
 _OF_CHEAP_ONES = ["title", "cost_ns", "share"]
+_AROUND = 2  # lines above and below the one that a finding names
 
 
 @of_variant("findings", "Findings", rank=10, stage="lead")
@@ -17,21 +23,52 @@ def findings(report: Report, profile: Profile) -> Contents:
     diagnosis = report.diagnoses[profile.name]
     sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
     blocks: tuple[Block, ...] = (Sentences(sentences),)
-    if cheap := [each for each in diagnosis.found if each not in diagnosis.findings]:
+    if cheap := [each for each in diagnosis.all_findings if each not in diagnosis.findings]:
         blocks += (Table("findings", table(cheap).select(_OF_CHEAP_ONES), detail=True, exported=False),)
+    blocks += tuple(_excerpts(report, profile, diagnosis.findings))
     worth = max((finding.share or 0.0 for finding in diagnosis.findings), default=0.0)
-    return Contents(blocks, worth=worth, tables={"findings": lambda: table(diagnosis.found)})
+    return Contents(blocks, worth=worth, tables={"findings": lambda: table(diagnosis.all_findings)})
+
+
+def _excerpts(report: Report, profile: Profile, findings: list[Finding]) -> Iterator[Excerpt]:
+    """The lines that findings name, with what stands around them, where the recording holds the file."""
+    places = dict.fromkeys((each.where.file, each.where.line) for each in findings)
+    variant = (
+        next((each for each in owned(report) if each.name == profile.name), None)
+        if any(file for file, _ in places)
+        else None
+    )
+    for file, line in places:
+        if variant is not None and line is not None and file in variant.means.sources:
+            costs = source_costs([variant], file)
+            first, lines = _around(costs.text.splitlines(), line)
+            yield Excerpt(file, first, lines, costs.alone, costs.fused_by_line(), detail=True)
+
+
+def _around(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
+    """The number of the first line to show, and the lines from there: none at either end is empty."""
+    shown = [k for k in range(max(line - _AROUND, 1), line + _AROUND + 1) if k <= len(lines)]
+    written = [k for k in shown if lines[k - 1].strip()] or [line]
+    return written[0], tuple(lines[written[0] - 1 : written[-1]])
 
 
 def _sentence(finding: Finding) -> str:
+    return f"{_costed(finding)}{_location(finding)}. {finding.advice}".strip()
+
+
+def _costed(finding: Finding) -> str:
+    """The title with cost and share of the step: where it speaks of that cost already, the share stands beside it."""
     title = finding.title.rstrip(".")
-    cost = duration(finding.cost_ns) if finding.cost_ns is not None else ""
-    share = f" ({percent(finding.share)})" if cost and finding.share is not None else ""
-    said = "" if cost in title else f" – {cost} a step"
-    return f"{title}{said}{share}{_place(finding)}. {finding.advice}".strip()
+    if finding.cost_ns is None:
+        return title
+    cost = duration(finding.cost_ns)
+    share = f" ({percent(finding.share)})" if finding.share is not None else ""
+    if stated := re.search(rf"(?<![\d.,]){re.escape(cost)}(?: of [\d.,]+ \w+)? a step", title):
+        return f"{title[: stated.end()]}{share}{title[stated.end() :]}"
+    return f"{title}{share}" if cost in title else f"{title} – {cost} a step{share}"
 
 
-def _place(finding: Finding) -> str:
+def _location(finding: Finding) -> str:
     """The user's line, where the title does not name it; of a long path the end."""
     file, line = finding.where.file, finding.where.line
     if file is None or f"{file}:{line}" in finding.title:

@@ -1,4 +1,4 @@
-"""How does a step depend on the size of its graph, what is padding, and which size makes recompilations?"""
+"""How does a step depend on the size of its graph, how much is padding, and which size causes recompilations?"""
 
 from collections.abc import Iterator
 
@@ -72,26 +72,26 @@ def _constant(cost: GraphCost) -> str:
     size = " and ".join(
         [*([f"{count(nodes)} nodes"] if nodes >= 0 else []), f"{count(int(cost.steps.edges[0]))} edges"]
     )
-    return f"Every step trains on {size}: what one of them costs cannot be told."
+    return f"Every step trains on {size}: what one of them costs cannot be known."
 
 
 def _sentence(name: str, cost: GraphCost) -> str:
     who, sizes = sanitize(name), _range(cost)
     line = cost.line
     if line is None:
-        return f"{who}: what an edge costs cannot be told: {cost.why_not} ({sizes})."
+        return f"{who}: what an edge costs cannot be known: {cost.why_not} ({sizes})."
     of_trace = "" if cost.steps.unprofiled else ", of the trace"
     more = _more(line, cost.dimension)
     if cost.growth == "unclear":
         return (
-            f"{who}: what an edge costs cannot be told: the sizes ({sizes}) lie too close together for how much steps "
+            f"{who}: what an edge costs cannot be known: the sizes ({sizes}) lie too close together for how much steps "
             f"vary; it could as well be {_ends(_scaled(line.slope_interval))} per thousand {cost.dimension}."
         )
     if cost.growth == "flat":
         return f"{who}: a step takes {duration(cost.typical_ns)} however large its graph is ({sizes}{of_trace})."
     if not cost.knows_fixed:
         return (
-            f"{who}: a step takes {more}; what it takes beside that cannot be told: the sizes ({sizes}{of_trace}) lie "
+            f"{who}: a step takes {more}; what it takes besides cannot be known: the sizes ({sizes}{of_trace}) lie "
             "too close together for how much steps vary."
         )
     return (
@@ -104,7 +104,7 @@ def _share(cost: GraphCost) -> str:
     assert cost.line is not None
     if cost.line.fixed_interval[1] < 0:
         return "larger graphs cost more than in proportion"
-    return f"{percent(cost.growing_share)} of the step in the middle grows with its graph"
+    return f"{percent(cost.growing_share)} of a step of median size grows with its graph"
 
 
 def _more(line: Line, dimension: str) -> str:

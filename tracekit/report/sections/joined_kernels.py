@@ -24,7 +24,7 @@ def joined_kernels(report: Report) -> Contents | None:
     }
     if len(times) < 2:
         return None
-    baselines = {entry.variant: entry.baseline for entry in report.comparisons if entry.baseline in times}
+    baselines = {name: base for name, base in report.baselines.items() if base in times}
     names = list(dict.fromkeys(name for of in times.values() for name in of))
     names.sort(key=lambda name: -max(of.get(name) or 0.0 for of in times.values()))
     shared = sum(all(name in of for of in times.values()) for name in names)
@@ -38,13 +38,13 @@ def joined_kernels(report: Report) -> Contents | None:
 
 def _alone(times: Mapping[str, Mapping[str, float | None]]) -> list[tuple[str, list[str], float]]:
     """Each variant with the kernels that no other has, and what they take together."""
-    found = []
+    variants_alone = []
     for name, of in times.items():
         others = {kernel for other, each in times.items() if other != name for kernel in each}
         alone = [kernel for kernel in of if kernel not in others]
         if alone:
-            found.append((name, alone, sum(of[kernel] or 0.0 for kernel in alone)))
-    return found
+            variants_alone.append((name, alone, sum(of[kernel] or 0.0 for kernel in alone)))
+    return variants_alone
 
 
 def _table(names: list[str], times: Mapping[str, Mapping[str, float | None]], baselines: Mapping[str, str]) -> pa.Table:

@@ -1,10 +1,10 @@
-"""Which libraries does the time of a step go to, apart from torch and the user's code?"""
+"""Which libraries does the time of a step go to, apart from torch and your code?"""
 
 import pyarrow as pa
 
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.owned import baselines, owned
+from tracekit.report.owned import owned
 from tracekit.report.owner_costs import Costs, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
@@ -25,9 +25,9 @@ def libraries(report: Report) -> Contents | None:
     if not worth:
         nothing = Sentences(("No library but torch works in a step.",))
         return Contents((nothing,), worth=0.0, status="absent")
-    costs = Costs(variants, lambda owner: owner.library, baselines(report))
+    costs = Costs(variants, lambda owner: owner.library, report.baselines)
     order = costs.dearest_first()
     dearest = {name: name for name in [*filter(None, order)][:_NAMED]}
-    sentence = f"Of a step: {shares_said(costs, steps_of(variants), dearest)}."
+    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), dearest)}."
     named = [(_LIBRARY, [name or NONE for name in order])]
     return Contents((Sentences((sentence,)), Table("libraries", costs.table(named, order), detail=True)), worth=worth)

@@ -2,7 +2,7 @@
 
 from tracekit.report.line_costs import SideBySide
 from tracekit.report.model import Report
-from tracekit.report.owned import baselines, owned
+from tracekit.report.owned import owned
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 
@@ -13,7 +13,7 @@ def lines(report: Report) -> Contents | None:
     variants = owned(report)
     if not any(each.total_ns for each in variants):
         return None
-    side_by_side = SideBySide(variants, baselines(report))
+    side_by_side = SideBySide(variants, report.baselines)
     worth = max(each.share(lambda owner: bool(owner.lines)) for each in variants)
     return Contents(
         (*side_by_side.blocks(), *side_by_side.files()), worth=worth, tables={"lines": side_by_side.every_row}

@@ -11,7 +11,11 @@ from tracekit.trace.schema import column
 MEMORY = pa.schema(
     [
         column("variant", pa.string(), "name of the variant", role="name"),
-        column("what", pa.string(), "allocated or reserved on the GPU; resident on the host"),
+        column(
+            "what",
+            pa.string(),
+            "allocated or reserved on the GPU; resident on the host; above start: more than before the first step",
+        ),
         column("peak_bytes", pa.int64(), "at the peak of the unprofiled pass", "B"),
         column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
     ]
@@ -30,6 +34,7 @@ def memory(report: Report) -> Contents | None:
             "allocated": measured.peak_allocated_bytes,
             "reserved": measured.peak_reserved_bytes,
             "resident": measured.host_peak_rss_bytes,
+            "above start": measured.above_start_bytes,
         }
         graphs = records_graphs(member.variant)
         rows += [

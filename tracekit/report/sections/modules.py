@@ -8,7 +8,7 @@ import pyarrow as pa
 from tracekit.lines.means import Mean, Owner, OwnerMeans
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.owned import baselines, owned
+from tracekit.report.owned import owned
 from tracekit.report.owner_costs import Costs, OfVariant, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
@@ -29,7 +29,7 @@ def modules(report: Report) -> Contents | None:
     worth = max(each.share(lambda owner: bool(owner.module)) for each in variants)
     if not worth:
         return Contents((Sentences(("No module is called in a step.",)),), worth=0.0, status="absent")
-    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, baselines(report))
+    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, report.baselines)
     costs = Costs(variants, lambda owner: owner.module)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
     table = inclusive.table([(_MODULE, [" · ".join(chain) or NONE for chain in order])], order)
@@ -37,7 +37,7 @@ def modules(report: Report) -> Contents | None:
         of = each.by(costs.key)
         table = table.append_column(_exclusive(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
     dearest = {chain: chain[-1] for chain in [*filter(None, inclusive.dearest_first())][:_NAMED]}
-    sentence = f"Of a step, with what they call: {shares_said(inclusive, steps_of(variants), dearest)}."
+    sentence = f"Shares of a step, including what they call: {shares_said(inclusive, steps_of(variants), dearest)}."
     return Contents((Sentences((sentence,)), Table("modules", table, detail=True)), worth=worth)
 
 

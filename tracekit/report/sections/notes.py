@@ -1,4 +1,4 @@
-"""What must a reader know beside the figures?"""
+"""What must a reader know besides the figures?"""
 
 from tracekit.report.blocks import Notes
 from tracekit.report.model import Report

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.owned import baselines, owned
+from tracekit.report.owned import owned
 from tracekit.report.owner_costs import Costs, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
@@ -20,8 +20,9 @@ def phases(report: Report) -> Contents | None:
     variants = [each for each in owned(report) if each.total_ns]
     if not variants:
         return None
-    costs = Costs(variants, lambda owner: owner.phase, baselines(report))
+    costs = Costs(variants, lambda owner: owner.phase, report.baselines)
     order = costs.dearest_first()
-    sentence = f"Of a step: {shares_said(costs, steps_of(variants), {phase: phase for phase in order[:_NAMED]})}."
+    named = {phase: phase for phase in order[:_NAMED]}
+    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), named)}."
     table = Table("phases", costs.table([(_PHASE, order)], order), detail=True)
     return Contents((Sentences((sentence,)), table))

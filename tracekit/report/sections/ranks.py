@@ -5,9 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.engine.buckets import BUCKETS
+from tracekit.engine.buckets import BUCKETS, WALL
 from tracekit.profile import Profile
-from tracekit.ranks import Collectives
+from tracekit.ranks import Collectives, RankColumns
+from tracekit.ranks.completeness import listed, missing, shortcomings
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_variant
@@ -30,19 +31,15 @@ RANKS = pa.schema(
         column("clock_offset_ns", _WHOLE, "its clock against the median of all", "ns", role="detail"),
         column("clock_error_ns", _WHOLE, "median error of that", "ns", role="detail"),
         column("unmatched", _WHOLE, "collectives that not all ranks have", role="detail"),
+        *(column(f"{key}_ns", _REAL, f"per step: {BUCKETS[key].meaning}", "ns", role="detail") for key in WALL),
     ]
 )
-COLLECTIVES = pa.schema(
+STRAGGLERS = pa.schema(
     [
         column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
-        column("kind", pa.string(), "all_reduce, all_to_all …, by the kernel's name"),
-        column("seq", _WHOLE, "its place among those of its kind in the step", role="identity"),
-        column("rank", _WHOLE, "rank", role="identity"),
-        column("transfer_ns", _WHOLE, "what the last rank to arrive sees of it", "ns"),
-        column("wait_ns", _WHOLE, "what this rank sees beyond that", "ns"),
-        column("late_rank", _WHOLE, "rank that came last", role="identity"),
-        column("late_ns", _WHOLE, "by how much it came later than the first", "ns"),
-        column("late_bucket", pa.string(), "where it spent more time than the others since the collective before"),
+        column("rank", _WHOLE, "rank that makes the others wait most", role="identity"),
+        column("late_ns", _WHOLE, "by how much it came later than the first, in all collectives of the step", "ns"),
+        column("because", pa.string(), "bucket that explains most of that; null where none does"),
     ]
 )
 
@@ -50,42 +47,58 @@ COLLECTIVES = pa.schema(
 @of_variant("ranks", "Ranks", rank=5)
 def ranks(report: Report, profile: Profile) -> Contents | None:
     """A row per rank; behind them a row per collective and rank."""
-    profiles = profile.per_rank
-    if not profiles:
+    columns = report.ranks.get(profile.name)
+    if columns is None:
         return None
     matched = report.collectives[profile.name]
-    rows = [*_rows(profiles, matched)]
-    table = pa.Table.from_pylist(rows, RANKS)
-    per_call = pa.Table.from_pylist([*_calls(matched)], COLLECTIVES)
-    sentences = Sentences((_said(profile, rows, matched),))
-    blocks = (sentences, Table("ranks", table), Table("collectives", per_call, detail=True))
+    rows = [*_rows(columns, matched)]
+    sentences = Sentences((_said(columns, rows, matched), *_incomplete(columns)))
+    table = Table("ranks", pa.Table.from_pylist(rows, RANKS))
     step = max(row["step_ns"] or 0.0 for row in rows)
     worth = max(row["late_ns"] for row in rows) / step if step else None
-    return Contents(blocks, worth=worth)
+    per_step = [*_stragglers(matched)]
+    stragglers = Table("stragglers", pa.Table.from_pylist(per_step, STRAGGLERS), detail=True)
+    return Contents((sentences, table, stragglers, Table("collectives", matched.table, detail=True)), worth=worth)
 
 
-def _rows(profiles: dict[int, Profile], matched: Collectives) -> Iterator[dict[str, Any]]:
-    steps = max(matched.steps, 1)
-    for rank, profile in profiles.items():
-        mean = profile.means["wall"]
+def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str, Any]]:
+    steps = max(len(matched.steps), 1)
+    late = matched.late["late_rank"].to_pylist()
+    for each in columns:
+        mean = each.means["wall"]
         parts = mean.parts if mean is not None else {}
         largest = max(parts, key=lambda key: parts[key], default=None)
-        caused = matched.caused_ns(rank)
-        clock = matched.clocks[rank]
+        caused = matched.caused_ns(each.rank)
+        clock = matched.clocks[each.rank]
         yield {
-            "rank": rank,
+            "rank": each.rank,
             "step_ns": mean.step_ns if mean is not None else None,
             "largest": BUCKETS[largest].label if largest is not None else None,
             "largest_ns": parts[largest] if largest is not None else None,
             "comm_ns": parts.get("gpu_comm"),
-            "wait_ns": sum(each.wait_ns[rank] for each in matched.matched) / steps,
-            "late": len(matched.late(rank)),
+            "wait_ns": matched.wait_ns(each.rank) / steps,
+            "late": late.count(each.rank),
             "late_ns": sum(caused.values()) / steps,
             "because": _cause(caused),
             "clock_offset_ns": clock.offset_ns,
             "clock_error_ns": clock.error_ns,
-            "unmatched": matched.unmatched[rank],
+            "unmatched": matched.unmatched[each.rank],
+            **{f"{key}_ns": parts.get(key) for key in WALL},
         }
+
+
+def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
+    """Of each step the rank that others wait for most; none of a step in which no rank is late."""
+    for step in matched.steps:
+        caused = {rank: matched.caused_ns(rank, step) for rank in matched.ranks}
+        worst = max(caused, key=lambda rank: sum(caused[rank].values()))
+        if caused[worst]:
+            yield {
+                "step": step,
+                "rank": worst,
+                "late_ns": sum(caused[worst].values()),
+                "because": _cause(caused[worst]),
+            }
 
 
 def _cause(caused: dict[str, int]) -> str | None:
@@ -93,39 +106,28 @@ def _cause(caused: dict[str, int]) -> str | None:
     return BUCKETS[key].label if key else None
 
 
-def _calls(matched: Collectives) -> Iterator[dict[str, Any]]:
-    for each in matched.matched:
-        for rank in matched.ranks:
-            yield {
-                "step": each.step,
-                "kind": each.kind,
-                "seq": each.nth,
-                "rank": rank,
-                "transfer_ns": each.transfer_ns,
-                "wait_ns": each.wait_ns[rank],
-                "late_rank": each.late_rank,
-                "late_ns": each.late_ns,
-                "late_bucket": each.late_bucket,
-            }
-
-
-def _said(profile: Profile, rows: list[dict[str, Any]], matched: Collectives) -> str:
+def _said(columns: list[RankColumns], rows: list[dict[str, Any]], matched: Collectives) -> str:
     of_which = f"{len(rows)} ranks; all other figures are of rank {rows[0]['rank']}."
-    if not matched.matched:
-        return f"{of_which} No collective was recorded on all of them, so that who waits for whom cannot be answered."
+    if not len(matched):
+        return f"{of_which} No collective was recorded on all of them, so who waits for whom cannot be answered."
+    aligned = f"Clocks are aligned by these, within {duration(matched.error_ns)}."
     late = max(rows, key=lambda row: row["late_ns"])
+    if not late["late_ns"]:
+        return f"{of_which} No rank is late at any of {count(len(matched))} collectives. {aligned}"
     why = f", mostly because of {late['because']}" if late["because"] else ""
-    missing = _missing(profile, [row["rank"] for row in rows])
+    worst = sum(each["rank"] == late["rank"] for each in _stragglers(matched))
+    of_steps = f"in {worst} of {len(matched.steps)} steps the most" if len(matched.steps) > 1 else "in the only step"
     return (
         f"{of_which} Rank {late['rank']} is the one to wait for: it arrives {duration(late['late_ns'])} a step "
-        f"later than the first{why}, last at {late['late']} of {count(len(matched.matched))} collectives. "
-        f"Clocks are aligned by these, within {duration(matched.error_ns)}.{missing}"
+        f"later than the first{why}, last at {late['late']} of {count(len(matched))} collectives, {of_steps}. {aligned}"
     )
 
 
-def _missing(profile: Profile, ranks: list[int]) -> str:
-    told = profile.trace.meta.get("distributedInfo")
-    world = told.get("world_size") if isinstance(told, dict) else None
-    if not isinstance(world, int) or not len(ranks) < world <= 1 << 20:
-        return ""
-    return f" {world - len(ranks)} of {world} ranks are missing: one of those may be later still."
+def _incomplete(columns: list[RankColumns]) -> Iterator[str]:
+    """What of the job the figures do not cover."""
+    if absent := missing(columns):
+        world = len(absent) + len(columns)
+        verb = "is" if len(absent) == 1 else "are"
+        yield (f"{len(absent)} of {world} ranks {verb} missing ({listed(absent)}): one of those may be later still.")
+    for rank, what in shortcomings(columns).items():
+        yield f"Rank {rank}: {what}. Only the collectives that all ranks have are compared."

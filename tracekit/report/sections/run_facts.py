@@ -1,4 +1,4 @@
-"""What did a run measure of its variants beside their traces?"""
+"""What did a run measure of its variants besides their traces?"""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,13 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.run import loss_tolerance
 from tracekit.run_facts import (
+    SPREAD_EPOCHS,
     break_even_steps,
     break_even_within_noise,
     cold_cost_ns,
     contrast_of,
+    epoch_ns,
+    epoch_with_compiling_ns,
     inflation_of,
     loss_difference,
     records_graphs,
@@ -50,7 +53,6 @@ class Fact:
 
     label: str
     values: dict[str, str]
-    meaning: str
 
 
 def facts(members: list[Member], baseline: Member) -> list[Fact]:
@@ -58,36 +60,29 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
     if not any(member.variant for member in members):
         return []
     lines = (
-        (
-            "step, unprofiled",
-            _step_time,
-            "middle of its passes' medians, 95 % interval; of one pass the median, half the spread between quartiles",
-        ),
-        ("throughput", _throughput, "steps in a second at the unprofiled step time"),
-        ("against the baseline", lambda p: _against(p, baseline), "ratio of the unprofiled step times, 95 % interval"),
-        ("step, profiled", _profiled, "mean of the trace, and how much slower than unprofiled"),
-        ("first step", _first, "unprofiled, compilation included"),
-        ("compiling cost", _cold_cost, "what the first steps took beyond as many steady ones"),
-        ("steps to break even", lambda p: _pay_back(p, baseline), "until the faster steps have made up for compiling"),
-        ("mode", _mode, "requested, and effective where it differs"),
-        ("peak GPU memory", _memory, "allocated (reserved) in the unprofiled pass, once it had settled"),
-        ("GPU under load", _gpu, "clock and power right after the timed steps, of the highest allowed"),
-        ("peak host memory", _host_memory, "resident set of the unprofiled pass"),
-        (
-            "loss against the baseline",
-            lambda p: _losses(p, baseline),
-            "largest relative difference over the check steps; rounding explains 1e-4, or thrice what it does to eager",
-        ),
-        ("metric", _metric, "the recipe's own, after the check steps"),
+        ("step, unprofiled", _step_time),
+        ("epoch", _epoch),
+        ("epoch, with compiling", _epoch_with_compiling),
+        ("throughput", _throughput),
+        ("against the baseline", lambda p: _against(p, baseline)),
+        ("step, profiled", _profiled),
+        ("first step", _first),
+        ("compiling cost", _cold_cost),
+        ("steps to break even", lambda p: _pay_back(p, baseline)),
+        ("mode", _mode),
+        ("peak GPU memory", _memory),
+        ("GPU under load", _gpu),
+        ("peak host memory", _host_memory),
+        ("memory above start", _above_start),
+        ("loss against the baseline", lambda p: _losses(p, baseline)),
+        ("metric", _metric),
     )
-    every = [
-        Fact(label, {p.name: text for p in members if (text := tell(p)) is not None}, meaning)
-        for label, tell, meaning in lines
-    ]
+    every = [Fact(label, {p.name: text for p in members if (text := tell(p)) is not None}) for label, tell in lines]
     return [fact for fact in every if fact.values]
 
 
 def _step_time(member: Member) -> str | None:
+    """The middle of its passes' medians, 95 % interval; of one pass the median, half the spread between quartiles."""
     measured = member.variant.measured if member.variant else None
     if measured is None:
         return None
@@ -99,17 +94,36 @@ def _step_time(member: Member) -> str | None:
     return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none
 
 
+def _epoch(member: Member) -> str | None:
+    """As many steps as there are batches, at the unprofiled step time."""
+    epoch = epoch_ns(member.variant)
+    steps = member.variant.measured.epoch_steps if member.variant and member.variant.measured else None
+    return f"{duration(epoch)} ({count(steps)} steps)" if epoch is not None and steps and steps > 1 else None
+
+
+def _epoch_with_compiling(member: Member) -> str | None:
+    """The slower start spread over the epochs that are trained, or else over 100."""
+    epochs = (member.run.epochs if member.run is not None else 0) or SPREAD_EPOCHS
+    spread = epoch_with_compiling_ns(member.variant, epochs)
+    if spread is None or member.variant is None or not member.variant.requested.compile:
+        return None
+    return f"{duration(spread)} over {count(epochs)}"
+
+
 def _throughput(member: Member) -> str | None:
+    """Steps in a second at the unprofiled step time."""
     measured = member.variant.measured if member.variant else None
     return f"{rate(1e9 / measured.step_ns)} steps/s" if measured is not None and measured.step_ns else None
 
 
 def _against(member: Member, baseline: Member) -> str | None:
+    """The ratio of the unprofiled step times, with a 95 % interval."""
     compared_with = contrast_of(member, baseline)
     return compared(compared_with) if compared_with is not None else None
 
 
 def _profiled(member: Member) -> str | None:
+    """The mean of the trace, and how much slower than unprofiled."""
     mean, inflation = member.means["wall"], inflation_of(member)
     if mean is None:
         return None
@@ -117,17 +131,20 @@ def _profiled(member: Member) -> str | None:
 
 
 def _first(member: Member) -> str | None:
+    """The first step, unprofiled, compilation included."""
     measured = member.variant.measured if member.variant else None
     return duration(measured.first_steps_ns[0]) if measured and measured.first_steps_ns else None
 
 
 def _cold_cost(member: Member) -> str | None:
+    """What the first steps took beyond as many steady ones."""
     cost = cold_cost_ns(member.variant)
     compiled = member.variant is not None and member.variant.requested.compile
     return duration(cost) if cost is not None and compiled else None
 
 
 def _pay_back(member: Member, baseline: Member) -> str | None:
+    """Until the faster steps have made up for compiling."""
     if break_even_within_noise(member, baseline):
         return "cannot be said: within noise"
     steps = break_even_steps(member, baseline)
@@ -137,6 +154,7 @@ def _pay_back(member: Member, baseline: Member) -> str | None:
 
 
 def _mode(member: Member) -> str | None:
+    """As requested, and as it is in effect where that differs."""
     if member.variant is None:
         return None
     requested, got = member.variant.requested, member.variant.effective.mode
@@ -147,6 +165,7 @@ def _mode(member: Member) -> str | None:
 
 
 def _memory(member: Member) -> str | None:
+    """Allocated (reserved) in the unprofiled pass, once it had settled."""
     memory = member.variant.memory if member.variant else None
     if memory is None or memory.peak_allocated_bytes is None:
         return None
@@ -156,6 +175,7 @@ def _memory(member: Member) -> str | None:
 
 
 def _gpu(member: Member) -> str | None:
+    """Clock and power right after the timed steps, of the highest allowed."""
     state = member.variant.gpu if member.variant else {}
     pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
     parts = [f"{state[is_]} of {state[most]}" for is_, most in pairs if is_ in state and most in state]
@@ -163,11 +183,19 @@ def _gpu(member: Member) -> str | None:
 
 
 def _host_memory(member: Member) -> str | None:
+    """The resident set of the unprofiled pass."""
     memory = member.variant.memory if member.variant else None
     return size(memory.host_peak_rss_bytes) if memory and memory.host_peak_rss_bytes else None
 
 
+def _above_start(member: Member) -> str | None:
+    """The peak of the timed steps less what was held before the first."""
+    above = member.variant.memory.above_start_bytes if member.variant else None
+    return size(above) if above is not None else None
+
+
 def _losses(member: Member, baseline: Member) -> str | None:
+    """The largest relative difference over the check steps, against what rounding explains."""
     off = loss_difference(member, baseline)
     if off is None:
         return None
@@ -180,5 +208,6 @@ def _losses(member: Member, baseline: Member) -> str | None:
 
 
 def _metric(member: Member) -> str | None:
+    """The recipe's own, after the check steps."""
     metrics = member.variant.metrics if member.variant else {}
     return ", ".join(f"{key} {value:.3f}" for key, value in metrics.items() if value is not None) or None

@@ -25,7 +25,7 @@ AXES = pa.schema(
 )
 
 
-@of_study("axes", "One axis at a time", rank=3)
+@of_study("axes", "One axis at a time", rank=15)
 def axes(_: Report, study: Study) -> Contents | None:
     """A row per value of each axis that more than one cell differs in."""
     rows = [

@@ -8,7 +8,7 @@ from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
-from tracekit.study import Study
+from tracekit.study import CellResult, Study
 from tracekit.trace.schema import column
 
 OUTCOMES = pa.schema(
@@ -20,10 +20,21 @@ OUTCOMES = pa.schema(
         column("failures", pa.string(), "the others, by how they ended"),
     ]
 )
+KINDS = pa.schema(
+    [
+        column("outcome", pa.string(), "how cells ended", role="name"),
+        column("cells", pa.int64(), "that ended so"),
+        column("share", pa.float64(), "of all cells", "share"),
+        column("recipes", pa.string(), "that did"),
+        column("variants", pa.string(), "in which they did", role="name"),
+        column("example", pa.string(), "what happened to the first of them, in one line", role="name"),
+    ]
+)
 FAILURES = pa.schema(
     [
         column("cell", pa.string(), "folder of the cell", role="detail"),
         column("recipe", pa.string(), "what was run"),
+        column("workload", pa.string(), "training or inference"),
         column("variant", pa.string(), "compile settings", role="name"),
         column("seed", pa.int64(), "of every random number generator", role="identity"),
         column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted"),
@@ -41,11 +52,29 @@ def outcomes(_: Report, study: Study) -> Contents:
     blocks: list[Block] = [
         Sentences((said,)),
         Table("outcomes", pa.Table.from_pylist([*_by_axis(study)], OUTCOMES), detail=True),
+        Table("outcome_kinds", pa.Table.from_pylist(_by_kind(study), KINDS), detail=True),
     ]
     failures = [*_failures(study)]
     if failures:
         blocks.append(Table("failures", pa.Table.from_pylist(failures, FAILURES)))
     return Contents(tuple(blocks))
+
+
+def _by_kind(study: Study) -> list[dict[str, object]]:
+    kinds: dict[str, list[CellResult]] = {}
+    for result in study.results:
+        kinds.setdefault(result.outcome, []).append(result)
+    return [
+        {
+            "outcome": outcome,
+            "cells": len(each),
+            "share": len(each) / len(study.results),
+            "recipes": ", ".join(dict.fromkeys(result.cell.recipe for result in each)),
+            "variants": ", ".join(dict.fromkeys(result.cell.variant for result in each)),
+            "example": next((result.record.error for result in each if result.record is not None), None),
+        }
+        for outcome, each in sorted(kinds.items(), key=lambda item: -len(item[1]))
+    ]
 
 
 def _by_axis(study: Study) -> list[dict[str, object]]:
@@ -72,6 +101,7 @@ def _failures(study: Study) -> list[dict[str, object]]:
         {
             "cell": each.cell.folder,
             "recipe": each.cell.recipe,
+            "workload": each.cell.workload,
             "variant": each.cell.variant,
             "seed": each.cell.seed,
             "outcome": each.outcome,

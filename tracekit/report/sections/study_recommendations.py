@@ -9,15 +9,22 @@ from tracekit.report.section import Contents
 from tracekit.sanitize import sanitize
 from tracekit.study import Study
 from tracekit.study.comparisons import settings
-from tracekit.study.recommendations import recommend
+from tracekit.study.pivot import rows
+from tracekit.study.recommendations import Recommendation, recommend
 from tracekit.trace.schema import column
 
+_MANY = 20  # settings, of which nobody reads a sentence each
+_WHERE = "The evidence for each is told in words by --full, and in the workbook."
 RECOMMENDATIONS = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
+        column("model", pa.string(), "model, or recipe", role="name"),
+        column("data", pa.string(), "what it is trained on"),
+        column("workload", pa.string(), "training or inference"),
+        column("rest", pa.string(), "whatever else tells settings of the study apart"),
         column("use", pa.string(), "the variant to use; null where nothing could be compared"),
-        column("speed_up", pa.float64(), "step time of the baseline divided by its own"),
+        column("speed_up", pa.float64(), "step time of the baseline divided by its own", "×"),
         column("break_even_steps", pa.float64(), "steps until the time saved makes up for compiling"),
+        column("setting", pa.string(), "all of it in one", role="detail"),
         column("evidence", pa.string(), "the recommendation in words", role="detail"),
     ]
 )
@@ -25,18 +32,35 @@ RECOMMENDATIONS = pa.schema(
 
 @of_study("recommendations", "Recommendations", rank=1, stage="lead")
 def recommendations(_: Report, study: Study) -> Contents:
-    """One sentence per setting, with the evidence."""
-    made = [recommend(setting) for setting in settings(study)]
-    rows = [
+    """One sentence per setting, with the evidence; of many settings a table, which has the sentences, too."""
+    every = rows(settings(study))
+    made = [recommend(row.setting) for row in every]
+    lines = [
         {
+            "model": row.model,
+            "data": row.data,
+            "workload": row.setting.axes["workload"],
+            "rest": row.rest or None,
             "setting": each.setting.name,
             "use": each.variant,
             "speed_up": 1 / each.best.ratio if each.best is not None else None,
             "break_even_steps": each.best.break_even_steps if each.best is not None else None,
             "evidence": each.sentence,
         }
-        for each in made
+        for row, each in zip(every, made, strict=True)
     ]
-    sentences = Sentences(tuple(sanitize(each.sentence) for each in made))
-    table = Table("recommendations", pa.Table.from_pylist(rows, RECOMMENDATIONS), detail=True)
-    return Contents((sentences, table))
+    many = len(made) > _MANY
+    table = Table("recommendations", pa.Table.from_pylist(lines, RECOMMENDATIONS), detail=not many)
+    said = Sentences((_WHERE,), "quiet") if many else _sentences(made)
+    return Contents((said, table))
+
+
+@of_study("evidence", "The evidence", rank=2)
+def evidence(_: Report, study: Study) -> Contents | None:
+    """The sentences of many settings, which have no room beside the table."""
+    made = [recommend(setting) for setting in settings(study)]
+    return Contents((_sentences(made),), worth=0.0) if len(made) > _MANY else None
+
+
+def _sentences(made: list[Recommendation]) -> Sentences:
+    return Sentences(tuple(sanitize(each.sentence) for each in made))

@@ -9,11 +9,13 @@ from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.sections.study_graphs import graph_breaks, recompiles
 from tracekit.study import Study
 from tracekit.study.comparisons import Group, Setting, interval_text, settings
 from tracekit.trace.schema import column
 
 _REAL, _WHOLE = pa.float64(), pa.int64()
+_SHORT = 24  # rows that stand in every report; beyond that the tables by model and mode are what to read
 _COVERS = (
     "Each cell is a capture of its own. With one seed an interval covers how much its passes differ, and not what "
     "changed between captures; with several seeds it covers both."
@@ -40,11 +42,13 @@ SPEED_UPS = pa.schema(
 )
 
 
-@of_study("speed_ups", "Speed-ups", rank=2, stage="lead")
+@of_study("speed_ups", "Speed-ups", rank=5, stage="lead")
 def speed_ups(_: Report, study: Study) -> Contents:
     """A row per setting and variant."""
     rows = [row for setting in settings(study) for row in _rows(setting)]
-    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS))
+    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=len(rows) > _SHORT)
+    if table.detail:
+        return Contents((table,))
     return Contents((Sentences((_COVERS,), "quiet"), table))
 
 
@@ -64,8 +68,8 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
             "noise": compared.noise if compared is not None else None,
             "compile_ns": group.compile_ns,
             "break_even_steps": compared.break_even_steps if compared is not None else None,
-            "graph_breaks": _most(group, "breaks"),
-            "recompiles": _most(group, "recompiles"),
+            "graph_breaks": graph_breaks(group),
+            "recompiles": recompiles(group),
             "peak_bytes": _peak_bytes(group),
             "seeds": len(group.measured),
             "between_seeds": group.spread,
@@ -73,16 +77,7 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
         }
 
 
-def _most(group: Group, what: str) -> int | None:
-    ledgers = [each.variant.ledger for each in group.results if each.variant is not None]
-    if what == "breaks":
-        counts = [len({(each.file, each.line, each.reason) for each in ledger.breaks}) for ledger in ledgers]
-    else:
-        counts = [sum(each.kind == "recompile" for each in ledger.compiles) for ledger in ledgers]
-    return max(counts, default=None)
-
-
 def _peak_bytes(group: Group) -> int | None:
-    memories = [each.variant.memory for each in group.results if each.variant is not None]
+    memories = [each.memory for each in group.variants]
     peaks = [each.peak_allocated_bytes or each.host_peak_rss_bytes for each in memories]
     return max((peak for peak in peaks if peak is not None), default=None)

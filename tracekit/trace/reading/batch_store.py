@@ -65,6 +65,8 @@ class Part:
     tracks: list[Any] = field(default_factory=list)  # [pid, tid]
     labels: list[Any] = field(default_factory=list)  # [what, pid, tid, label]
     spans: list[Any] = field(default_factory=list)  # of each batch that holds an event: first, last, ascending
+    communications: list[Any] = field(default_factory=list)  # rows of communications.COMMUNICATIONS
+    notes: list[Any] = field(default_factory=list)  # rows of gpu_notes.NOTES
     events: int = 0
     lost: int = 0
     mended: int = 0
@@ -79,6 +81,8 @@ class Part:
             [list(pair) for pair in decoder.tracks],
             [[*key, label] for key, label in decoder.labels.items()],
             decoder.spans,
+            decoder.communications,
+            decoder.notes,
             decoder.events,
             decoder.lost,
             decoder.mended,

@@ -12,49 +12,13 @@ import pyarrow as pa
 from tracekit.intervals import Ints
 from tracekit.trace.columns import valid, values
 from tracekit.trace.reading import exact
+from tracekit.trace.reading.communications import CommunicationEvent, mentions, recorded
+from tracekit.trace.reading.event import Args, Event, Length, Scalar
+from tracekit.trace.reading.gpu_notes import bandwidths, noted
 from tracekit.trace.schema import CODED, category
 
-Scalar = int | float | str | None
-NO_TIME = msgspec.Raw(b"null")
-
-
-class Args(msgspec.Struct, gc=False):
-    """The arguments that become columns, and the names that metadata events carry."""
-
-    correlation: Scalar = None
-    external_id: Scalar = msgspec.field(default=None, name="External id")
-    external_id_2021: Scalar = msgspec.field(default=None, name="external id")
-    stream: Scalar = None
-    bytes: Scalar = None
-    sequence: Scalar = msgspec.field(default=None, name="Sequence number")
-    fwd_thread: Scalar = msgspec.field(default=None, name="Fwd thread id")
-    python_id: Scalar = msgspec.field(default=None, name="Python id")
-    python_parent_id: Scalar = msgspec.field(default=None, name="Python parent id")
-    name: Scalar = None
-
-
-class Event(msgspec.Struct, gc=False):
-    """One trace event, as far as anything here asks. The start stays text: a float would not hold it."""
-
-    ph: Scalar = None
-    cat: Scalar = None
-    name: Scalar = None
-    pid: Scalar = None
-    tid: Scalar = None
-    ts: msgspec.Raw = NO_TIME
-    dur: int | float | None = None
-    args: Args | None = None
-
-
-class Length(msgspec.Struct, gc=False):
-    """The text of a duration, where a float would not hold it."""
-
-    ph: Scalar = None
-    ts: msgspec.Raw = NO_TIME
-    dur: msgspec.Raw = NO_TIME
-
-
 _EVENTS = msgspec.json.Decoder(list[Event])
+_WITH_COMMUNICATION: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[CommunicationEvent])
 _LENGTHS = msgspec.json.Decoder(list[Length])
 _NO_ARGS = Args()
 _INT64 = 1 << 63
@@ -88,9 +52,11 @@ class Decoder:
     tracks: Codes = field(default_factory=Codes)
     labels: dict[tuple[str, str, str], str] = field(default_factory=dict)  # (what, pid, tid) → process or thread name
     events: int = 0  # of any phase
-    lost: int = 0  # pieces of text that are no event, however read, and events whose times are none
+    lost: int = 0  # pieces of text that are not events, however read, and events without a valid time
     mended: int = 0  # events that only a lenient reader understood, or whose duration is negative
     spans: list[Span] = field(default_factory=list)  # of each batch
+    communications: list[list[Any]] = field(default_factory=list)  # rows of what was said of communication
+    notes: list[list[Any]] = field(default_factory=list)  # rows of what was said of waits and counters
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
@@ -100,7 +66,10 @@ class Decoder:
         try:
             lengths: list[bytes] | None = None
             try:
-                events = _EVENTS.decode(chunk)
+                text = bytes(chunk)
+                decoder = _WITH_COMMUNICATION if mentions(text) else _EVENTS
+                events = decoder.decode(chunk)
+                self.notes += noted(text)
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 events, lengths = self._mended(bytes(chunk))
                 if self.closing == len(chunk):  # the bracket of the chunk itself
@@ -114,6 +83,7 @@ class Decoder:
         """The events in the tail of a file, and what follows their closing bracket; None where none closes them."""
         events, lengths = self._mended(tail)
         rest = tail[self.closing :] if self.closing is not None else None
+        self.notes += noted(b"[" + tail[1 : self.closing])
         return self._columns(events, lengths, tail), rest
 
     def _mended(self, text: bytes) -> tuple[list[Event], list[bytes]]:
@@ -144,6 +114,8 @@ class Decoder:
                 order = np.argsort(ts_ns, kind="stable")
                 ts_ns, numbers = ts_ns[order], order.tolist()
                 chosen, durations = [chosen[k] for k in numbers], [durations[k] for k in numbers]
+        self.communications += recorded(chosen, ts_ns.tolist())
+        self.notes += bandwidths(chosen, ts_ns)
         args = [event.args or _NO_ARGS for event in chosen]
         external_id = _either(
             _integers([arg.external_id for arg in args]), _integers([arg.external_id_2021 for arg in args])

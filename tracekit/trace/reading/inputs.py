@@ -1,4 +1,4 @@
-"""Where a trace is: a file, standard input, a pipe, a folder of traces, an address. All become files on this disk."""
+"""Where a trace is: a file, standard input, a pipe, a folder of traces, a URL. All become files on this disk."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from tracekit.errors import NoTraceInsideError, SourceUnavailableError, UnreadableFileError
-from tracekit.trace.storing.workspace import workspace
+from tracekit.workspace import workspace_anywhere
 
 STDIN = "-"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}", re.IGNORECASE)  # Path makes one slash of two
@@ -53,7 +53,7 @@ def traces_in(folder: Path) -> list[Path]:
 
 @contextmanager
 def _spooled(path: Path, stream: IO[bytes], home: Path) -> Iterator[Path]:
-    with workspace(home) as folder:
+    with workspace_anywhere(home) as folder:
         if folder is None:
             raise UnreadableFileError(path, "there is nowhere to store it while it is read")
         file = folder / "spooled"

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tracekit.errors import EmptyTraceError, NotATraceError
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import valid, values
+from tracekit.trace.reading import communications, gpu_notes
 from tracekit.trace.reading.convert import Converted, Watch, convert
 from tracekit.trace.reading.in_order import in_order, joined
 from tracekit.trace.schema import EVENTS, TRACKS, category
@@ -27,6 +28,8 @@ class Reading:
 
     events: pa.Table
     tracks: pa.Table
+    communications: pa.Table
+    notes: pa.Table
     meta: dict[str, Any]
     bytes_read: int
     lost: int
@@ -69,6 +72,8 @@ def read(
     return Reading(
         events=events,
         tracks=tracks,
+        communications=communications.table_of([row for part in converted.parts for row in part.communications]),
+        notes=gpu_notes.table_of([row for part in converted.parts for row in part.notes]),
         meta=_meta(converted.header, converted.rest or b"") if not converted.header_lost else {},
         bytes_read=converted.bytes_read,
         lost=converted.lost,

@@ -1,4 +1,4 @@
-"""Events one by one, by a real parser, out of text that the fast path refuses; what is broken is mended or counted."""
+"""Events parsed one by one with a real parser where the fast path refuses them; damage is mended or counted."""
 
 import json
 import re
@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from tracekit.trace.reading.chunks import SEPARATOR
-from tracekit.trace.reading.decode import NO_TIME, Args, Event, Length, Scalar
+from tracekit.trace.reading.communications import CommunicationEvent
+from tracekit.trace.reading.event import NO_TIME, Args, Event, Length, Scalar
 
-_EVENT = msgspec.json.Decoder(Event)
+_EVENT = msgspec.json.Decoder(CommunicationEvent)
 _LENGTH = msgspec.json.Decoder(Length)
 _LENIENT = json.JSONDecoder(strict=False, parse_float=Decimal)
 _BROKEN = (msgspec.DecodeError, UnicodeError, ValueError, RecursionError)

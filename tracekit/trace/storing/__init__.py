@@ -1,1 +1,1 @@
-"""What was read once, on disk, and the folders in which unfinished work lies."""
+"""What has been read, kept on disk, and the folders for unfinished work."""

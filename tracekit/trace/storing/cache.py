@@ -3,9 +3,9 @@
     TRACEKIT_CACHE_DIR/traces/KEY/events.columns  the columns, mapped into memory when somebody asks for them
                                  /tracks.arrow …  and what was worked out from them
                                  /entry.json      size and checksum of each file; written last
-                      /work/                      unfinished entries; see workspace.py
+                      /work/                      unfinished entries; see tracekit/workspace.py
 
-An entry that is truncated, foreign or of another version counts as none. Failing to write one is no failure.
+An entry that is truncated, foreign or of another version counts as missing. Failing to write one is not an error.
 """
 
 import hashlib
@@ -142,7 +142,7 @@ def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
     """
     try:
         files = {file.name: _described(file) for file in folder.iterdir()}
-        (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "told": facts}))
+        (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "facts": facts}))
         target = home() / "traces" / _key(content)
         target.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(2):
@@ -171,7 +171,7 @@ def entries() -> list[Entry]:
 
 def clear() -> int:
     """Remove all entries; how many there were."""
-    from tracekit.trace.storing.workspace import sweep
+    from tracekit.workspace import sweep
 
     count = len(entries())
     with suppress(OSError):
@@ -199,7 +199,7 @@ def _key(content: str) -> str:
 def _opened(folder: Path) -> Entry | None:
     try:
         listing = json.loads((folder / _ENTRY).read_bytes())
-        files, facts = listing["files"], listing["told"]
+        files, facts = listing["files"], listing["facts"]
         whole = all((folder / name).stat().st_size == file["bytes"] for name, file in files.items())
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

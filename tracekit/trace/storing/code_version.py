@@ -1,9 +1,11 @@
 """Which code made what the cache holds? A module's version is the content of all the files that it imports."""
 
 import hashlib
+import os
 import re
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 _ROOT = Path(__file__).resolve().parents[3]  # the folder of the package `tracekit`
 _IMPORT = re.compile(
@@ -13,13 +15,18 @@ _IMPORT = re.compile(
 )
 
 
+class _Module(NamedTuple):
+    file: Path
+    digest: bytes  # of its content
+    imports: tuple[str, ...]  # what could be modules of tracekit
+
+
 @cache
 def code_version(*modules: str) -> str:
     """A name for the code of these modules of tracekit and all that they import: it is another for any change."""
     digest = hashlib.sha256()
-    for name, file in sorted(sources(*modules).items()):
-        content = file.read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode() + content)
+    for name, module in sorted(_reached(modules, _ROOT).items()):
+        digest.update(f"{name}\n".encode() + module.digest)
     return digest.hexdigest()[:16]
 
 
@@ -29,21 +36,31 @@ def sources(*modules: str, root: Path = _ROOT) -> dict[str, Path]:
     A package counts with each of its modules, for importing a module runs it. The outermost one does not: it imports
     nothing before something is asked of it.
     """
-    files: dict[str, Path] = {}
+    return {name: module.file for name, module in _reached(modules, root).items()}
+
+
+def _reached(modules: tuple[str, ...], root: Path) -> dict[str, _Module]:
+    reached: dict[str, _Module] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in files or "." not in name or (file := _file(root, name)) is None:
+        if name in reached or "." not in name or (module := _read(root, name)) is None:
             continue
-        files[name] = file
-        waiting += [name.rpartition(".")[0], *_imported(file.read_text())]
-    return files
+        reached[name] = module
+        waiting += [name.rpartition(".")[0], *module.imports]
+    return reached
 
 
-def _file(root: Path, name: str) -> Path | None:
-    path = root.joinpath(*name.split("."))
-    candidates = (path.with_suffix(".py"), path / "__init__.py")
-    return next((file for file in candidates if file.is_file()), None)
+@cache
+def _read(root: Path, name: str) -> _Module | None:
+    """Each file once: a report names the versions of a dozen modules, which share most of what they import."""
+    path = os.path.join(root, *name.split("."))
+    candidates = (f"{path}.py", os.path.join(path, "__init__.py"))
+    file = next((file for file in candidates if os.path.isfile(file)), None)
+    if file is None:
+        return None
+    content = Path(file).read_bytes()
+    return _Module(Path(file), hashlib.sha256(content).digest(), tuple(_imported(content.decode())))
 
 
 def _imported(text: str) -> list[str]:

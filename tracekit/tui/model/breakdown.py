@@ -91,8 +91,7 @@ def of_steps(report: Report, view: str, first: int, last: int) -> Breakdown:
         rows = of.totals[of.known & np.array(inside, bool)]
         if len(rows):
             means[profile.name] = dict(zip(of.keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
-    baselines = {entry.variant: entry.baseline for entry in report.comparisons}
-    lines = blocks.breakdown(view, TITLES[view], every_part(view), means=means, baselines=baselines)
+    lines = blocks.breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
     if numbers is None or lines is None:
         return Breakdown(view, TITLES[view], "", [], report.baseline.name, [], {})
     return shown(lines)

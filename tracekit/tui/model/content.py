@@ -1,11 +1,13 @@
 """What a pane shows: pieces, from top to bottom. Blocks of the report become pieces, whatever question they answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import PurePath
 
 import pyarrow as pa
 
+from tracekit.faces.shared.cells import heading, readable, texts
 from tracekit.faces.shared.wording import note_text
 from tracekit.profile import Profile
 from tracekit.report import blocks as made
@@ -16,7 +18,7 @@ from tracekit.trace.schema import column
 from tracekit.tui.model.breakdown import Breakdown, bucket_sheet, shown
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.model.sheet import Sheet, records
+from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import Strip, strip_of
 from tracekit.tui.timeline import Target
 
@@ -98,9 +100,19 @@ def place_in(sheet: Sheet, index: int) -> Place | None:
     return Place(file, line) if file is not None and line is not None else None
 
 
-def words(opened: Opened, chapter: str) -> tuple[Piece, ...]:
-    """What the report says in words about a chapter."""
+def words(opened: Opened, selection: Selection, chapter: str) -> tuple[Piece, ...]:
+    """What the report says in words about a chapter; nothing where less is selected than it speaks of."""
+    if any(facet.kind != "variant" for facet in selection.facets):
+        return ()
+    opened = opened.narrowed(selection)
     return tuple(prose(*block.lines, tone="quiet", title=of) for of, block in opened.sentences(chapter))
+
+
+def of_all_steps(selection: Selection) -> tuple[Piece, ...]:
+    """That a pane is narrowed by variants alone, where more is selected."""
+    if all(facet.kind in ("variant", "finding", "event") for facet in selection.facets):
+        return ()
+    return (prose("This is of all steps: of what is selected, only a variant narrows it.", tone="quiet"),)
 
 
 def to_source(sheet: Sheet, selection: Selection) -> Sheet:
@@ -161,3 +173,14 @@ def _(block: made.Excerpt, title: str = "") -> tuple[Piece, ...]:
 def _(block: made.Table, title: str = "") -> tuple[Piece, ...]:
     rows = records(block.rows) if block.layout == "records" else block.rows
     return (Sheet(block.name, rows, title),)
+
+
+def records(rows: pa.Table) -> pa.Table:
+    """Few rows of many columns, turned: a row for each column, a column for each row."""
+    first, *fields = readable(rows)
+    names = texts(rows[first.name].to_pylist(), first, None)
+    columns: Sequence[list[str]] = [[heading(each) for each in fields]]
+    values = [texts(rows[each.name].to_pylist(), each, None) for each in fields]
+    columns = [*columns, *([row[k] for row in values] for k in range(len(names)))]
+    kinds = [pa.field("of each", pa.string()), *(pa.field(name, pa.string()) for name in names)]
+    return pa.Table.from_arrays([pa.array(values, pa.string()) for values in columns], schema=pa.schema(kinds))

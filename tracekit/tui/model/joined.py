@@ -28,9 +28,10 @@ def joined(
     fields = [first.schema.field(key) for key in keys]
     columns: list[list[Any]] = [[key[k] for key in rows] for k in range(len(keys))]
     values = {name: [_value(of, name, value) for of in rows.values()] for name in tables}
+    is_alone = len(tables) == 1  # then its name stands above the table
     for name in tables:
         meaning = metadata(first.schema.field(value), "comment")
-        fields.append(column(f"{name}_ns", pa.float64(), meaning, "ns", title=name))
+        fields.append(column(f"{name}_ns", pa.float64(), meaning, "ns", title="takes" if is_alone else name))
         columns.append(values[name])
     for name in tables:
         base = baselines.get(name)
@@ -39,7 +40,7 @@ def joined(
             columns.append([_less(ours, theirs) for ours, theirs in zip(values[name], values[base], strict=True)])
     for name in tables:
         meaning = metadata(first.schema.field(number), "comment")
-        fields.append(column(f"n {name}", pa.float64(), meaning, title=f"n {name}"))
+        fields.append(column(f"n {name}", pa.float64(), meaning, title="n" if is_alone else f"n {name}"))
         columns.append([_value(of, name, number) for of in rows.values()])
     if all(place in first.schema.names for place in _PLACES):
         dearest = [max(of.values(), key=lambda row: row[value] or 0.0) for of in rows.values()]

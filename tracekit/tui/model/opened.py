@@ -1,30 +1,37 @@
 """What was opened: the report, and what queries work out of its traces once."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from tracekit.compare import Comparison
+from tracekit.engine.pieces import Pieces, pieces
 from tracekit.intervals import Bools
+from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.profile import Profile
 from tracekit.report import Report
 from tracekit.report.blocks import Sentences
 from tracekit.report.outline import Outline, outline
-from tracekit.report.owned import baselines, owned
+from tracekit.report.owned import owned
 from tracekit.report.owner_costs import OfVariant
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.model.work import Work, work_of
+from tracekit.tui.model.work import ON_THE_GPU, Work, blamed, work_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Opened:
-    """A report. Queries ask for the variants of a selection, and for the steps that it counts."""
+    """A report. Queries ask for the variants of a selection, and for the steps that it counts.
+
+    What was worked out of a variant is shared with what is made of this by `narrowed` and `against`.
+    """
 
     report: Report
+    _means_of_steps: dict[tuple[str, tuple[int, int]], OwnerMeans] = field(default_factory=dict)  # by variant and steps
+    _works: dict[str, Work] = field(default_factory=dict)  # by variant
+    _pieces: dict[tuple[str, str], Pieces] = field(default_factory=dict)  # by variant and view
 
     @property
     def variants(self) -> list[str]:
@@ -42,25 +49,48 @@ class Opened:
         """The report's chapters, every table with them."""
         return outline(self.report, fold=True)
 
-    @cached_property
-    def baselines(self) -> dict[str, str]:
-        """For each variant the one that it is set against."""
-        return baselines(self.report)
+    @property
+    def is_whole(self) -> bool:
+        """Whether every question of the report was asked: the first screen needs but a few."""
+        return "outline" in vars(self)
 
     @cached_property
     def owners(self) -> list[OfVariant]:
         """The variants of which it is known whose their time is."""
         return owned(self.report)
 
-    @cached_property
-    def _works(self) -> dict[str, Work]:
-        return {}
+    def owners_over(self, selection: Selection) -> list[OfVariant]:
+        """The same for the selected view and steps; where that view cannot be answered, for the one that can."""
+        chosen = []
+        is_known = any(self.profile(each.name).means[selection.view] is not None for each in self.owners)
+        view = selection.view if is_known else "host"
+        for each in self.owners:
+            profile = self.profile(each.name)
+            chosen.append(OfVariant(each.name, self._owner_means(profile, selection.of("steps")), view))
+        return chosen
+
+    def _owner_means(self, profile: Profile, steps: tuple[int, int] | None) -> OwnerMeans:
+        if steps is None:
+            return profile.owner_means
+        key = profile.name, steps
+        if key not in self._means_of_steps:
+            inside = steps_within(profile, steps)
+            answered = {name: inside & view.known for name, view in profile.views.items()}
+            self._means_of_steps[key] = owner_means(profile.ownership, answered)
+        return self._means_of_steps[key]
 
     def work(self, profile: Profile) -> Work:
         """The work of a variant, event by event; worked out when it is first asked for."""
         if profile.name not in self._works:
             self._works[profile.name] = work_of(profile)
         return self._works[profile.name]
+
+    def behind(self, profile: Profile, selection: Selection) -> Work:
+        """The stretches of the selected bucket, in the selected view: they add up to it."""
+        key, cost = (profile.name, selection.view), profile.cost
+        if key not in self._pieces:
+            self._pieces[key] = cost.pieces if cost.pieces.view == selection.view else pieces(cost, selection.view)
+        return blamed(profile, self._pieces[key], selection.of("bucket"))
 
     def profile(self, name: str) -> Profile:
         """The variant of that name."""
@@ -71,7 +101,7 @@ class Opened:
         name = selection.of("variant")
         if name is None:
             return self.report.profiles
-        wanted = {name, self.baselines.get(name, name)}
+        wanted = {name, self.report.baselines.get(name, name)}
         return [profile for profile in self.report.profiles if profile.name in wanted]
 
     def narrowed(self, selection: Selection) -> "Opened":
@@ -79,14 +109,7 @@ class Opened:
         profiles = self.chosen(selection)
         if len(profiles) == len(self.report.profiles):
             return self
-        names = {profile.name for profile in profiles}
-        subject = replace(
-            self.report.subject, members=[each for each in self.report.subject.members if each.name in names]
-        )
-        comparisons: list[Comparison] = [each for each in self.report.comparisons if each.variant in names]
-        report = Report(subject, self.report.baseline, comparisons)
-        vars(report)["diagnoses"] = self.report.diagnoses
-        return Opened(report)
+        return replace(self, report=self.report.narrowed([profile.name for profile in profiles]))
 
     def sentences(self, chapter: str) -> Iterator[tuple[str, Sentences]]:
         """What the report says in words about a chapter: of which variants, and the sentences."""
@@ -102,8 +125,8 @@ class Opened:
 
     def against(self, baseline: str) -> "Opened":
         """The same variants against another of them."""
-        turned = Opened(self.report.against(baseline))
-        vars(turned)["_works"] = self._works
+        turned = replace(self, report=self.report.against(baseline))
+        _ = turned.outline
         return turned
 
     def next_baseline(self) -> str:
@@ -113,10 +136,20 @@ class Opened:
 
 
 def steps_of(profile: Profile, selection: Selection) -> Bools:
-    """The steps that figures are over: those selected, or else those that the report counts."""
-    chosen = selection.of("steps")
+    """The steps that figures are over: those selected, or else those that the report counts.
+
+    What is behind a bucket of the host is told of the steps that the selected view can answer.
+    """
+    chosen, bucket = selection.of("steps"), selection.of("bucket")
+    is_behind = bucket is not None and bucket not in ON_THE_GPU
     if chosen is None:
-        return profile.counted
+        return profile.answered[selection.view] if is_behind else profile.counted
+    inside = steps_within(profile, chosen)
+    return inside & profile.views[selection.view].known if is_behind else inside
+
+
+def steps_within(profile: Profile, chosen: tuple[int, int]) -> Bools:
+    """The steps of these numbers, the first and the last included."""
     numbers = np.array(profile.trace.steps.number, np.int64)
     inside: Bools = (numbers >= chosen[0]) & (numbers <= chosen[1])
     return inside

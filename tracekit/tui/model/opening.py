@@ -1,15 +1,19 @@
-"""Reading what was named, with word of how far it is."""
+"""Reading what was named, with reports of how far it is."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tracekit.profile import open_subject
+from tracekit.profile import Subject, open_subject
 from tracekit.report import report
 from tracekit.sanitize import sanitize
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes import all_panes
 from tracekit.units import count, size
+
+_LONG_S = 1.0  # of reading, after which what was read so far is shown
 
 
 @dataclass
@@ -37,6 +41,18 @@ class Reading:
             return [*(f"{name}: read" for name in self.files), "asking every question"]
         return [*(f"{name}: read" for name in self.files[:-1]), *(self._now(name) for name in self.files[-1:])]
 
+    @property
+    def brief(self) -> str:
+        """What is read now, in a few words."""
+        share = f", {100 * self.seen.done / max(self.seen.size, 1):.0f} %" if self.seen is not None else ""
+        return (
+            "asking every question"
+            if self.asking
+            else f"reading {sanitize(self.files[-1], 24)}{share}"
+            if self.files
+            else ""
+        )
+
     def _now(self, name: str) -> str:
         seen = self.seen
         if seen is None:
@@ -49,12 +65,44 @@ class Reading:
         return f"{name}: {100 * share:.0f} % of {size(seen.size)}, {count(seen.events)} events{left}"
 
 
-def open_report(paths: list[Path], baseline: str | None, infer_steps: bool, reading: Reading) -> Opened:
-    """Read, attribute and ask everything; of several files those that can be read. Raises TracekitError."""
+def open_report(
+    paths: list[Path],
+    baseline: str | None,
+    infer_steps: bool,
+    reading: Reading,
+    arrived: Callable[[Opened], None] = lambda opened: None,
+) -> Opened:
+    """Read, attribute and ask everything; of several files those that can be read. Raises TracekitError.
+
+    `arrived` gets what can be looked at meanwhile: where reading takes long, the variants that are there when the next
+    is begun; in the end all of them, before the questions are asked that the first screen does not need.
+    """
+    so_far: list[Subject] = []
+    shown = time.monotonic()
+
+    def opening(path: Path) -> None:
+        nonlocal shown
+        reading.opening(path)
+        if so_far and time.monotonic() - shown > _LONG_S:
+            latest = so_far[-1]
+            so_far.clear()
+            arrived(_opened(latest, baseline, strict=False))
+            shown = time.monotonic()
+
+    lenient = len(paths) > 1
     subject = open_subject(
-        paths, reading.watch, infer_steps=infer_steps, opening=reading.opening, lenient=len(paths) > 1
+        paths, reading.watch, infer_steps=infer_steps, opening=opening, arrived=so_far.append, lenient=lenient
     ).traced(paths[0])
     reading.asking = True
-    opened = Opened(report(subject, baseline))
-    _ = opened.outline  # every question, so that what follows is quick
+    opened = _opened(subject, baseline)
+    arrived(opened)
+    _ = opened.outline
+    return opened
+
+
+def _opened(subject: Subject, baseline: str | None, strict: bool = True) -> Opened:
+    """What was read, asked only which panes it has. Unless it is `strict`, the baseline may still be to come."""
+    is_there = strict or baseline in [profile.name for profile in subject.profiles]
+    opened = Opened(report(subject, baseline if is_there else None))
+    all_panes(opened)  # what these look at is worked out here, and not where keys are answered
     return opened

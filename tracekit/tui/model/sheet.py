@@ -1,6 +1,6 @@
 """A table as screens show it: sorted, filtered, and turned into text only where it is looked at."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from tracekit.units import duration
 DELTA = "Δ"
 NONE = "·"  # for nothing of a quantity that adds up
 _LONGEST = 1000  # letters of a cell
+_READ, _WORDS = 20, 5  # rows that decide whether a column holds sentences, and the spaces of one
 _MEASURED = 200  # rows that decide how wide a column is
 _LABELS = 5_000  # kernels whose names are told apart
 
@@ -65,8 +66,13 @@ class Sheet:
 
     @cached_property
     def titles(self) -> list[str]:
-        """What the columns are called, variants by their own names."""
+        """What the columns are called, variants by their own names; no two alike: how many is no longer how long."""
         titles = [heading(each) for each in self.fields]
+        alike = {title for title in titles if titles.count(title) > 1}
+        titles = [
+            each.name.replace("_", " ") if title in alike else title
+            for title, each in zip(titles, self.fields, strict=True)
+        ]
         for name in map(sanitize, self.variants):
             titles = [title.replace(name.replace("_", " "), name) for title in titles]
         return titles
@@ -87,6 +93,15 @@ class Sheet:
         """Which columns stand flush right."""
         return [is_number(each) for each in self.fields]
 
+    @cached_property
+    def sentences(self) -> list[bool]:
+        """Which columns hold sentences, which begin with what matters; names may end with what tells them apart."""
+        first = [self._texts(each, self.order[:_READ]) for each in self.fields]
+        return [
+            role(each) == "" and any(text.count(" ") >= _WORDS for text in texts)
+            for each, texts in zip(self.fields, first, strict=True)
+        ]
+
     @property
     def meanings(self) -> dict[str, str]:
         """What the columns mean."""
@@ -95,10 +110,10 @@ class Sheet:
     @cached_property
     def order(self) -> Ints:
         """The rows that are shown, first to last."""
-        rows = np.arange(self.table.num_rows)
+        rows = np.flatnonzero(self._fitting) if self.pattern else np.arange(self.table.num_rows)
         if self.sort is not None and self.sort[0] in self.table.column_names:
-            rows = self._sorted(*self.sort)
-        return rows if not self.pattern else rows[self._fitting[rows]]
+            rows = rows[self._in_order(rows, *self.sort)]
+        return rows
 
     def __len__(self) -> int:
         return len(self.order)
@@ -122,12 +137,13 @@ class Sheet:
         """Title and value of everything that is known of a row, nothing shortened."""
         rows = self.order[index : index + 1]
         shown = []
-        for each in [*self.fields, *self.details]:
+        titles = [*self.titles, *map(heading, self.details)]
+        for title, each in zip(titles, [*self.fields, *self.details], strict=True):
             value = self.table[each.name].take(pa.array(rows))[0].as_py()
             if value is not None and role(each) in ("kernel", "place"):
-                shown.append((heading(each), sanitize(str(value), _LONGEST)))
+                shown.append((title, sanitize(str(value), _LONGEST)))
             elif value is not None:
-                shown.append((heading(each), self._texts(each, rows)[0]))
+                shown.append((title, self._texts(each, rows)[0]))
         return shown
 
     @cached_property
@@ -179,15 +195,18 @@ class Sheet:
         values = [column.to_numpy() for column in numeric if column.null_count < len(column)]
         return np.array([end(each) for each in values for end in (np.nanargmin, np.nanargmax)], np.int64)
 
-    def _sorted(self, column: str, descending: bool) -> Ints:
+    def _in_order(self, rows: Ints, column: str, descending: bool) -> Ints:
+        """Which of these rows stands first, second, and so on."""
         import pyarrow.compute as pc  # for who sorts or filters: it takes a tenth of a second to import
 
-        values = self.table[self.sort_keys.get(column, column)]
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(pa.string())
-        order = pc.array_sort_indices(values.combine_chunks(), order="descending" if descending else "ascending")
-        rows: Ints = order.to_numpy().astype(np.int64)
-        return rows
+        values = _in_one(self.table[self.sort_keys.get(column, column)])
+        if pa.types.is_dictionary(values.type):  # few texts for many rows: these are put in order
+            in_order = pc.array_sort_indices(values.dictionary)
+            values = pc.sort_indices(in_order).cast(pa.int32()).take(values.indices)
+        chosen = values.take(pa.array(rows)) if self.pattern else values
+        order = pc.array_sort_indices(chosen, order="descending" if descending else "ascending")
+        places: Ints = order.to_numpy().astype(np.int64)
+        return places
 
     @cached_property
     def _fitting(self) -> Bools:
@@ -229,14 +248,3 @@ def _in_one(column: pa.ChunkedArray) -> pa.Array:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))
-
-
-def records(rows: pa.Table) -> pa.Table:
-    """Few rows of many columns, turned: a row for each column, a column for each row."""
-    first, *fields = readable(rows)
-    names = texts(rows[first.name].to_pylist(), first, None)
-    columns: Sequence[list[str]] = [[heading(each) for each in fields]]
-    values = [texts(rows[each.name].to_pylist(), each, None) for each in fields]
-    columns = [*columns, *([row[k] for row in values] for k in range(len(names)))]
-    kinds = [pa.field("of each", pa.string()), *(pa.field(name, pa.string()) for name in names)]
-    return pa.Table.from_arrays([pa.array(values, pa.string()) for values in columns], schema=pa.schema(kinds))

@@ -80,7 +80,7 @@ def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable
 def outliers(line: Line) -> list[bool]:
     """Which steps take far longer than most that compile nothing."""
     usual = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
-    if len(usual) < 4:
+    if len(usual) < 4 or line.over:
         return [False] * len(line.values)
     low, middle, high = np.quantile(usual, [0.25, 0.5, 0.75])
     limit = max(high + _FAR * (high - low), _MUCH * middle)

@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses.kernel_class import kernel_class
+from tracekit.engine.pieces import Pieces
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
 from tracekit.trace.roles import KERNEL
 from tracekit.trace.schema import LABEL, Role, column
 
 NOTHING = "nothing that was recorded"
+ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # buckets that are made of what the GPU does
 _SUMS = pa.schema(
     [
         column("class", LABEL, "what kind of work, inferred from the name"),
@@ -81,7 +83,7 @@ def work_of(profile: Profile) -> Work:
     """The GPU's activities; without a GPU, the stretches in which operators compute."""
     trace = profile.trace
     if trace.device != "gpu":
-        return blamed(profile, "cpu_compute")
+        return blamed(profile, profile.cost.pieces, "cpu_compute")
     events, launches, steps = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for part in trace.parts():
         gpu = part.rows(part.roles.gpu)
@@ -95,10 +97,9 @@ def work_of(profile: Profile) -> Work:
     )
 
 
-def blamed(profile: Profile, *buckets: str) -> Work:
-    """The stretches of these buckets, and the events to blame for them: together they are the buckets, exactly."""
-    pieces = profile.cost.pieces
-    chosen = pieces.of(*buckets)
+def blamed(profile: Profile, pieces: Pieces, bucket: str) -> Work:
+    """The stretches of a bucket, and the events to blame for them: together they are the bucket, exactly."""
+    chosen = pieces.of(bucket)
     event = pieces.event[chosen]
     once = np.zeros(len(event), bool)
     once[np.unique(event, return_index=True)[1]] = True

@@ -1,4 +1,4 @@
-"""What lies over a pane: while it does, the line of keys below has its keys."""
+"""What lies over a pane: while it is open, the line of keys below shows its keys."""
 
 from typing import TypeVar
 

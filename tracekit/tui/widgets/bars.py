@@ -1,8 +1,9 @@
-"""The variants as stacked bars on one scale: colours, and patterns for eyes and terminals that have none."""
+"""The variants as stacked bars on one scale: in colours, or in patterns for eyes and terminals without colour."""
 
 from rich.style import Style
 from rich.text import Text
-from textual.widgets import Static
+from textual.geometry import Size
+from textual.widget import Widget
 
 from tracekit.names import aligned
 from tracekit.tui.model.bars import Bar, bars
@@ -13,18 +14,20 @@ _TALL = 40  # lines of a screen
 _DIM = Style(dim=True)
 
 
-class Bars(Static):
+class Bars(Widget):
     """A bar and its value for each variant, drawn to the width there is."""
 
     def __init__(self, numbers: Breakdown) -> None:
-        super().__init__(markup=False)
+        super().__init__()
         self._numbers = numbers
 
-    def on_resize(self) -> None:
-        """Draw to the width; the height follows."""
-        width = self.content_size.width
-        if width:
-            self.update(Text("\n").join(self.lines(width)))
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """What the width takes."""
+        return len(self.lines(width))
+
+    def render(self) -> Text:
+        """Draw to the width."""
+        return Text("\n").join(self.lines(self.content_size.width))
 
     def lines(self, width: int) -> list[Text]:
         """A bar and its value for each variant; a reason for each without one."""

@@ -33,6 +33,10 @@ class Below(Horizontal):
         row = sheet.row_in_full(index) if sheet is not None and 0 <= index < len(sheet) else []
         self._show(values(row), place, code_at)
 
+    def explain(self, text: str) -> None:
+        """What the pane is for, where there is no row to speak of."""
+        self._show([Text(text, _DIM)], None, lambda _: None)
+
     def tell(self, lines: Sequence[str], place: Place | None, code_at: CodeAt) -> None:
         """Sentences, the first of them in bold, and a line."""
         self._show([Text(line, Style() if k else _BOLD) for k, line in enumerate(lines)], place, code_at)

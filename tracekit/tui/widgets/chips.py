@@ -1,4 +1,4 @@
-"""The panes as chips in one line, the one that is shown among them; what has no room is a click or a key away."""
+"""The panes as chips in one line, with the one shown among them; those without room are a click or a key away."""
 
 from rich.segment import Segment
 from rich.style import Style

@@ -1,35 +1,33 @@
 """How wide the columns of a table are, and what their headings read like."""
 
+from collections.abc import Sequence
+from itertools import product
+
 from rich.style import Style
 
-from tracekit.names import cut_apart
+from tracekit.names import cut_apart, cut_off
+from tracekit.sanitize import sanitize
 from tracekit.tui.model.sheet import Sheet
 
 GAP = 2  # cells between columns
-_LEAST, _NAMED, _LEGIBLE, _MOST = (
-    12,
-    28,
-    36,
-    60,
-)  # cells of a text; the first is the name
-_HEADS = (40, 28, 20, 14, 10, 7)  # cells of a heading over numbers: the most that leaves room for the texts
+_LEAST, _NAMED, _LEGIBLE, _MOST = 12, 28, 36, 60  # cells of a text; the first is the name
+_HEADS = (40, 28, 20, 14, 10)  # cells of a heading over numbers: the most for which there is room
 
 
 def column_widths(sheet: Sheet, room: int) -> list[int]:
     """Numbers get all they need; headings and texts what is left, the longest cut first."""
     numbers, values = sheet.numbers, sheet.widths
     texts = [k for k, number in enumerate(numbers) if not number]
-    widths = [0] * len(numbers)
-    for head in _HEADS:
+    least = {k: _LEAST if k else _NAMED for k in texts}
+    for floor, head in product((dict.fromkeys(texts, _LEGIBLE), least), _HEADS):
         titles = [len(title) + 1 for title in sheet.titles_within(head)]
         widths = [
             max(value, min(title, head + 1)) if number else min(max(value, title), _MOST)
             for value, title, number in zip(values, titles, numbers, strict=True)
         ]
-        legible = [min(width, _LEGIBLE) if k in texts else width for k, width in enumerate(widths)]
-        if needed(legible) <= room:
+        if needed([min(width, floor.get(k, width)) for k, width in enumerate(widths)]) <= room:
             break
-    least = {k: min(widths[k], _LEAST if k else _NAMED) for k in texts}
+    least = {k: min(widths[k], width) for k, width in least.items()}
     while needed(widths) > room and (wide := [k for k in texts if widths[k] > least[k]]):
         widths[max(wide, key=lambda k: widths[k] - least[k])] -= 1
     for k in texts:  # what is left over goes to the texts that are cut
@@ -45,6 +43,24 @@ def needed(widths: list[int]) -> int:
 def cut_titles(sheet: Sheet, widths: list[int]) -> list[str]:
     """Titles that fit; of those that do not, what tells them apart."""
     return [cut_apart(sheet.titles_within(width), width)[k] for k, width in enumerate(widths)]
+
+
+def heading(sheet: Sheet, widths: list[int]) -> str:
+    """The line above the rows; an arrow stands behind the title of the column that they are sorted by."""
+    titles, text = cut_titles(sheet, [max(width - 1, 1) for width in widths]), ""
+    for title, width, each, number in zip(titles, widths, sheet.fields, sheet.numbers, strict=True):
+        arrow = {(each.name, True): "▼", (each.name, False): "▲"}.get(sheet.sort or ("", True), "")
+        shown = f"{sanitize(title, width - len(arrow))}{arrow}"
+        text += (shown.rjust(width) if number else shown.ljust(width)) + " " * GAP
+    return text
+
+
+def cut_columns(sheet: Sheet, rows: Sequence[Sequence[str]], widths: list[int]) -> list[list[str]]:
+    """Cells that stand on a screen together, column by column: names so that they can be told apart."""
+    return [
+        [cut_off(text, width) for text in column] if is_sentence else cut_apart([*column], width)
+        for column, width, is_sentence in zip(zip(*rows, strict=True), widths, sheet.sentences, strict=True)
+    ]
 
 
 def on(colour: str) -> Style:

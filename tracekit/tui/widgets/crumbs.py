@@ -1,8 +1,11 @@
 """What is selected, as a path: what was opened first, then every narrowing."""
 
+from pathlib import Path
+
 from textual.widgets import Static
 
 from tracekit.names import short
+from tracekit.profile.names import stem
 from tracekit.sanitize import sanitize
 
 _SEPARATOR, _MORE = " ▸ ", "…"
@@ -30,9 +33,8 @@ class Crumbs(Static):
 def fitting(opened: list[str], path: list[str], width: int) -> str:
     """The names of what was opened shortened as far as needed; if that is not enough, only the last narrowings."""
     for longest in _NAMES:
-        line = _SEPARATOR.join(
-            ["  ".join(short(opened, longest)), *(sanitize(each, max(longest, 16)) for each in path)]
-        )
+        names = short(opened if longest == _NAMES[0] else [stem(Path(name)) for name in opened], longest)
+        line = _SEPARATOR.join(["  ".join(names), *(sanitize(each, max(longest, 16)) for each in path)])
         if len(line) <= width:
             return line
     for start in range(len(path)):

@@ -1,4 +1,4 @@
-"""The timeline as a pane: it stays while others are shown, for its index takes as long as reading."""
+"""The timeline as a pane: it stays alive while others are shown, because its index takes as long as reading."""
 
 from collections.abc import Sequence
 

@@ -39,7 +39,13 @@ class PaneView(VerticalScroll, can_focus=False):
                 yield from self._table(piece, number)
                 number += 1
             else:
-                yield _widget(piece)
+                widget = _widget(piece)
+                widget.display = not (isinstance(widget, Bars) and self._is_low)
+                yield widget
+
+    @property
+    def _is_low(self) -> bool:
+        return self.app.size.height < _LOW and bool(self.content.sheets)
 
     def _table(self, piece: Sheet | Code, number: int) -> Iterator[Widget]:
         sheet = piece.sheet if isinstance(piece, Code) else piece
@@ -65,9 +71,9 @@ class PaneView(VerticalScroll, can_focus=False):
 
     def on_resize(self) -> None:
         """Share the height anew."""
-        low = self.app.size.height < _LOW and bool(self.query(Grid))
         for bars in self.query(Bars):
-            bars.display = not low
+            bars.display = not self._is_low
+            bars.refresh(layout=True)  # how high it is depends on the screen
         self.call_after_refresh(self.share_height)
 
     def share_height(self) -> None:

@@ -1,8 +1,11 @@
 """Where panes are shown, one at a time."""
 
+from collections.abc import Sequence
+
 from textual.containers import Container
 from textual.widget import Widget
 
+from tracekit.profile import Profile
 from tracekit.tui.model.content import Content, Lanes
 from tracekit.tui.widgets.lanes import LanesView
 from tracekit.tui.widgets.pane_view import PaneView
@@ -28,6 +31,12 @@ class Stage(Container):
             if each.display:
                 each.go_to(lanes.target)
                 each.focus()
+
+    def forget_but(self, profiles: Sequence[Profile]) -> None:
+        """Drop the timelines of variants that are no longer these: others arrived since."""
+        for each in self.query(LanesView):
+            if not each.display and not all(any(one is other for other in profiles) for one in each.profiles):
+                each.remove()
 
     async def put(self, widget: Widget) -> None:
         """Show a widget in place of what is shown."""

@@ -4,12 +4,14 @@ from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Static
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.names import aligned
+from tracekit.report.blocks import Line
 from tracekit.tui.model.strip import COMPILES, OUTLIER, UNKNOWN, Strip
 
 _DIM, _CHOSEN = Style(dim=True), Style(reverse=True)
@@ -24,7 +26,7 @@ _STEP = Style(color=BUCKETS["gpu_copy"].colour)
 class Steps(Static, can_focus=True):
     """A line for each variant. The cursor is on a step, in all lines at once; Shift and arrows take more of them."""
 
-    HELP = "← → go from step to step, with Shift they take a range; Enter narrows everything to it."
+    HELP = "← → go from step to step, with Shift they take a range; Enter narrows everything to it. So do clicks."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(-1)", "Step", key_display="← →", id="steps.left", tooltip="Go from step to step"),
         Binding("right", "step(1)", id="steps.right", show=False),
@@ -55,6 +57,7 @@ class Steps(Static, can_focus=True):
         self.can_focus = strip.selectable and bool(strip.numbers)
         numbers = strip.numbers or [0]
         self._from, self._to = strip.selected or (numbers[0], numbers[0])
+        self._rows: list[Line | None] = []  # which line stands on each row of the screen
 
     def on_resize(self) -> None:
         """Draw to the width there is."""
@@ -75,7 +78,7 @@ class Steps(Static, can_focus=True):
 
     def lines(self, width: int) -> list[Text]:
         """A line for each variant; its legend stands beside the steps, or below them where there is no room."""
-        drawn = []
+        drawn, self._rows = [], []
         names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
         for line, name in zip(self.strip.lines, names, strict=True):
             text, room = Text(f"{name} "), width - len(name) - 1
@@ -85,6 +88,7 @@ class Steps(Static, can_focus=True):
                 text.append(glyph, _GLYPHS.get(glyph, _STEP) + (_CHOSEN if inside else Style()))
             legend = self.strip.legend(line)
             beside = len(text) + 2 + len(legend) <= width
+            self._rows += [line] if beside else [line, None]
             drawn.append(text.append("  " if beside else "\n  ").append(legend, _DIM))
         if self.has_focus:
             drawn.append(Text(self._about))
@@ -122,6 +126,21 @@ class Steps(Static, can_focus=True):
     def action_enter(self) -> None:
         """Narrow to the steps under the cursor."""
         self.post_message(self.Chosen(*self.range))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click puts the cursor on a step, with Shift it takes the steps between; a second one narrows."""
+        line = self._rows[event.y] if event.y < len(self._rows) else None
+        if line is None:
+            return
+        width = self.content_size.width
+        name = len(aligned([each.name for each in self.strip.lines], max(width // 4, 8))[0]) + 1
+        number = self.strip.step_of(line, event.x - name, width - name)
+        if number is not None and self.can_focus:
+            self._to = number
+            self._from = self._from if event.shift else number
+            self._draw()
+            if event.chain > 1:
+                self.action_enter()
 
     def action_leave(self, way: int) -> None:
         """Go to what stands before, or after."""

@@ -1,25 +1,22 @@
-"""The chapters of the report that no other pane speaks of, block by block; a new question appears by itself."""
+"""The chapters of the report that no other pane shows, block by block; a new question appears by itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tracekit.report.outline import Chapter
 from tracekit.sanitize import sanitize
-from tracekit.tui.model.content import Content, Piece, pieces_of, prose, to_source
+from tracekit.tui.model.content import Content, Piece, of_all_steps, pieces_of, prose, to_source
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
-# What the other panes show.
-_SHOWN = {"headline", "findings", "wall", "host", "step_series", "kernels", "operators", "modules", "lines", "compiles"}
-_SHOWN |= {"graph_breaks", "notes"}
 _HELP = "What one question of the report says of each variant; – is what the trace does not say."
-_CLOSING = "about"
+_CLOSING, _NOTES = "about", "notes"
 
 
-def chapter_panes(opened: Opened) -> list[Pane]:
-    """A pane for each chapter, and one for what is to be known of all of them."""
-    chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in _SHOWN]
+def chapter_panes(opened: Opened, shown: Collection[str]) -> list[Pane]:
+    """A pane for each chapter that no other pane shows, and one for what is to be known of all of them."""
+    chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in {*shown, _NOTES}]
     panes = [Pane(chapter.id, sanitize(chapter.title), _HELP, _of(chapter.id)) for chapter in chapters]
     about = Pane(_CLOSING, "What to know", "What the figures rest on, and what was inferred or left out.", _about)
     return [*panes, about]
@@ -31,7 +28,7 @@ def _of(name: str) -> Callable[[Opened, Selection], Content]:
         chapter = next((each for each in narrowed.outline.chapters if each.id == name), None)
         if chapter is None:
             return Content((prose("Nothing of it lies in what is selected."),))
-        return Content(tuple(_pieces(chapter, selection)))
+        return Content((*of_all_steps(selection), *_pieces(chapter, selection)))
 
     return query
 

@@ -9,7 +9,7 @@ from tracekit.profile import Profile
 from tracekit.run import Break, Compile
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.tui.model.content import Content, Piece, prose, to_source
+from tracekit.tui.model.content import Content, Piece, of_all_steps, prose, to_source
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
@@ -28,7 +28,7 @@ _TREE = pa.schema(
 
 def compiles(opened: Opened, selection: Selection) -> Content:
     """The ledger of every variant, with reasons and guards, and a tree of regions where graphs break."""
-    pieces: list[Piece] = []
+    pieces: list[Piece] = [*of_all_steps(selection)]
     profiles = opened.chosen(selection)
     for name, answer in ((p.name, a) for p, a in opened.report.answers if a.analysis == "compiles" and p in profiles):
         if not answer.table.num_rows:
@@ -40,7 +40,8 @@ def compiles(opened: Opened, selection: Selection) -> Content:
         if tree.num_rows:
             title = f"{sanitize(profile.name)}: compiled regions, and where their graphs break"
             pieces.append(to_source(Sheet("regions", tree, title), selection))
-    return Content(tuple(pieces) or (prose("Nothing was compiled in what is selected."),))
+    nothing = [prose("Nothing was compiled in what is selected.")]
+    return Content(tuple(pieces if any(isinstance(each, Sheet) for each in pieces) else nothing))
 
 
 def _tree(profile: Profile) -> pa.Table:
@@ -92,4 +93,5 @@ COMPILES = Pane(
     "compiled function and the places at which its graph breaks. Enter shows the line.",
     compiles,
     _are_there,
+    chapters=frozenset({"compiles", "graph_breaks"}),
 )

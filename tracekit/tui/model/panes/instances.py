@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracekit.analyses.event_rows import numbered, text
 from tracekit.errors import TracekitError
@@ -20,11 +19,11 @@ from tracekit.trace.enclosing import nested
 from tracekit.trace.schema import LABEL, column
 from tracekit.tui.model.content import Content, Piece, Place, prose
 from tracekit.tui.model.opened import Opened, steps_of
-from tracekit.tui.model.panes.names import ON_THE_GPU, name_code, work_chosen
+from tracekit.tui.model.panes.names import name_code, work_chosen
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.model.work import Work, blamed
+from tracekit.tui.model.work import ON_THE_GPU, Work
 from tracekit.units import duration
 
 _COLUMNS = pa.schema(
@@ -64,7 +63,7 @@ def instances(opened: Opened, selection: Selection) -> Content:
         label = f"{sanitize(shown_name, 24)} {duration(table['dur_ns'][row].as_py())}"
         return selection.narrowed("event", (variant, event), label, "timeline")
 
-    total = pc.sum(table["dur_ns"]).as_py() or 0
+    total = int(table["dur_ns"].to_numpy().sum())
     title = f"{table.num_rows:,} of {shown_name}, {duration(total)} in all"
     shown = table if len(opened.chosen(selection)) > 1 else table.drop_columns(["variant"])
     return Content((Sheet("instances", shown, title, enter, ("dur_ns", True)),))
@@ -93,7 +92,7 @@ def _events(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
 
 def _work(opened: Opened, profile: Profile, selection: Selection) -> Work:
     bucket = selection.of("bucket")
-    return opened.work(profile) if bucket is None or bucket in ON_THE_GPU else blamed(profile, bucket)
+    return opened.work(profile) if bucket is None or bucket in ON_THE_GPU else opened.behind(profile, selection)
 
 
 def _named(profile: Profile, work: Work, selection: Selection, wanted: str) -> Ints:

@@ -17,12 +17,12 @@ from tracekit.tui.model.opened import Opened, steps_of
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.model.sheet import DELTA, Sheet
-from tracekit.tui.model.work import Work, blamed
+from tracekit.tui.model.work import ON_THE_GPU, Work
 from tracekit.units import duration
 
-ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")
 _NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "line", "module", "window")
 _CRUMB = 32
+_NAMED = 12  # letters of a variant in a title
 
 
 def kernels(opened: Opened, selection: Selection) -> Content:
@@ -35,14 +35,14 @@ def kernels(opened: Opened, selection: Selection) -> Content:
     else:
         tables = opened.tables("kernels", profiles)
     sheet = _sheet("kernels", "GPU time", tables, opened, _to(selection, "kernel", "instances"))
-    return Content((sheet, *words(opened.narrowed(selection), "kernels")))
+    return Content((sheet, *words(opened, selection, "joined_kernels"), *words(opened, selection, "kernels")))
 
 
 def operators(opened: Opened, selection: Selection) -> Content:
     """Operators by the GPU time of what they launch, or by what they compute; of a host bucket, who is to blame."""
     profiles, bucket = opened.chosen(selection), selection.of("bucket")
     if bucket is not None and bucket not in ON_THE_GPU:
-        tables = {each.name: _by_event(each, blamed(each, bucket), selection) for each in profiles}
+        tables = {each.name: _by_event(each, opened.behind(each, selection), selection) for each in profiles}
         what = f"{BUCKETS[bucket].label}, by what is to blame for it,"
         return Content((_sheet("operators", what, tables, opened, _to(selection, "operator", "instances")),))
     if any(profile.trace.device == "gpu" for profile in profiles):
@@ -55,7 +55,7 @@ def operators(opened: Opened, selection: Selection) -> Content:
     else:
         tables = opened.tables("operators", profiles)
     sheet = _sheet("operators", "CPU compute", tables, opened, _to(selection, "operator", "instances"))
-    return Content((sheet, *words(opened.narrowed(selection), "operators")))
+    return Content((sheet, *words(opened, selection, "operators")))
 
 
 def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools) -> Bools:
@@ -130,7 +130,7 @@ def _sheet(
         return prose("Nothing of it lies in what is selected.")
     of_no_step = all(len(table) and table["step_ns"].null_count == len(table) for table in tables.values())
     value, number = ("total_ns", "count") if of_no_step else ("step_ns", "per_step")
-    table = joined(tables, ("name", "class"), value, number, opened.baselines)
+    table = joined(tables, ("name", "class"), value, number, opened.report.baselines)
     changes = deltas(table)
     sort = (changes[0], True) if len(changes) == 1 else (table.column_names[2], True)
     names = table["name"].to_pylist()
@@ -140,13 +140,13 @@ def _sheet(
 def _total(what: str, table: pa.Table, variants: list[str]) -> str:
     """`GPU time of 174 names: eager 46.9 ms, compiled 85.7 ms (Δ +38.8 ms)`."""
     said = []
-    for name, shown in zip(variants, short(variants, 24), strict=True):
+    for name, shown in zip(variants, short(variants, _NAMED), strict=True):
         total = float(np.nansum(table[f"{name}_ns"].to_numpy()))
         change, delta = f"{DELTA} {name}_ns", ""
         if change in table.column_names:
             difference = float(np.nansum(table[change].to_numpy()))
             delta = f" ({DELTA} {duration(difference, signed=True, like=total)})"
-        said.append(f"{shown} {duration(total)}{delta}")
+        said.append(f"{shown} {duration(total)}{delta}" if len(variants) > 1 else duration(total))
     return f"{what} of {table.num_rows:,} names: {', '.join(said)}"
 
 
@@ -162,6 +162,7 @@ KERNELS = Pane(
     "Enter shows its instances.",
     kernels,
     lambda opened: any(profile.trace.device == "gpu" for profile in opened.report.profiles),
+    chapters=frozenset({"kernels", "joined_kernels"}),
 )
 OPERATORS = Pane(
     "operators",
@@ -169,4 +170,5 @@ OPERATORS = Pane(
     "GPU time by the operator that launched it; without a GPU, what each operator computes. Where a bucket of the host "
     "is selected, the events to blame for it: they add up to the bucket. Enter shows what is behind a name.",
     operators,
+    chapters=frozenset({"operators"}),
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tracekit.findings import Finding
-from tracekit.report.blocks import Sentences
+from tracekit.report.headline import headline
 from tracekit.report.sections.step_series import lines
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import LABEL, column
@@ -16,9 +16,10 @@ from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import strip_of
+from tracekit.tui.model.work import ON_THE_GPU
 
 VIEWS = ("wall", "host")
-_ON_THE_GPU = {"gpu_compute", "gpu_comm", "gpu_copy"}
+_LONGEST = 2000  # letters of a sentence: a name in it may have millions
 _FINDINGS = pa.schema(
     [
         column("cost_ns", pa.float64(), "what it costs a step: what a cure gains at most", "ns", title="costs"),
@@ -37,11 +38,11 @@ _FINDINGS = pa.schema(
 def overview(opened: Opened, selection: Selection) -> Content:
     """The verdict, the findings, the buckets side by side, and the steps one by one."""
     narrowed = opened.narrowed(selection)
-    lead = [block for block in _lead(narrowed) if block.tone == "lead"]
     numbers = breakdown_of(narrowed, selection)
     findings = findings_sheet(narrowed, selection)
     strip = strip_of(lines(narrowed.report, selection.view), selection.of("steps"))
-    pieces: list[Piece] = [prose(*(line for block in lead for line in block.lines), tone="lead")]
+    lines_said = (sanitize(line, _LONGEST) for line in headline(narrowed.report))
+    pieces: list[Piece] = [prose(*lines_said, tone="lead")]
     if problems := opened.report.subject.problems:
         pieces.append(prose(*(f"{name}: {why}" for name, why in problems), title="Not as it should be"))
     if len(findings):
@@ -99,13 +100,7 @@ def _of_bucket(numbers: Breakdown, row: int, selection: Selection) -> Selection 
     line = numbers.lines[row]
     if not line.key:
         return None
-    return selection.narrowed("bucket", line.key, line.label, "kernels" if line.key in _ON_THE_GPU else "operators")
-
-
-def _lead(opened: Opened) -> Iterator[Sentences]:
-    for chapter in opened.outline.chapters:
-        for entry in chapter.entries:
-            yield from (block for block in entry.blocks if isinstance(block, Sentences))
+    return selection.narrowed("bucket", line.key, line.label, "kernels" if line.key in ON_THE_GPU else "operators")
 
 
 OVERVIEW = Pane(
@@ -116,4 +111,5 @@ OVERVIEW = Pane(
     "difference from the baseline, ~ marks one within noise. In the lines of steps C compiles and ! stands out; "
     "Enter selects a step, Shift with arrows several.",
     overview,
+    chapters=frozenset({"headline", "findings", "wall", "host", "step_series"}),
 )

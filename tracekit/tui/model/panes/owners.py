@@ -20,7 +20,8 @@ from tracekit.tui.model.sheet import Sheet
 from tracekit.units import duration
 
 _MODULE = column("module", pa.string(), "the module, and before it those around it", role="name")
-_STEPS_ASIDE = "Means over the steady steps: whose time it is, is known of these, and not of the steps selected."
+_NAMED = 12  # letters of a variant in a title
+_WINDOW_ASIDE = "A range of time does not narrow this: whose time it is, is known step by step."
 
 
 def modules(opened: Opened, selection: Selection) -> Content:
@@ -28,7 +29,7 @@ def modules(opened: Opened, selection: Selection) -> Content:
     variants = _chosen(opened, selection.without("module"))
     if not any(each.share(lambda owner: bool(owner.module)) for each in variants):
         return Content((prose(_unknown(opened, "module")),))
-    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, opened.baselines)
+    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, opened.report.baselines)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
     names = [f"{'  ' * max(len(chain) - 1, 0)}{chain[-1]}" if chain else NONE for chain in order]
     table = inclusive.table([(_MODULE, names)], order)
@@ -44,7 +45,7 @@ def modules(opened: Opened, selection: Selection) -> Content:
         enter,
         variants=_names(variants),
     )
-    return _content(sheet, selection, words(opened.narrowed(selection), "modules"))
+    return _content(sheet, selection, words(opened, selection, "modules"))
 
 
 def lines(opened: Opened, selection: Selection) -> Content:
@@ -52,7 +53,7 @@ def lines(opened: Opened, selection: Selection) -> Content:
     variants = _chosen(opened, selection)
     if not any(each.total_ns for each in variants):
         return Content((prose(_unknown(opened, "line of yours")),))
-    side_by_side = SideBySide(variants, opened.baselines)
+    side_by_side = SideBySide(variants, opened.report.baselines)
     table = side_by_side.table()
     files, numbers = (table[name].to_pylist() for name in ("file", "line_number"))
 
@@ -72,16 +73,16 @@ def lines(opened: Opened, selection: Selection) -> Content:
         sort,
         variants=_names(variants),
     )
-    return _content(sheet, selection, words(opened.narrowed(selection), "lines"))
+    return _content(sheet, selection, words(opened, selection, "lines"))
 
 
 def _content(sheet: Sheet, selection: Selection, said: tuple[Piece, ...]) -> Content:
-    aside = () if selection.of("steps") is None else (prose(_STEPS_ASIDE, tone="quiet"),)
+    aside = () if selection.of("window") is None else (prose(_WINDOW_ASIDE, tone="quiet"),)
     return Content((*aside, sheet, *said))
 
 
 def _chosen(opened: Opened, selection: Selection) -> list[OfVariant]:
-    """The owners of the variants shown, only with what lies in the bucket and the module selected."""
+    """The owners of the variants shown in the steps selected, only with what lies in the bucket and the module."""
     names = {profile.name for profile in opened.chosen(selection)}
     bucket, chain = selection.of("bucket"), selection.of("module")
 
@@ -89,7 +90,7 @@ def _chosen(opened: Opened, selection: Selection) -> list[OfVariant]:
         inside = chain is None or means.owners[mean.owner].module[: len(chain)] == chain
         return inside and (bucket is None or mean.bucket == bucket)
 
-    chosen = [each for each in opened.owners if each.name in names]
+    chosen = [each for each in opened.owners_over(selection) if each.name in names]
     if bucket is None and chain is None:
         return chosen
     return [_with(each, [mean for mean in each.means.means if wanted(each.means, mean)]) for each in chosen]
@@ -102,8 +103,9 @@ def _with(variant: OfVariant, means: list[Mean]) -> OfVariant:
 def _title(what: str, variants: list[OfVariant], selection: Selection) -> str:
     bucket = selection.of("bucket")
     of = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
-    names = short([each.name for each in variants], 24)
-    said = (f"{name} {duration(each.total_ns)}" for name, each in zip(names, variants, strict=True))
+    names = short([each.name for each in variants], _NAMED)
+    totals = [duration(each.total_ns) for each in variants]
+    said = [f"{name} {total}" for name, total in zip(names, totals, strict=True)] if len(names) > 1 else totals
     return f"{what}{of}: {', '.join(said)}"
 
 
@@ -127,6 +129,7 @@ MODULES = Pane(
     "What each module takes of a step, with the modules that it calls. Enter shows the lines at work in it.",
     modules,
     lambda opened: any(each.share(lambda owner: bool(owner.module)) for each in opened.owners),
+    chapters=frozenset({"modules"}),
 )
 LINES = Pane(
     "lines",
@@ -135,4 +138,5 @@ LINES = Pane(
     "its file.",
     lines,
     are_known,
+    chapters=frozenset({"lines"}),
 )

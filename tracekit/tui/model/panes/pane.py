@@ -18,3 +18,4 @@ class Pane:
     query: Callable[[Opened, Selection], Content]
     applies: Callable[[Opened], bool] = lambda opened: True
     is_listed: bool = True  # False: only Enter leads there
+    chapters: frozenset[str] = frozenset()  # of the report that it shows: these get no pane of their own

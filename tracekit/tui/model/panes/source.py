@@ -33,13 +33,13 @@ def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
     """The file around a line, as it was captured, else as it is on this machine; None where it is in neither."""
     file = matching(sources(opened.owners), place.file)
     if file is not None:
-        return Code(_sheet(source_costs(opened.owners, file), opened, selection), file, place.line)
+        return Code(_sheet(source_costs(opened.owners_over(selection), file), opened, selection), file, place.line)
     path = on_this_machine(opened, place.file)
     text = _text(path) if path is not None else None
     if text is None:
         return None
     known = {line.file for each in opened.owners for owner in each.means.owners for line in owner.lines}
-    costs = source_costs(opened.owners, matching(known, place.file) or place.file, text)
+    costs = source_costs(opened.owners_over(selection), matching(known, place.file) or place.file, text)
     return Code(
         _sheet(costs, opened, selection, " as it is now: the recording does not hold it"), place.file, place.line
     )

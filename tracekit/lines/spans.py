@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, StepFunction, distinct, topmost
+from tracekit.intervals import Bools, Ints, StepFunction, distinct
+from tracekit.topmost import topmost
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import nested
 

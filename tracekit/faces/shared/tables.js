@@ -1,12 +1,12 @@
 "use strict";
-// Tables of the page: sorted by a click on a heading, filtered by a text. Without this script every row is shown.
+// Tables: sorted by a click on a heading, filtered by a text. Without this script every row is shown.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], rows = [...body.rows];
   const rest = rows.filter(row => row.className === "rest");
   let open = rest.length === 0, wanted = "";
   const show = () => {
-    [...body.rows].forEach((row, place) => {
-      row.hidden = wanted ? !row.textContent.toLowerCase().includes(wanted) : !open && place >= rows.length - rest.length;
+    [...body.rows].forEach((row, index) => {
+      row.hidden = wanted ? !row.textContent.toLowerCase().includes(wanted) : !open && index >= rows.length - rest.length;
     });
     if (more) more.hidden = open || Boolean(wanted);
   };

@@ -96,7 +96,7 @@ def test_nodes_have_the_line_before_them():
         "relu": Node(frame(2), "aten.relu"),
         "sin": Node(frame(3), "aten.sin"),
     }
-    assert {name: node.place for name, node in nodes_of(TRACED).items()} == {
+    assert {name: node.frame for name, node in nodes_of(TRACED).items()} == {
         "linear": frame(2),
         "x": frame(2),
         "sin": frame(3),

@@ -1,0 +1,75 @@
+"""Ranks that train together under torchrun or `tracekit capture --nproc`, one of them slower as it is asked for.
+
+`--late RANK --how python|dataload|cpu_compute|compile --ms M`; without --how all are alike.
+"""
+
+import argparse
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+def sleep(seconds, slept):
+    """A busy machine wakes late: what it really took is appended to that file, in ns."""
+    begun = time.perf_counter_ns()
+    time.sleep(seconds)
+    if seconds and slept:
+        with open(slept, "a") as file:
+            print(time.perf_counter_ns() - begun, file=file)
+
+
+class Slow(Dataset):
+    def __init__(self, seconds, slept):
+        self.seconds, self.slept = seconds, slept
+
+    def __len__(self):
+        return 10_000
+
+    def __getitem__(self, index):
+        sleep(self.seconds, self.slept)
+        return torch.ones(8), torch.zeros(1)
+
+
+def compute(seconds):
+    a = torch.rand(200, 200)
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        torch.mm(a, a)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--late", type=int, default=-1)
+    parser.add_argument("--how", default="")
+    parser.add_argument("--ms", type=float, default=50)
+    parser.add_argument("--slept", default="")
+    parser.add_argument("--steps", type=int, default=10_000)
+    args = parser.parse_args()
+    dist.init_process_group("gloo")
+    seconds = args.ms / 1000 if dist.get_rank() == args.late else 0.0
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    data = DataLoader(Slow(seconds if args.how == "dataload" else 0.0, args.slept))
+    for step, (x, y) in enumerate(data):
+        if step == args.steps:
+            break
+        if args.how == "python":
+            sleep(seconds, args.slept)
+        if args.how == "cpu_compute":
+            compute(seconds)
+        if args.how == "compile" and seconds:
+            with torch.profiler.record_function("compile (dynamo_timed)"):  # what torch.compile writes around compiling
+                sleep(seconds, args.slept)
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

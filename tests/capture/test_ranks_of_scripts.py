@@ -1,0 +1,57 @@
+"""`tracekit capture --nproc N`: the processes of a script that uses torch.distributed, as ranks of one variant."""
+
+from pathlib import Path
+
+import pytest
+
+from tracekit.capture import process
+from tracekit.capture.harness import Options, capture
+from tracekit.capture.job import Job
+from tracekit.errors import NoRanksError
+from tracekit.faces.shared.document import as_document
+from tracekit.profile import open_subject
+from tracekit.ranks import collectives
+from tracekit.report import report
+
+STRAGGLER = Path(__file__).parents[1] / "capture" / "straggler.py"
+FAILING = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+if dist.get_rank() == 1:
+    raise ValueError("the second rank has no data")
+dist.barrier()
+"""
+
+
+def test_a_planted_straggler_is_found_with_its_bucket_and_milliseconds(tmp_path):
+    """One that sleeps 100 ms a step; of all steps the shortest, as a busy machine only ever adds."""
+    out = tmp_path / "run.json"
+    arguments = ["--late", "1", "--how", "python", "--ms", "100", "--steps", "10", "--slept", str(tmp_path / "slept")]
+    capture(
+        Options(STRAGGLER, ["eager"], steps=6, warmup=3, passes=1, nproc=2, arguments=arguments, out=out, in_place=True)
+    )
+    made = report(open_subject([out]))
+    (variant,) = as_document(made)["variants"]
+    assert [each["rank"] for each in variant["ranks"]] == [0, 1]
+    assert all(Path(each["trace"]).is_file() and each["note"] is None for each in variant["ranks"])
+    matched = collectives(made.ranks["eager"])
+    causes = [matched.caused_ns(1, step).get("python", 0) for step in matched.steps]
+    assert len(causes) >= 3
+    slept = min(int(line) for line in (tmp_path / "slept").read_text().split())
+    assert min(causes) == pytest.approx(slept, rel=0.02)
+
+
+def test_the_rank_that_failed_first_is_named(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(FAILING)
+    job = Job(stage="measure", recipe=str(script), script=True, ranks=2)
+    with process.scratch() as scratch:
+        answer = process.perform(job, scratch, tmp_path / "measure.log", 120)
+    assert answer.outcome == "error"
+    assert answer.error == "rank 1: ValueError: the second rank has no data"
+
+
+def test_a_recipe_has_one_process(tmp_path):
+    recipe = Path(__file__).parents[2] / "recipes" / "gcn_cora.py"
+    with pytest.raises(NoRanksError, match="--nproc is for scripts"):
+        capture(Options(recipe, nproc=2, out=tmp_path / "run.json"))

@@ -1,0 +1,21 @@
+"""Without HTA, what needs it is refused in a sentence before anything is read."""
+
+import pytest
+
+from tracekit.cli.program import main
+from tracekit.errors import NeedsPackageError
+from tracekit.hta import needed
+
+SENTENCE = "tracekit: HTA needs traceinsight, which is not installed: pip install 'tracekit[hta]'\n"
+
+
+@pytest.mark.parametrize("arguments", [["report", "--hta", "nowhere.json"], ["hta", "nowhere.json", "queue-length"]])
+def test_what_is_missing_is_named(arguments, capsys):
+    try:
+        needed()
+    except NeedsPackageError:
+        pass
+    else:
+        pytest.skip("HTA is installed")
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == SENTENCE

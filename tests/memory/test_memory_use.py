@@ -1,0 +1,160 @@
+"""Who holds memory at the peak: planted by hand, in a real recording, and in traces of others."""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "capture"))
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import warm
+from capturing import perform
+from real import trace_path
+from small import event, op, step, write
+
+from tests.lines.recorded import FILE, call, recorded_run, with_lines
+from tracekit.cli import main
+from tracekit.engine import attribute
+from tracekit.memory import known_use
+from tracekit.profile import Capture, Profile, open_subject
+from tracekit.trace import Trace
+from tracekit.trace.reading.memory_events import memory_events
+
+KEPT = 8 << 20
+RECIPE = f"""
+import torch
+
+def setup(ctx):
+    net = torch.nn.Linear(32, 32)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    kept = []
+
+    def step():
+        kept.clear()
+        optimizer.zero_grad()
+        x = torch.ones(8, 32)
+        kept.append(torch.zeros({KEPT} // 4))  # held to the end of the step
+        x = x + torch.zeros(1 << 18).sum()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+"""
+
+
+def instant(ts, size, address, *, device=0, allocated=0, reserved=0):
+    args = {"Addr": address, "Bytes": size, "Total Allocated": allocated, "Total Reserved": reserved}
+    kind = {"Device Type": device, "Device Id": 0 if device else -1}
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts} | {
+        "args": {**args, **kind}
+    }
+
+
+def planted(path):
+    """Line 2 holds 4000 bytes when line 3 takes 100 more; line 4 takes 300 when they are free again."""
+    write(
+        path,
+        step(0, 0, 100),
+        call("mine.py(1): work", 0, 100),
+        call("<built-in function slow>", 10, 60),
+        op("aten::mm", 20, 60),
+        op("aten::empty", 25, 26),
+        instant(25.5, 4000, 1, allocated=9000),
+        instant(30, 50, 2),
+        instant(31, -50, 2),
+        op("aten::add", 60, 70),
+        instant(65, 100, 3),
+        instant(66, -4000, 1),
+        call("<built-in function fast>", 80, 100),
+        op("aten::relu", 85, 95),
+        instant(90, 300, 4),
+    )
+    trace = json.loads(path.read_text())
+    path.write_text(json.dumps({"profile_memory": 1, **trace}))
+    return with_lines(path, {10: 2, 60: 3, 80: 4})
+
+
+def use_of(path):
+    (profile,) = open_subject([path]).profiles
+    return known_use(profile)
+
+
+def test_the_line_that_holds_a_tensor_is_the_culprit_at_the_peak(tmp_path):
+    (device,) = use_of(recorded_run(planted(tmp_path / "trace.json"))).devices
+    assert (device.device, device.peak_bytes, device.before_bytes) == ("cpu", 4100, None)
+    assert (device.allocated_bytes, device.allocations, device.reserved_bytes) == (4450, 4, None)
+    first, second, *others = device.holders
+    assert (first.line, first.file, first.operator) == (2, FILE, "aten::mm")
+    assert (first.peak_bytes, first.tensors, first.allocated_bytes) == (4000, 1, 4050)
+    assert (second.operator, second.peak_bytes) == ("aten::add", 100)
+    assert [each.peak_bytes for each in others] == [0]
+    assert [point.bytes for point in device.curve] == [0, 4000, 4050, 4000, 4100, 100, 400]
+
+
+def test_what_the_allocator_reserves_and_what_was_there_before(tmp_path):
+    path = write(
+        tmp_path / "trace.json",
+        step(0, 0, 100),
+        instant(10, 600, 1, device=1, allocated=1600, reserved=2000),
+        instant(20, 400, 2, device=1, allocated=2000, reserved=4000),
+        instant(30, -600, 1, device=1, allocated=1400, reserved=4000),
+    )
+    path.write_text(json.dumps({"profile_memory": 1, **json.loads(path.read_text())}))
+    use = use_of(path)
+    (device,) = use.devices
+    assert not use.owned
+    assert (device.device, device.before_bytes, device.peak_bytes) == ("cuda:0", 1000, 1000)
+    assert (device.reserved_bytes, device.idle_bytes) == (4000, 2000)
+
+
+def test_in_every_face(tmp_path, capsys):
+    run = recorded_run(planted(tmp_path / "trace.json"))
+    assert main(["report", str(run), "--full"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "eager: at the peak 4.00 KiB above the start of the recording" in said
+    assert "held by aten::mm at /home/me/mine.py:2 work, 3.91 KiB (97.6 %)." in said
+    assert main(["report", str(run), "--format", "json"]) == 0
+    section = next(each for each in json.loads(capsys.readouterr().out)["sections"] if each["id"] == "memory_use")
+    curve = next(block for block in section["blocks"] if block["kind"] == "series")
+    assert curve["unit"] == "B"
+    assert max(curve["lines"][0]["values"]) == 4100
+    assert main(["export", str(run), "-o", str(tmp_path / "tables")]) == 0
+    holders = pq.read_table(tmp_path / "tables" / "memory_holders.parquet").to_pylist()
+    assert (holders[0]["variant"], holders[0]["line"], holders[0]["peak_bytes"]) == ("eager", 2, 4000)
+    assert pq.read_table(tmp_path / "tables" / "memory_curve.parquet")["level_bytes"].to_pylist()[-1] == 400
+
+
+def test_a_real_recording_names_the_line_that_holds_a_tensor(tmp_path):
+    (tmp_path / "net.py").write_text(RECIPE)
+    with warm.passes():
+        answer = perform(tmp_path, "profile", tmp_path / "net.py", steps=3)
+    assert answer.outcome == "ok", answer.traceback
+    steady, detail = (tmp_path / f"{window}.json.gz" for window in ("steady", "detail"))
+    captures = (Capture(steady, attribute(Trace.load(steady))), Capture(detail, None, window="detail"))
+    (device,) = known_use(Profile("eager", captures)).devices
+    first = device.holders[0]
+    line = RECIPE.splitlines()[first.line - 1]
+    assert line.endswith("# held to the end of the step")
+    assert (first.operator, first.tensors, first.peak_bytes) == ("aten::zeros", 1, KEPT)
+    assert KEPT + (1 << 20) <= device.peak_bytes < KEPT + (2 << 20)
+    assert {"forward", "backward", "other"} <= {each.phase for each in device.phases}
+
+
+@pytest.mark.parametrize("name", ["leimao_eager_rtx5080", "dtu_resnet18_cpu", "tracelens_owlv2_h100_dataloader"])
+def test_levels_are_the_totals_of_real_traces(name):
+    for events in memory_events(Trace.load(trace_path(name))):
+        level, total = np.cumsum(events.bytes), events.allocated
+        counted = total > 0  # a CPU's total is 0 where what was allocated before is released
+        apart = (total - level)[counted]
+        assert (np.diff(apart) >= 0).mean() > 0.99
+
+
+def test_a_trace_without_memory_has_no_section(tmp_path, capsys):
+    path = write(tmp_path / "trace.json", step(0, 0, 100), event("cpu_op", "aten::mm", 10, 20))
+    assert use_of(path) is None
+    assert main(["report", str(path), "--format", "json"]) == 0
+    assert "memory_use" not in capsys.readouterr().out

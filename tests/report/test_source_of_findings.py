@@ -1,0 +1,34 @@
+"""A finding that names a line of yours brings that line along, with what it costs."""
+
+from tests.lines.recorded import FILE, recorded, recorded_run
+from tracekit.faces import html, markdown
+from tracekit.findings import Finding, rule, unregister
+from tracekit.findings.finding import Where
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.report.blocks import Excerpt
+
+
+def test_the_line_of_a_finding_stands_beside_it(tmp_path):
+    run = recorded_run(recorded(tmp_path / "detail.json"))
+
+    @rule("planted")
+    def look(profile):
+        for title in ("One cause", "Another, of the same line"):
+            yield Finding("planted", title, cost_ns=9e4, where=Where(file=FILE, line=4))
+        yield Finding("planted", "Of a file that the recording lacks", cost_ns=9e4, where=Where(file="/x.py", line=1))
+        yield Finding("planted", "Of no line", cost_ns=9e4)
+
+    try:
+        made = report(open_subject([run]))
+        (section,) = (each for each in made.sections if each.id == "findings")
+        excerpts = [block for block in section.blocks if isinstance(block, Excerpt)]
+        assert {each.file for each in excerpts} == {FILE}
+        (excerpt,) = (each for each in excerpts if each.first == 2)  # two lines above the one that is named
+        assert excerpt.lines[-1] == "    return fast(z)"
+        assert excerpt.costs["eager"][4] > 0
+        assert "return fast(z)" in html.render(made).partition("<h2>Where")[0]
+        findings = markdown.render(made).partition("## Findings")[2].partition("\n## ")[0]
+        assert "<details>" in findings.partition("return fast")[0]
+    finally:
+        unregister("planted")

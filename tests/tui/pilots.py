@@ -1,0 +1,48 @@
+"""The app under a pilot: started, pressed until it has answered, and asked what it shows."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from tracekit.tui.app import TracekitApp, build_app
+from tracekit.tui.widgets.grid import Grid
+
+
+async def settled(pilot: Pilot[Any], *, whole: bool = True) -> TracekitApp:
+    """Wait until what is selected is on the screen, of all that was opened if `whole`, or why nothing is."""
+    app = pilot.app
+    assert isinstance(app, TracekitApp)
+    for _ in range(6_000):  # a minute: on a busy machine even a small trace takes seconds
+        await pilot.pause(0.01)
+        is_shown = app.opened is not None and app.shown == app.now and not (whole and app.is_reading)
+        if app.failure is not None or not app.is_running or is_shown:
+            break
+    await pilot.pause()
+    return app
+
+
+@asynccontextmanager
+async def started(
+    paths: list[Path], baseline: str | None = None, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[tuple[TracekitApp, Pilot[Any]]]:
+    async with build_app(paths, baseline).run_test(size=size) as pilot:
+        yield await settled(pilot), pilot
+
+
+async def press(pilot: Pilot[Any], *keys: str, whole: bool = True) -> None:
+    for key in keys:
+        await pilot.press(key)
+        await settled(pilot, whole=whole)
+
+
+def said(app: TracekitApp, selector: str) -> str:
+    return str(app.query_one(selector, Static).visual)
+
+
+def focused(app: TracekitApp) -> Grid:
+    assert isinstance(app.focused, Grid)
+    return app.focused

@@ -1,0 +1,124 @@
+"""Variants are shown as they arrive, and the keys are answered while others are still read."""
+
+from pathlib import Path
+from threading import Event
+
+import made_traces
+import pytest
+from on_screen import texts
+from pilots import press, said
+
+from tracekit.trace.reading.convert import Seen
+from tracekit.tui.app import TracekitApp, build_app
+from tracekit.tui.model import opening
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opening import Reading
+from tracekit.tui.model.panes import FIXED, all_panes
+from tracekit.tui.model.selection import Selection
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(opening, "_LONG_S", 0.0)
+
+
+class Held(Reading):
+    """Waits before it goes on to the file of that number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+        self.may_go_on = Event()
+
+    def opening(self, path: Path) -> None:
+        super().opening(path)
+        self.watch(Seen(done=1 << 20, size=1 << 22, events=12_000, packed=False))
+
+    def watch(self, seen: Seen) -> None:
+        super().watch(seen)
+        if len(self.files) == self._number:
+            self.may_go_on.wait(60)
+
+
+async def until(pilot, holds) -> None:
+    for _ in range(3_000):
+        await pilot.pause(0.01)
+        if holds():
+            return
+    raise AssertionError("it never held")
+
+
+def held(paths: list[Path], number: int) -> tuple[TracekitApp, Held]:
+    app, reading = build_app(paths), Held(number)
+    app._reading = reading
+    return app, reading
+
+
+def test_what_arrived_is_asked_without_what_is_still_to_come(tmp_path: Path) -> None:
+    pair = made_traces.pair(tmp_path)
+    seen: list[list[str]] = []
+    last = opening.open_report(pair, "compiled", False, Reading(), lambda opened: seen.append(opened.variants))
+    assert seen == [["eager"], ["eager", "compiled"]]
+    assert (last.variants, last.report.baseline.name) == (["eager", "compiled"], "compiled")
+
+
+def test_the_first_screen_waits_for_no_question_that_it_does_not_need(tmp_path: Path) -> None:
+    """It has what it will have when all is asked, and the panes of chapters come later."""
+    seen: list[tuple[list[str], list[str], bool]] = []
+
+    def arrived(opened: Opened) -> None:
+        overview = all_panes(opened)[0].query(opened, Selection())
+        seen.append((texts(overview), [pane.name for pane in all_panes(opened)], opened.is_whole))
+
+    opened = opening.open_report([made_traces.eager(tmp_path / "one.json")], None, False, Reading(), arrived)
+    ((said_first, panes, is_whole),) = seen
+    assert not is_whole
+    assert opened.is_whole
+    assert said_first == texts(all_panes(opened)[0].query(opened, Selection()))
+    later = [pane.name for pane in all_panes(opened)]
+    assert set(panes) < set(later)
+    fixed = [name for name in panes if name in {pane.name for pane in FIXED}]
+    assert later[: len(fixed)] == fixed
+
+
+async def test_the_first_variant_is_looked_at_while_the_second_is_read(tmp_path: Path) -> None:
+    # What is read first is shown once the next has begun: the second opening waits after that.
+    third = made_traces.eager(tmp_path / "third.json", steps=3)
+    app, reading = held([*made_traces.pair(tmp_path), third], 3)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.opened is not None and app.opened.variants == ["eager"])
+        await until(pilot, lambda: app.shown == app.now)
+        await press(pilot, "2", "down", "enter", whole=False)
+        assert (app.now.pane, app.is_reading) == ("instances", True)
+        assert "b" not in app.active_bindings
+        await until(pilot, lambda: said(app, "#state") == "reading third.json, 25 %")
+        where = app.now
+        reading.may_go_on.set()
+        await until(pilot, lambda: not app.is_reading and app.shown == app.now)
+        assert app.opened is not None
+        assert app.opened.variants == ["eager", "compiled", "third"]
+        assert app.now == where
+        assert "b" in app.active_bindings
+        assert said(app, "#state") == "wall time, against eager"
+
+
+async def test_names_that_change_lead_back_to_the_first_screen(tmp_path: Path) -> None:
+    """Two ranks of a job are one variant once both are there: what was selected of the first is no longer so called."""
+    ranks = [made_traces.eager(tmp_path / f"job_rank{k}.json") for k in (0, 1)]
+    app, reading = held(ranks, 2)
+    reading.may_go_on.set()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: not app.is_reading and app.opened is not None and app.shown == app.now)
+        assert app.opened is not None
+        assert app.opened.variants == ["job"]
+        assert app.now.pane == "overview"
+
+
+async def test_leaving_while_more_is_read(tmp_path: Path) -> None:
+    app, reading = held([*made_traces.pair(tmp_path), made_traces.eager(tmp_path / "third.json")], 3)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.shown == app.now)
+        await press(pilot, "q", whole=False)
+        assert app.return_code == 0
+    reading.may_go_on.set()

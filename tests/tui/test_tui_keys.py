@@ -1,0 +1,184 @@
+"""Every key and every click does what it says, and the help says what there is."""
+
+from pathlib import Path
+
+import made_traces
+import pytest
+from pilots import focused, press, said, settled, started
+from textual.widgets import Input
+
+from tracekit.tui.exporting import screen_text
+from tracekit.tui.keys import KEYS, keys_for
+from tracekit.tui.screens.choice import ChoiceScreen
+from tracekit.tui.screens.help import HelpScreen
+from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.key_bar import KeyBar
+from tracekit.tui.widgets.steps import Steps
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[Path]:
+    return made_traces.pair(tmp_path)
+
+
+async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One walk that presses each of them and looks at what it did."""
+    monkeypatch.chdir(tmp_path)
+    async with started(pair) as (app, pilot):
+        shown = {key for key, binding in app.active_bindings.items() if binding.binding.show}
+        assert shown == {"enter", "o", "q", "escape", "slash", "w", "b", "y", "x", "g", "t", "ctrl+p", "question_mark"}
+        await press(pilot, "w")
+        assert (app.now.view, said(app, "#state")) == ("host", "host time, against eager")
+        await press(pilot, "w", "b")
+        for _ in range(200):
+            await pilot.pause(0.01)
+            if said(app, "#state") == "wall time, against compiled":
+                break
+        assert said(app, "#state") == "wall time, against compiled"
+        await press(pilot, "2", "o")
+        before = focused(app).sheet.sort
+        assert before is not None
+        await press(pilot, "O")
+        assert focused(app).sheet.sort == (before[0], not before[1])
+        await press(pilot, "slash", *"gemm_1", "enter")
+        assert [row[0] for row in focused(app).sheet.cells(0, 9)] == ["gemm_1"]
+        assert "1 of 6 rows" in said(app, "PaneView .title")
+        await press(pilot, "escape")
+        assert len(focused(app).sheet) == 6
+        await press(pilot, "y", "n")
+        assert app.clipboard == focused(app).sheet.row_in_full(0)[0][1]
+        await press(pilot, "y", "t")
+        assert app.clipboard.startswith("name\tclass\t")
+        for key, ending in (("s", "svg"), ("t", "txt"), ("p", "parquet")):
+            await press(pilot, "x", key)
+            assert (tmp_path / f"tracekit-kernels.{ending}").stat().st_size > 100
+        assert "gemm_1" in (tmp_path / "tracekit-kernels.txt").read_text()
+        await press(pilot, "g")
+        assert isinstance(app.screen, ChoiceScreen)
+        await press(pilot, "a")
+        assert app.now.pane == "overview"
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        texts = app.export_screenshot(simplify=True).replace("&#160;", " ")
+        assert "Dynamo checks" in texts or app.screen.query_one("#help").max_scroll_y > 0
+        await press(pilot, "escape", "ctrl+p")
+        await press(pilot, *"go to kern")
+        await pilot.pause(0.3)
+        await press(pilot, "enter")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if app.now.pane == "kernels":
+                break
+        assert app.now.pane == "kernels"
+        await press(pilot, "q")
+        assert app.return_code == 0
+
+
+async def test_the_filter_takes_every_letter(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        await press(pilot, "2", "slash", *"qwx1")
+        assert app.query_one("#filter", Input).value == "qwx1"
+        assert app.now.pane == "kernels"
+        await press(pilot, "escape")
+        assert app.query_one("#filter", Input).display is False
+
+
+def test_keys_say_what_they_do() -> None:
+    grids, steps = ([each for each in of.BINDINGS if not isinstance(each, tuple)] for of in (Grid, Steps))
+    for key in [*KEYS, *grids, *steps]:
+        assert key.id  # type: ignore[union-attr]
+        assert key.tooltip or not key.show  # type: ignore[union-attr]
+
+
+async def test_with_help_open_the_keys_are_those_of_the_help(pair) -> None:
+    async with started(pair) as (app, pilot):
+        await press(pilot, "question_mark")
+        shown = {text for _, text, _ in app.screen_stack[0].query_one(KeyBar).keys}
+        assert shown == {"Close"}
+        await pilot.press("q")
+        await settled(pilot)
+        assert app.is_running
+        assert len(app.screen_stack) == 1
+        assert "Quit" in {text for _, text, _ in app.query_one(KeyBar).keys}
+
+
+async def test_the_help_speaks_of_the_pane_on_screen_the_timeline_too(pair) -> None:
+    async with started(pair, size=(120, 60)) as (app, pilot):
+        for key, words in (
+            ("1", "How long a step takes"),
+            ("2", "What each kernel"),
+            ("t", "Every event in its place"),
+        ):
+            await press(pilot, key)
+            await pilot.press("question_mark")
+            await pilot.pause()
+            assert words in screen_text(app).replace("\n", " ")
+            await press(pilot, "escape")
+
+
+@pytest.mark.parametrize(("panes", "display"), [(1, "1"), (8, "1–8"), (9, "1–9"), (14, "1–9 0")])
+def test_the_help_names_digits_for_as_many_panes_as_there_are(panes: int, display: str) -> None:
+    keys = {key.id: key for key in keys_for(panes)}
+    assert keys["pane-1"].key_display == display
+    assert len(keys) == len(KEYS)
+
+
+async def test_every_key_of_a_table(pair) -> None:
+    async with started(pair, size=(60, 24)) as (app, pilot):
+        await press(pilot, "2")
+        grid = app.grid
+        assert grid is not None
+        places = []
+        for key in ("down", "end", "home", "pagedown", "pageup", "down", "up"):
+            await press(pilot, key)
+            places.append(grid.cursor)
+        assert places == [1, len(grid.sheet) - 1, 0, min(grid.size.height - 2, len(grid.sheet) - 1), 0, 1, 0]
+        await press(pilot, "right")
+        assert grid.scroll_offset.x > 0
+        await press(pilot, "left")
+        assert grid.scroll_offset.x == 0
+        titles = [each.name for each in grid.sheet.fields]
+        await press(pilot, "o")
+        by = grid.sheet.sort
+        assert by is not None
+        assert by[0] in titles
+        await press(pilot, "O")
+        assert grid.sheet.sort == (by[0], not by[1])
+        await press(pilot, "enter")
+        assert app.now.pane == "instances"
+
+
+async def test_every_key_of_the_line_of_steps(pair) -> None:
+    async with started(pair) as (app, pilot):
+        steps = app.query_one(Steps)
+        steps.focus()
+        await press(pilot, "right", "right", "left")
+        assert steps.range == (1, 1)
+        await press(pilot, "shift+right", "shift+right", "shift+left")
+        assert steps.range == (1, 2)
+        await press(pilot, "up")
+        assert isinstance(app.focused, Grid)
+        await press(pilot, "down")
+        assert app.focused is steps
+        await press(pilot, "enter")
+        assert app.now.of("steps") == (1, 2)
+
+
+async def test_steps_are_taken_by_clicks(pair) -> None:
+    async with started(pair) as (app, pilot):
+        steps = app.query_one(Steps)
+        first = len("compiled ")
+        await pilot.click(steps, offset=(first + 2, 0))
+        assert steps.range == (2, 2)
+        await pilot.click(steps, offset=(first + 4, 1), shift=True)
+        assert steps.range == (2, 4)
+        await pilot.click(steps, offset=(2, 0))
+        assert steps.range == (2, 4)
+        await pilot.click(steps, offset=(first + 3, 1), times=2)
+        await settled(pilot)
+        assert app.now.of("steps") == (3, 3)

@@ -1,0 +1,64 @@
+"""Ranks that train together take equally many steps: what clocks or compilers decide, the first decides for all.
+
+A rank that stopped while the others go on would leave them waiting in a collective for ever.
+"""
+
+import time
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tracekit.atomic import put
+from tracekit.capture.job import Job
+
+T = TypeVar("T", bool, int)
+_LOOKED_EVERY_S = 0.001
+_LONGEST_S = 60.0  # for the others to end, once this rank has its answer
+
+
+class FirstRankEndedError(Exception):
+    """The first rank ended, so that nobody decides any more."""
+
+
+class _Team:
+    def __init__(self) -> None:
+        self.rank, self.ranks, self.folder, self.decisions = 0, 1, Path(), 0
+
+
+_team = _Team()
+
+
+def join(job: Job) -> None:
+    """This process is one of the job's ranks."""
+    _team.rank, _team.ranks, _team.folder, _team.decisions = job.rank, job.ranks, Path(job.meeting), 0
+
+
+def agreed(value: T) -> T:
+    """The first rank's value, on all of them; its own in a process that is alone.
+
+    All ranks ask in the same order, as they take the same steps.
+    """
+    if _team.ranks == 1:
+        return value
+    file = _team.folder / f"agreed-{_team.decisions}.json"
+    _team.decisions += 1
+    if _team.rank == 0:
+        put(file, msgspec.json.encode(value))
+        return value
+    while not file.exists():
+        if (_team.folder / "answer.json").exists():
+            raise FirstRankEndedError("rank 0 ended before this rank did")
+        time.sleep(_LOOKED_EVERY_S)
+    decided: T = msgspec.json.decode(file.read_bytes(), type=type(value))
+    return decided
+
+
+def leave(job: Job) -> None:
+    """Wait until all ranks have answered: one that is gone breaks collectives that the others are still in."""
+    if job.ranks == 1:
+        return
+    put(Path(job.meeting) / f"left-{job.rank}", b"")
+    until = time.monotonic() + _LONGEST_S
+    while time.monotonic() < until and len([*Path(job.meeting).glob("left-*")]) < job.ranks:
+        time.sleep(_LOOKED_EVERY_S * 10)

@@ -1,0 +1,97 @@
+"""How much memory does this process hold, before the first step and at the peak of the timed ones?"""
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from tracekit.capture.child import timing
+from tracekit.run import Memory
+
+_REFILL_STEPS = 2
+_CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # of Linux
+
+
+class MemoryMeter:
+    """Made before the first step: what is held then, the model and the data, is the start."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._on_gpu = device.startswith("cuda")
+        self._before_timed: Mapping[str, Any] = {}
+        self._lifetime_peak = 0
+        self._start = Memory(start_rss_bytes=_status("VmRSS"))
+        if self._on_gpu:
+            import torch
+
+            self._start = replace(self._start, start_allocated_bytes=torch.cuda.memory_allocated(device))
+
+    def forget_peaks(self) -> timing.Steps[int]:
+        """What autotuning and compiling held counts no more; says how many steps that took."""
+        steps = _REFILL_STEPS if self._on_gpu else 0
+        if self._on_gpu:
+            import torch
+
+            torch.cuda.synchronize(self._device)
+            torch.cuda.empty_cache()
+            for _ in range(steps):  # the allocator fetches again what the training needs
+                yield
+            torch.cuda.synchronize(self._device)
+            torch.cuda.reset_peak_memory_stats(self._device)
+            self._before_timed = torch.cuda.memory_stats(self._device)
+        self._lifetime_peak = _host_peak() or 0
+        with suppress(OSError):
+            _CLEAR.write_text("5")  # proc(5): the peak of the resident memory is what is resident now
+        return steps
+
+    def peaks(self, steps: int = 0) -> Memory:
+        """The most that was held since, and what the allocator did in each of so many steps."""
+        in_steps = _status("VmHWM") if self._lifetime_peak else None
+        known = [peak for peak in (in_steps, _host_peak()) if peak is not None]
+        memory = replace(
+            self._start,
+            host_peak_rss_bytes=max(self._lifetime_peak, *known) if known else None,
+            step_peak_rss_bytes=in_steps,
+        )
+        return self._with_gpu(memory, steps) if self._on_gpu else memory
+
+    def _with_gpu(self, memory: Memory, steps: int) -> Memory:
+        import torch
+
+        stats: Mapping[str, Any] = torch.cuda.memory_stats(self._device)
+
+        def in_a_step(name: str) -> int | None:
+            known = steps and name in stats and name in self._before_timed
+            return round((stats[name] - self._before_timed[name]) / steps) if known else None
+
+        return replace(
+            memory,
+            peak_allocated_bytes=torch.cuda.max_memory_allocated(self._device),
+            peak_reserved_bytes=torch.cuda.max_memory_reserved(self._device),
+            allocated_in_step_bytes=in_a_step("allocated_bytes.all.allocated"),
+            allocations_in_step=in_a_step("allocation.all.allocated"),
+            split_peak_bytes=stats.get("inactive_split_bytes.all.peak"),
+            alloc_retries=stats.get("num_alloc_retries"),
+        )
+
+
+def _host_peak() -> int | None:
+    """Resident bytes at the peak of the process; since its peak was last cleared, where the system can do that."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _status(name: str) -> int | None:
+    """A line of the process's status on Linux, bytes; None elsewhere."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+    return None

@@ -1,0 +1,90 @@
+"""One pass on several ranks: a process for each, which find each other as under torchrun."""
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tracekit.capture.job import Job, PassResult
+from tracekit.run import RankTraces, Traces
+
+
+def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
+    """The job of each rank, and its scratch folder: the first one's is the pass's own."""
+    jobs = []
+    port = _free_port() if job.ranks > 1 else 0
+    for rank in range(job.ranks):
+        own = rank_folder(folder, rank)
+        traces = Path(job.folder) if rank == 0 else Path(job.folder) / f"rank{rank}"
+        own.mkdir(exist_ok=True)
+        if job.stage == "profile":
+            traces.mkdir(exist_ok=True)
+        one = replace(job, rank=rank, scratch=str(own), folder=str(traces), meeting=str(folder), port=port)
+        jobs.append((one, own))
+    for pattern in ("agreed-*.json", "left-*"):
+        for earlier in folder.glob(pattern):
+            earlier.unlink()
+    return jobs
+
+
+def rank_folder(folder: Path, rank: int) -> Path:
+    """The scratch folder of that rank."""
+    return folder if rank == 0 else folder / f"rank{rank}"
+
+
+def rank_log(log: Path, rank: int) -> Path:
+    """Where that rank prints."""
+    return log if rank == 0 else log.with_name(f"{log.stem}-rank{rank}{log.suffix}")
+
+
+def torchrun_environment(job: Job) -> dict[str, str]:
+    """What torchrun sets; nothing for a single process.
+
+    As there, each process computes on one thread unless told otherwise.
+    """
+    if job.ranks == 1:
+        return {}
+    return {
+        "RANK": str(job.rank),
+        "LOCAL_RANK": str(job.rank),
+        "WORLD_SIZE": str(job.ranks),
+        "LOCAL_WORLD_SIZE": str(job.ranks),
+        "GROUP_RANK": "0",
+        "GROUP_WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(job.port),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def combined(answers: Sequence[tuple[PassResult, float]]) -> PassResult:
+    """The first rank's answer, with the traces of the others; where some failed, the failure that came first.
+
+    Given is when each answered: a rank that fails breaks the connections of the others, which then fail, too.
+    """
+    first = answers[0][0]
+    others = [
+        RankTraces(rank=rank, traces=_below(f"rank{rank}", answer.traces))
+        for rank, (answer, _) in enumerate(answers)
+        if rank
+    ]
+    first = replace(first, ranks=others)
+    failed = [(when, rank, answer) for rank, (answer, when) in enumerate(answers) if answer.outcome != "ok"]
+    if not failed:
+        return first
+    _, rank, answer = min(failed, key=lambda each: each[:2])
+    return replace(first, outcome=answer.outcome, error=f"rank {rank}: {answer.error}", traceback=answer.traceback)
+
+
+def _below(folder: str, traces: Traces) -> Traces:
+    names = {which: getattr(traces, which) for which in ("cold", "steady", "detail")}
+    return replace(traces, **{which: f"{folder}/{name}" for which, name in names.items() if name})

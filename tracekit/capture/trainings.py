@@ -1,0 +1,50 @@
+"""Trainings to their end, a process each: every variant with every seed, variants taking turns."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from msgspec.structs import replace
+
+from tracekit.accuracy import accuracy_contrast, reached, said
+from tracekit.capture import messages
+from tracekit.capture.options import Options
+from tracekit.capture.passes import train
+from tracekit.capture.preparation import Prepared
+from tracekit.run import Run, Training, Variant
+from tracekit.run.training import TrainingOutcome
+
+
+def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> Iterator[Run]:
+    """The run after each training. One that fails does not stop the others."""
+    sound = {each.name for each in run.variants if each.outcome == "ok"}
+    able = [plan for plan in prepared.plans if plan.name in sound]
+    for seed in range(run.seed, run.seed + options.seeds):
+        for plan in able:
+            options.tell(messages.training(plan.name, options.epochs, seed))
+            answer = train(seed, plan, prepared, folder, caches=caches[plan.name], options=options)
+            failed = Training(
+                seed=seed,
+                epochs=options.epochs,
+                outcome=cast("TrainingOutcome", answer.outcome),
+                error=answer.error,
+            )
+            made = answer.training or failed
+            if made.outcome != "ok":
+                options.tell(messages.lost_training(plan.name, seed, made.error or made.outcome))
+            run = replace(
+                run, variants=[_with(each, made) if each.name == plan.name else each for each in run.variants]
+            )
+            yield run
+
+
+def results(run: Run) -> Iterator[str]:
+    """What came of them, each variant against the first."""
+    trained = [each for each in run.variants if reached(each.trainings) is not None]
+    for each in trained[1:]:
+        if (contrast := accuracy_contrast(each.trainings, trained[0].trainings)) is not None:
+            yield f"{each.name}: {said(contrast, each.name, trained[0].name)}"
+
+
+def _with(variant: Variant, made: Training) -> Variant:
+    return replace(variant, trainings=[*variant.trainings, made])

@@ -1,0 +1,124 @@
+"""`tracekit hta`: what HTA says about a trace."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracekit.cli.arguments import add_inputs, add_knowledge, rows
+from tracekit.cli.opening import open_given
+from tracekit.cli.output import overwriting, tell_written
+from tracekit.cli.streams import write_out
+from tracekit.errors import UnknownVariantError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracekit.profile import Profile
+
+_ROWS = 20
+_NAMES = (  # of tracekit.hta.results, which imports HTA: a test compares them
+    *("temporal-breakdown", "idle-time-breakdown", "comm-comp-overlap", "gpu-kernel-breakdown"),
+    *("gpu-user-annotation-breakdown", "cuda-kernel-launch-stats", "aten-op-kernels-and-delay", "queue-length"),
+    *("memory-bandwidth", "critical-path", "cupti-counters", "trace-diff", "frequent-patterns", "potential-stragglers"),
+)
+
+
+class HtaVerb:
+    """Ask HTA (Holistic Trace Analysis, extra `hta`) about a trace or its ranks, without reading it a second time."""
+
+    name = "hta"
+    reads_traces = True
+    needs_pandas = True
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add_inputs(parser)
+        parser.add_argument("analysis", choices=_NAMES, metavar="ANALYSIS", help=", ".join(_NAMES))
+        add_knowledge(parser)
+        parser.add_argument("--variant", metavar="NAME", help="the variant to ask about, if there are several")
+        parser.add_argument(
+            "--operator",
+            default="aten::",
+            metavar="NAME",
+            help="for frequent-patterns: the operator that launches them",
+        )
+        parser.add_argument(
+            "--as-it-comes", action="store_true", help="use HTA's defaults: whole µs, and without the last step"
+        )
+        parser.add_argument(
+            "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: 20)"
+        )
+        parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to, as Parquet")
+        parser.add_argument(
+            "--force", action="store_true", help="overwrite a trace or a run, too, unless it is an input"
+        )
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Ask, and show or write the answer."""
+        from tracekit.cli.progress import Progress
+        from tracekit.faces.parquet import write_table
+        from tracekit.faces.shared.files import fill
+        from tracekit.hta import needed
+
+        needed()
+        with Progress() as progress:
+            profiles = open_given(options.inputs, options, progress).traced(options.inputs[0]).profiles
+        if options.output is None:
+            write_out(_drawn(_answers(options, profiles, None), options))
+            return 0
+
+        def write(folder: Path) -> None:
+            for name, table in _answers(options, profiles, folder).items():
+                write_table(f"hta_{name}", table, folder / f"{name}.parquet")
+
+        written = fill(options.output, write, overwriting(options, options.inputs))
+        for path in written:
+            tell_written(path)
+        if not written:
+            write_out(_drawn({}, options))
+        return 0
+
+
+def _answers(options: argparse.Namespace, profiles: "list[Profile]", folder: Path | None) -> "dict[str, pa.Table]":
+    from tracekit.hta import trace_analysis
+    from tracekit.hta.quiet import quietly
+
+    exact = not options.as_it_comes
+    with quietly():
+        made = [
+            trace_analysis(each, rounded=not exact, include_last_profiler_step=exact)
+            for each in _chosen(options, profiles)
+        ]
+        from tracekit.hta.results import Question, answers
+        from tracekit.hta.tables import as_table
+
+        other = made[1] if len(made) > 1 else None
+        question = Question(made[0], other, options.operator, folder=folder)
+        return {name: as_table(frame) for name, frame in answers(options.analysis, question).items()}
+
+
+def _chosen(options: argparse.Namespace, profiles: "list[Profile]") -> "list[Profile]":
+    """The variant that is asked about; before it, where two are compared, the first of the others."""
+    named = [each for each in profiles if each.name == options.variant] if options.variant else profiles[:1]
+    if not named:
+        raise UnknownVariantError(options.variant, [each.name for each in profiles])
+    if options.analysis != "trace-diff":
+        return named
+    others = [each for each in profiles if each is not named[0]][:1]
+    return [*others, *named] if options.variant else [*named, *others]
+
+
+def _drawn(tables: "dict[str, pa.Table]", options: argparse.Namespace) -> str:
+    from tracekit.faces import Options
+    from tracekit.faces.text import draw_blocks
+    from tracekit.report.blocks import Block, Sentences, Table
+
+    if not tables:
+        return f"HTA has nothing to say here: {options.analysis} is empty.\n"
+    blocks: list[Block] = []
+    for name, table in tables.items():
+        blocks += [Sentences((name.replace("_", " "),)), Table(name, table)]
+    return draw_blocks(blocks, Options(options.rows, True, sys.stdout))

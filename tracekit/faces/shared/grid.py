@@ -1,0 +1,30 @@
+"""A table as a grid of texts: its heads, its rows, and which of its columns hold figures."""
+
+from dataclasses import dataclass
+
+from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.report.blocks import Table
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Each row has an entry for each head, and so has `figures`; `shown` of the table's `of` rows are there."""
+
+    heads: list[str]
+    figures: list[bool]
+    rows: list[list[str]]
+    shown: int
+    of: int
+
+
+def grid(block: Table, rows: int | None, full: bool) -> Grid:
+    """The first rows of a table. Of records each becomes a column, all of them do, and the first has their names."""
+    if block.layout == "records":
+        first, *others = readable(block.rows, full)
+        names = texts(block.rows[first.name].to_pylist(), first)
+        records = [[heading(field), *texts(block.rows[field.name].to_pylist(), field)] for field in others]
+        return Grid(["", *names], [False, *(True for _ in names)], records, len(block.rows), len(block.rows))
+    shown = block.rows.slice(0, rows)
+    fields = readable(shown, full)
+    figures = [is_number(field) for field in fields]
+    return Grid([heading(field) for field in fields], figures, lines(shown, fields), len(shown), len(block.rows))

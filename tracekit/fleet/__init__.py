@@ -1,0 +1,12 @@
+"""Many ranks, read by several processes of this machine, or by a Dask cluster.
+
+    traces ──Readers.submit──▶ RankColumns of each, read where its file lies ──open_ranks──▶ Subject
+
+Only columns of totals and of communication come back (`tracekit.ranks`). One rank of each job is opened here, for all
+that a report says beside comparing ranks. `readers` gives the processes or the cluster, which are used alike.
+"""
+
+from tracekit.fleet.opening import open_ranks
+from tracekit.fleet.readers import Readers, readers
+
+__all__ = ["Readers", "open_ranks", "readers"]

@@ -1,0 +1,94 @@
+"""The workers of a Dask cluster: each rank is read by one that has its file."""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from tracekit.errors import ClusterError, NeedsPackageError, NoSuchFileError, TracekitError
+from tracekit.fleet.one_rank import read_one
+from tracekit.fleet.readers import Read, is_folder
+from tracekit.installed import version
+from tracekit.trace.reading.inputs import is_address, traces_in
+
+_PATIENCE = 10  # seconds for an address to answer
+
+
+class Cluster:
+    """A connection to a scheduler; `traces` finds out which workers have which files."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise NeedsPackageError("--cluster", "distributed", "dask") from None
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # lost connections are reported here
+        try:
+            self._client: Any = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, TimeoutError, ValueError, ImportError) as error:
+            raise ClusterError(address, "nobody answers there" if isinstance(error, OSError) else str(error)) from None
+        self._address = address
+        self._having: dict[Path, list[str]] = {}
+        self.width = 2 * sum(each["nthreads"] for each in self._workers().values())
+        if not self.width:
+            self._client.close()
+            raise ClusterError(address, "it has no workers")
+
+    def traces(self, paths: Sequence[Path]) -> list[Path]:
+        """What the workers have of it, with the traces of a folder in its place. Raises TracekitError."""
+        try:
+            answers: dict[str, tuple[str | None, list[list[Path]]]] = self._client.run(traces_there, [*paths])
+        except Exception as error:  # a worker without tracekit may raise anything
+            raise ClusterError(self._address, f"its workers cannot run tracekit: {error}") from None
+        others = {theirs for theirs, _ in answers.values()} - {version()}
+        if others:
+            raise ClusterError(self._address, f"its workers run tracekit {others.pop()}, and this is {version()}")
+        files_seen: list[Path] = []
+        for at, path in enumerate(paths):
+            here = {name: each[at] for name, (_, each) in answers.items() if each[at]}
+            if not here:
+                raise NoSuchFileError(path)
+            for name, files in here.items():
+                for file in files:
+                    self._having.setdefault(file, []).append(name)
+            files_seen += sorted({file for files in here.values() for file in files})
+        return files_seen
+
+    def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
+        """Read that trace on a worker that has it. The future raises where workers die over it."""
+        executor = self._client.get_executor(workers=self._having.get(path), pure=False)
+        future: Future[Read] = executor.submit(read_one, path, infer_steps)
+        return future
+
+    def restart(self) -> None:
+        """The scheduler gives a dead worker's work to others by itself."""
+
+    def why_idle(self) -> str | None:
+        """Where no worker is left, or no scheduler."""
+        if self._client.status != "running":
+            return "the cluster does not answer any more"
+        return None if self._workers() else "the cluster has no workers any more"
+
+    def _workers(self) -> dict[str, dict[str, Any]]:
+        return dict(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+
+def traces_there(paths: list[Path]) -> tuple[str | None, list[list[Path]]]:
+    """Runs in a worker: its tracekit's version, and of each path the traces that it has."""
+    return version(), [_traces(path) for path in paths]
+
+
+def _traces(path: Path) -> list[Path]:
+    if is_address(path) or not is_folder(path):
+        return [path] if is_address(path) or path.is_file() else []
+    try:
+        return traces_in(path)
+    except TracekitError:
+        return []

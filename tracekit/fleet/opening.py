@@ -1,0 +1,58 @@
+"""A subject whose ranks were all read elsewhere, with one rank of each job opened here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tracekit.errors import RanksLostError
+from tracekit.fleet.one_rank import Lost
+from tracekit.fleet.readers import Readers
+from tracekit.fleet.reading import Watch, read_all
+from tracekit.profile import Member, Missing, Profile, Subject
+from tracekit.profile.names import distinct, stem
+from tracekit.profile.ranks import job_name, job_of
+from tracekit.ranks import RankColumns
+
+Open = Callable[[list[Path]], Subject]
+
+
+def open_ranks(
+    paths: Sequence[Path], readers: Readers, open_here: Open, *, infer_steps: bool = False, watch: Watch
+) -> Subject:
+    """Read every trace by the readers; open the lowest rank of each job by `open_here`, for all other figures.
+
+    A rank that cannot be read, or whose reader dies, is among the members as one without a trace. Raises RanksLostError
+    where none can be read, and what `open_here` raises.
+    """
+    read = read_all(readers.traces(paths), readers, infer_steps=infer_steps, watch=watch)
+    lost = [each for each in read.values() if isinstance(each, Lost)]
+    jobs = _jobs([each for each in read.values() if isinstance(each, RankColumns)])
+    if not jobs:
+        raise RanksLostError(len(lost), lost[0].why)
+    first = [Path(job[0].trace) for job in jobs]
+    opened = {member.trace.path: member for member in open_here(first).profiles}
+    names = distinct([job_name(path) if len(job) > 1 else stem(path) for path, job in zip(first, jobs, strict=True)])
+    members: list[Member] = [
+        _named(opened[path], name, job) for path, name, job in zip(first, names, jobs, strict=True) if path in opened
+    ]
+    members += [Missing(stem(each.path), "error", each.why) for each in lost]
+    columns = {name: job for name, job in zip(names, jobs, strict=True) if len(job) > 1}
+    return Subject(members, ranks=columns)
+
+
+def _named(profile: Profile, name: str, job: list[RankColumns]) -> Profile:
+    if len(job) == 1:  # it may be a file that merges ranks
+        return profile
+    captures = tuple(replace(capture, rank=job[0].rank) for capture in profile.captures)
+    return replace(profile, name=name, captures=captures)
+
+
+def _jobs(columns: list[RankColumns]) -> list[list[RankColumns]]:
+    """The ranks of each job, the lowest first; a rank that is there twice is a job of its own."""
+    jobs: dict[object, dict[int, RankColumns]] = {}
+    for each in columns:
+        key: object = job_of(Path(each.trace), each.world_size)
+        if each.rank in jobs.get(key, {}):
+            key = each.trace
+        jobs.setdefault(key, {})[each.rank] = each
+    return [[job[rank] for rank in sorted(job)] for job in jobs.values()]

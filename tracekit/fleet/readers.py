@@ -1,0 +1,85 @@
+"""Who reads the ranks: processes on this machine, or the workers of a Dask cluster. Both are used in the same way."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Protocol
+
+from tracekit.fleet.one_rank import Lost, read_one
+from tracekit.ranks import RankColumns
+from tracekit.trace.reading.inputs import is_address, traces_in
+
+Read = RankColumns | Lost
+
+
+class Readers(Protocol):
+    """An executor of one kind of work. `with` stops it."""
+
+    width: int  # how many traces are worth submitting at a time
+
+    def traces(self, paths: Sequence[Path]) -> list[Path]:
+        """What was given, with the traces of a folder in its place. Raises TracekitError."""
+
+    def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
+        """Read that trace. The future raises where its reader dies."""
+
+    def restart(self) -> None:
+        """After a reader died: what was submitted before is gone."""
+
+    def why_idle(self) -> str | None:
+        """Why nobody is left to read anything; None while there is."""
+
+    def __enter__(self) -> "Readers": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Processes:
+    """Processes of this machine."""
+
+    def __init__(self, workers: int) -> None:
+        self.width = workers
+        self._pool = self._started()
+
+    def _started(self) -> ProcessPoolExecutor:
+        # A fork would inherit threads of numpy and Arrow in the middle of what they do.
+        return ProcessPoolExecutor(self.width, mp_context=get_context("spawn"))
+
+    def traces(self, paths: Sequence[Path]) -> list[Path]:
+        """What was given, with the traces of a folder in its place. Raises TracekitError."""
+        return [each for path in paths for each in (traces_in(path) if is_folder(path) else [path])]
+
+    def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
+        """Read that trace. The future raises where its process dies."""
+        return self._pool.submit(read_one, path, infer_steps)
+
+    def restart(self) -> None:
+        """A pool of which one process died takes nothing any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = self._started()
+
+    def why_idle(self) -> str | None:
+        """Processes are started anew."""
+        return None
+
+    def __enter__(self) -> "Processes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def readers(workers: int, cluster: str | None) -> Readers:
+    """A cluster where one is named, else so many processes. Raises ClusterError and NeedsPackageError."""
+    if cluster is None:
+        return Processes(workers)
+    from tracekit.fleet.cluster import Cluster
+
+    return Cluster(cluster)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder of traces."""
+    return os.path.isdir(path) and not is_address(path)

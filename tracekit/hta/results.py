@@ -1,0 +1,201 @@
+"""What HTA can be asked, by name; each answer is a set of named data frames."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from hta.common.trace import Trace as ParsedTrace
+
+from tracekit.errors import HtaError
+from tracekit.hta.analysis import Analysis
+from tracekit.hta.quiet import quietly
+
+_NO_CHART = {"visualize": False}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an analysis is asked of, and what some of them must be told."""
+
+    hta: Analysis
+    other: Analysis | None = None  # the trace that is compared with it
+    operator: str = "aten::"  # whose kernel sequences are counted
+    annotation: str = "ProfilerStep"  # in whose second instance the critical path is looked for
+    folder: Path | None = None  # where traces go that HTA draws upon
+
+
+Frames = Mapping[str, pd.DataFrame | None]
+_Ask = Callable[[Question], Frames]
+ANALYSES: dict[str, _Ask] = {}
+
+
+def _asked(ask: _Ask) -> _Ask:
+    ANALYSES[ask.__name__.replace("_", "-")] = ask
+    return ask
+
+
+def answers(name: str, question: Question) -> dict[str, pd.DataFrame]:
+    """The frames of an analysis that hold anything. Raises HtaError where HTA fails."""
+    try:
+        with quietly():
+            given = ANALYSES[name](question)
+    except (HtaError, OSError):
+        raise
+    except Exception as error:  # HTA lets whatever pandas raises through where a trace lacks what it looks for
+        raise HtaError(name, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
+    return {key: frame for key, frame in given.items() if frame is not None and len(frame)}
+
+
+@_asked
+def temporal_breakdown(question: Question) -> Frames:
+    """How long each rank's GPU computes, does something else, idles."""
+    return {"temporal_breakdown": question.hta.get_temporal_breakdown(**_NO_CHART)}
+
+
+@_asked
+def idle_time_breakdown(question: Question) -> Frames:
+    """Why each stream idles: host, kernel to kernel, other."""
+    times, intervals = question.hta.get_idle_time_breakdown(
+        question.hta.ranks, show_idle_interval_stats=True, **_NO_CHART
+    )
+    return {"idle_time_breakdown": times, "idle_intervals": intervals}
+
+
+@_asked
+def comm_comp_overlap(question: Question) -> Frames:
+    """How much of each rank's communication computation hides."""
+    return {"comm_comp_overlap": question.hta.get_comm_comp_overlap(**_NO_CHART)}
+
+
+@_asked
+def gpu_kernel_breakdown(question: Question) -> Frames:
+    """Kinds of kernels, and the kernels that take most of each."""
+    kinds, kernels = question.hta.get_gpu_kernel_breakdown(**_NO_CHART)
+    return {"kernel_types": kinds, "kernels": kernels}
+
+
+@_asked
+def gpu_user_annotation_breakdown(question: Question) -> Frames:
+    """How long each of your annotations takes, on the GPU and on the host."""
+    ask = question.hta.get_gpu_user_annotation_breakdown
+    return {
+        "annotations_gpu": ask(use_gpu_annotation=True, **_NO_CHART),
+        "annotations_host": ask(use_gpu_annotation=False, **_NO_CHART),
+    }
+
+
+@_asked
+def cuda_kernel_launch_stats(question: Question) -> Frames:
+    """Of each launch the call, the kernel and the time between them."""
+    return {"launch_stats": _by_rank(question.hta.get_cuda_kernel_launch_stats(question.hta.ranks, **_NO_CHART))}
+
+
+@_asked
+def aten_op_kernels_and_delay(question: Question) -> Frames:
+    """Which kernels each operator launches, and after how long."""
+    return {"operator_kernels": _by_rank(question.hta.get_aten_op_kernels_and_delay(question.hta.ranks))}
+
+
+@_asked
+def queue_length(question: Question) -> Frames:
+    """How much work is queued on each stream, and how long the queue is full."""
+    series = question.hta.get_queue_length_time_series(question.hta.ranks)
+    return {
+        "queue_length_summary": question.hta.get_queue_length_summary_from_time_series(series),
+        "queue_length_full": question.hta.get_time_spent_blocked_on_full_queue(series),
+        "queue_length": _by_rank(series),
+    }
+
+
+@_asked
+def memory_bandwidth(question: Question) -> Frames:
+    """What copies and sets achieve, GB/s."""
+    return {
+        "memory_bandwidth_summary": question.hta.get_memory_bw_summary(question.hta.ranks),
+        "memory_bandwidth": _by_rank(question.hta.get_memory_bw_time_series(question.hta.ranks)),
+    }
+
+
+@_asked
+def critical_path(question: Question) -> Frames:
+    """The longest chain of work that waits for one another, in the second step, or in the only one."""
+    summaries, edges = {}, {}
+    for rank in question.hta.ranks:
+        path = _critical_path(question, rank)
+        edges[rank] = path
+        shares = path.groupby("bound_by")["duration"].sum()
+        summaries[rank] = pd.DataFrame({"duration": shares, "share": shares / max(shares.sum(), 1e-9)}).reset_index()
+    return {"critical_path_summary": _by_rank(summaries), "critical_path": _by_rank(edges)}
+
+
+def _critical_path(question: Question, rank: int) -> pd.DataFrame:
+    instance = second_on_host(question.hta.t, rank, question.annotation)
+    made = question.hta.critical_path_analysis(rank, question.annotation, instance)
+    if made is None:
+        raise HtaError("critical-path", f"the trace holds no {question.annotation}")
+    graph, complete = made
+    if not complete:
+        raise HtaError("critical-path", "the graph that it makes of the trace is not one without cycles")
+    if question.folder is not None:
+        question.hta.overlay_critical_path_analysis(rank, graph, str(question.folder))
+    edges: pd.DataFrame = graph.get_critical_path_breakdown()
+    return edges
+
+
+def second_on_host(trace: ParsedTrace, rank: int, annotation: str) -> int:
+    """HTA's number of the second instance of an annotation on the host, or the only one; it counts the GPU's, too.
+
+    The first step of a recording often lacks events.
+    """
+    names = trace.symbol_table.sym_table
+    rows = trace.get_trace(rank)
+    rows = rows[rows["name"].isin([code for code, name in enumerate(names) if annotation in name])]
+    on_host = [at for at, cat in enumerate(rows["cat"]) if not names[cat].lower().startswith("gpu_")]
+    return [*on_host, 0][min(1, max(len(on_host) - 1, 0))]
+
+
+@_asked
+def cupti_counters(question: Question) -> Frames:
+    """Performance counters, kernel by kernel, with the operators around them."""
+    counters = question.hta.get_cupti_counter_data_with_operators(question.hta.ranks)
+    return {"cupti_counters": _by_rank(dict(zip(question.hta.ranks, counters, strict=False)))}
+
+
+@_asked
+def trace_diff(question: Question) -> Frames:
+    """Operators and kernels of one variant against those of another: how many, how long."""
+    if question.other is None:
+        raise HtaError("trace-diff", "it compares two variants, and one was given")
+    diff = question.hta.compare_traces(question.other)
+    return {"trace_diff": diff.reindex(diff["diff_duration"].abs().sort_values(ascending=False, kind="stable").index)}
+
+
+@_asked
+def frequent_patterns(question: Question) -> Frames:
+    """Which sequences of kernels an operator launches, and how often."""
+    sequences = {}
+    for rank in question.hta.ranks:
+        with tempfile.TemporaryDirectory(prefix="tracekit-") as nowhere:
+            folder = str(question.folder or nowhere)
+            sequences[rank] = question.hta.get_frequent_cuda_kernel_sequences(question.operator, folder, rank=rank)
+    return {"frequent_patterns": _by_rank(sequences)}
+
+
+@_asked
+def potential_stragglers(question: Question) -> Frames:
+    """Which ranks come late to the longest collective."""
+    return {"potential_stragglers": pd.DataFrame({"rank": question.hta.get_potential_stragglers()})}
+
+
+def _by_rank(frames: Mapping[int, pd.DataFrame]) -> pd.DataFrame | None:
+    """The frames of several ranks below one another, with the rank as the first column."""
+    return pd.concat([*_with_rank(frames)], ignore_index=True) if frames else None
+
+
+def _with_rank(frames: Mapping[int, pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for rank, each in frames.items():
+        rest = each.drop(columns="rank", errors="ignore")
+        rest.insert(0, "rank", rank)
+        yield rest

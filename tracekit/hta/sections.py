@@ -1,0 +1,212 @@
+"""What HTA adds to a report: critical path, overlap, idle time, queue length. Only where it is asked for.
+
+Where HTA's number is not ours, the section says which is which, and why.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from tracekit.errors import HtaError
+from tracekit.hta import trace_analysis
+from tracekit.hta.analysis import Analysis
+from tracekit.hta.gpu_time import GpuTime, gpu_time, taken_for_kernels
+from tracekit.hta.quiet import quietly
+from tracekit.hta.results import Question, answers
+from tracekit.hta.tables import as_table
+from tracekit.profile import Profile
+from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_variant, unregister
+from tracekit.report.section import Contents
+from tracekit.trace.schema import column
+from tracekit.units import duration
+
+_US = 1000  # ns
+_REAL = pa.float64()
+GPU_TIME = pa.schema(
+    [
+        column("rank", pa.int64(), "rank of the job", role="identity"),
+        column("what", pa.string(), "idle, compute, or the hidden share of communication"),
+        column("here_ns", _REAL, "as tracekit has it", "ns"),
+        column("hta_ns", _REAL, "as HTA has it, of the same columns", "ns"),
+        column("hta_alone_ns", _REAL, "as HTA has it by default: whole µs, without the last step", "ns"),
+        column("because", pa.string(), "why HTA's number of the same columns is another"),
+    ]
+)
+OVERLAP = pa.schema(
+    [
+        column("rank", pa.int64(), "rank of the job", role="identity"),
+        column("here", _REAL, "part of its communication that computation hides", "share"),
+        column("hta", _REAL, "as HTA has it", "share"),
+        column("because", pa.string(), "why HTA's number is another"),
+    ]
+)
+PATH = pa.schema(
+    [
+        column("name", pa.string(), "operator or kernel", role="name"),
+        column("path_ns", _REAL, "how much of the critical path it is", "ns"),
+        column("pieces", pa.int64(), "in how many pieces"),
+    ]
+)
+_analyses: dict[int, tuple[Profile, Analysis]] = {}  # by the identity of a profile, which holds while it is here
+_KINDS = {"idle": "idle_time(us)", "compute": "compute_time(us)"}
+
+
+@contextmanager
+def asked_for() -> Iterator[None]:
+    """In this context reports have these sections."""
+    made: dict[str, tuple[str, Callable[[Report, Profile], Contents | None]]] = {
+        "hta_critical_path": ("Critical path, by HTA", _critical_path),
+        "hta_gpu_time": ("Idle time of the GPU, by HTA", _gpu_time),
+        "hta_overlap": ("Overlap of communication, by HTA", _overlap),
+        "hta_queue_length": ("Queue length, by HTA", _queue_length),
+    }
+    for rank, (name, (title, ask)) in enumerate(made.items()):
+        of_variant(name, title, rank=800 + rank)(ask)
+    try:
+        yield
+    finally:
+        for name in made:
+            unregister(name)
+        _analyses.clear()
+
+
+def _exact(profile: Profile) -> Analysis:
+    """Made once for all sections."""
+    if id(profile) not in _analyses:
+        with quietly():
+            _analyses[id(profile)] = profile, trace_analysis(profile)
+    return _analyses[id(profile)][1]
+
+
+def _critical_path(report: Report, profile: Profile) -> Contents | None:
+    """What bounds the longest chain of work, and the operators and kernels on it."""
+    frames = _answered("critical-path", profile)
+    if isinstance(frames, Contents):
+        return frames
+    parts: list[dict[Any, Any]] = frames["critical_path_summary"].to_dict("records")
+    parts = sorted((each for each in parts if each["duration"] > 0), key=lambda each: -float(each["duration"]))
+    whole = sum(float(each["duration"]) for each in parts) * _US
+    bounds = ", ".join(f"{str(each['bound_by']).replace('_', ' ')} {float(each['share']):.0%}" for each in parts)
+    by_name: dict[str, list[float]] = {}
+    for edge in frames["critical_path"].to_dict("records"):
+        if edge["duration"] > 0:
+            by_name.setdefault(str(edge["s_name"]), []).append(float(edge["duration"]) * _US)
+    rows = [{"name": name, "path_ns": sum(each), "pieces": len(each)} for name, each in by_name.items()]
+    rows.sort(key=lambda row: -float(str(row["path_ns"])))
+    sentence = f"The longest chain of work in the second step takes {duration(round(whole))}: {bounds}."
+    return Contents((Sentences((sentence,)), Table("hta_critical_path", pa.Table.from_pylist(rows, PATH))))
+
+
+def _gpu_time(report: Report, profile: Profile) -> Contents | None:
+    """Idle and computing time of each rank: ours, HTA's, and HTA's by default."""
+    frames = _answered("temporal-breakdown", profile)
+    if isinstance(frames, Contents):
+        return frames
+    exact = _of_ranks(frames["temporal_breakdown"])
+    default = _by_default(profile)
+    rows: list[dict[str, Any]] = []
+    for rank, each in _ranks(profile).items():
+        ours = gpu_time(each.trace)
+        here = {"idle": ours.idle_ns, "compute": ours.compute_ns}
+        for what, name in _KINDS.items():
+            theirs = float(exact[rank][name]) * _US
+            rows.append(
+                {
+                    "rank": rank,
+                    "what": what,
+                    "here_ns": float(here[what]),
+                    "hta_ns": theirs,
+                    "hta_alone_ns": float(default[rank][name]) * _US if rank in default else None,
+                    "because": _why(each, ours) if abs(theirs - here[what]) > 1 else None,
+                }
+            )
+    first = rows[0]
+    sentence = f"The GPU idles {duration(round(first['here_ns']))} of {duration(gpu_time(profile.trace).span_ns)}"
+    if first["hta_alone_ns"] is not None and abs(first["hta_alone_ns"] - first["here_ns"]) > 1:
+        default_ns = round(first["hta_alone_ns"])
+        sentence += f"; HTA by default says {duration(default_ns)}: it rounds to µs and leaves out the last step"
+    return Contents((Sentences((f"{sentence}.",)), Table("hta_gpu_time", pa.Table.from_pylist(rows, GPU_TIME))))
+
+
+def _by_default(profile: Profile) -> dict[int, dict[Any, Any]]:
+    """The temporal breakdown as HTA comes; nothing where that fails, as rounding can make it."""
+    with quietly():
+        alone = trace_analysis(profile, rounded=True, include_last_profiler_step=False)
+    try:
+        return _of_ranks(answers("temporal-breakdown", Question(alone))["temporal_breakdown"])
+    except HtaError:
+        return {}
+
+
+def _overlap(report: Report, profile: Profile) -> Contents | None:
+    """The part of communication that computation hides, by rank."""
+    ranks = _ranks(profile)
+    ours = {rank: gpu_time(each.trace) for rank, each in ranks.items()}
+    if all(each.overlap is None for each in ours.values()):
+        return None
+    frames = _answered("comm-comp-overlap", profile)
+    if isinstance(frames, Contents):
+        return frames
+    theirs = _of_ranks(frames["comm_comp_overlap"])
+    rows = []
+    for rank, each in ours.items():
+        hta = float(theirs[rank]["comp_comm_overlap_pctg"]) / 100
+        same = each.overlap is not None and abs(each.overlap - hta) < 1e-4
+        because = None if same else _why(ranks[rank], each)
+        rows.append({"rank": rank, "here": each.overlap, "hta": hta, "because": because})
+    return Contents((Table("hta_overlap", pa.Table.from_pylist(rows, OVERLAP)),))
+
+
+def _queue_length(report: Report, profile: Profile) -> Contents | None:
+    """How much work is queued on each stream."""
+    frames = _answered("queue-length", profile)
+    if isinstance(frames, Contents):
+        return frames
+    if "queue_length_summary" not in frames:
+        return None
+    blocks: list[Block] = [Table("hta_queue_length", as_table(frames["queue_length_summary"]))]
+    longest: dict[Any, Any] = frames["queue_length_summary"]["queue_length"]["max"].to_dict()
+    rank, stream = max(longest, key=lambda key: float(longest[key]))
+    blocks.insert(
+        0,
+        Sentences(
+            (f"At most {longest[rank, stream]:,.0f} pieces of work are queued, on stream {stream} of rank {rank}.",)
+        ),
+    )
+    if "queue_length_full" in frames:
+        blocks.append(Table("hta_queue_full", as_table(frames["queue_length_full"])))
+    return Contents(tuple(blocks))
+
+
+def _answered(name: str, profile: Profile) -> "dict[str, pd.DataFrame] | Contents":
+    """The frames of an analysis; where HTA fails, or has nothing to say, a section that says so."""
+    if profile.trace.device != "gpu":
+        return Contents((Sentences(("HTA is about GPUs, and this trace has none.",)),), status="absent")
+    try:
+        frames = answers(name, Question(_exact(profile)))
+    except HtaError as error:
+        return Contents((Sentences((str(error),)),), status="unanswered")
+    return frames or Contents((Sentences((f"HTA has nothing to say of {name}.",)),), status="absent")
+
+
+def _ranks(profile: Profile) -> dict[int, Profile]:
+    return profile.per_rank or {_exact(profile).ranks[0]: profile}
+
+
+def _of_ranks(frame: pd.DataFrame) -> dict[int, dict[Any, Any]]:
+    return {int(row["rank"]): row for row in frame.to_dict("records")}
+
+
+def _why(profile: Profile, ours: GpuTime) -> str:
+    """What is known to make HTA's number another."""
+    number, length = taken_for_kernels(profile.trace)
+    if number:
+        return f"it counts {number} events of the host that carry a stream as kernels ({duration(length)})"
+    if ours.overlap is not None:
+        return "it tells communication by the names nccl and hccl alone"
+    return "for no reason that is known here"

@@ -1,0 +1,24 @@
+"""HTA's data frames as Arrow tables: plain columns, for Parquet and for faces."""
+
+import pandas as pd
+import pyarrow as pa
+
+
+def as_table(frame: pd.DataFrame) -> pa.Table:
+    """A table with the frame's index as columns, unless it only counts, and columns of several levels as one name."""
+    counts = frame.index.nlevels == 1 and frame.index.name is None and frame.index.dtype.kind == "i"
+    plain = frame.reset_index(drop=counts)
+    plain = plain.set_axis([_flat(name) for name in plain.columns], axis=1)
+    columns = {name: _column(plain.iloc[:, at]) for at, name in enumerate(plain.columns)}
+    return pa.table(columns)
+
+
+def _flat(name: object) -> str:
+    return "_".join(str(part) for part in name if part != "") if isinstance(name, tuple) else str(name)
+
+
+def _column(values: pd.Series) -> pa.Array:
+    try:
+        return pa.Array.from_pandas(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # numbers and text in one: processes, threads
+        return pa.array([None if each is None else str(each) for each in values], pa.string())

@@ -1,0 +1,91 @@
+"""A detailed step's clock without what recording its calls cost, by the steady step that does the same.
+
+Between two anchors, moments at which both steps are at the same point of the work, each call and each return recorded
+cost the same: so much that what is left is as long as in the steady step.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.intervals import Ints, Rows, below, distinct
+
+_STEPS = 12  # of Newton's method
+_LEAST_SHARE = 0.02  # of the time passed that stays, whatever recording a call cost
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """A detailed step, cut at its calls and returns and at the anchors."""
+
+    points: Ints
+    passed: Floats  # between a point and the next, ns
+    recorded: Ints  # calls and returns at the point that it begins with
+    gap: Rows  # the anchors it lies between
+
+    @staticmethod
+    def of(moments: Ints, anchors: Ints) -> "Stretches":
+        """Given all calls and returns of the recording."""
+        first, last = np.searchsorted(moments, (anchors[0], anchors[-1]))
+        inside = moments[first:last]
+        points = distinct(np.concatenate((inside, anchors)))
+        bounds = np.searchsorted(inside, points)
+        return Stretches(
+            points,
+            np.diff(points).astype(np.float64),
+            np.diff(bounds),
+            below(anchors, points[:-1]) - 1,
+        )
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time of a detailed step without what recording each call and each return in it cost.
+
+    A stretch that took longer than in the steady step got longer by its calls: each costs its share of the difference.
+    """
+
+    points: Ints
+    reading: Floats  # at each point, since the first
+
+    @staticmethod
+    def of(step: Stretches, steady: Ints) -> "Clock":
+        """Given the anchors in the steady step."""
+        cost = _cost_of_recording(step, np.diff(steady).astype(np.float64))
+        left = _left(step.passed, step.recorded, cost[step.gap])
+        return Clock(step.points, np.concatenate(([0.0], np.cumsum(left))))
+
+    def read(self, at: Ints) -> Floats:
+        """The clock at these moments."""
+        start = self.points[0]
+        reading: Floats = np.interp(
+            (at - start).astype(np.float64), (self.points - start).astype(np.float64), self.reading
+        )
+        return reading
+
+
+def _left(passed: Floats, recorded: Ints, cost: Floats) -> Floats:
+    """What stays of each stretch without the calls and returns recorded at its start."""
+    left: Floats = np.maximum(passed - recorded * cost, _LEAST_SHARE * passed)
+    return left
+
+
+def _cost_of_recording(step: Stretches, steady: Floats) -> Floats:
+    """For each gap what a call or return costs, so that what is left is as long as in the steady step.
+
+    What is left falls as the cost rises, ever more slowly where stretches reach the least: Newton's steps from 0
+    never pass the cost that is looked for.
+    """
+    passed, recorded, gap = step.passed, step.recorded, step.gap
+    cost, least = np.zeros(len(steady)), _LEAST_SHARE * passed
+    for _ in range(_STEPS):
+        left = _left(passed, recorded, cost[gap])
+        too_long = np.bincount(gap, left, len(steady)) - steady
+        slope = np.bincount(gap, np.where(left > least, recorded, 0), len(steady))
+        if not (too_long[slope > 0] > 1).any():
+            break
+        cost += np.where(slope > 0, np.maximum(too_long, 0.0) / np.maximum(slope, 1.0), 0.0)
+    return cost

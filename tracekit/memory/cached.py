@@ -1,0 +1,57 @@
+"""What a variant's recording says about memory, from the cache if the same rules read the same recording before."""
+
+import hashlib
+
+import msgspec
+
+from tracekit.engine.cached import attributed
+from tracekit.errors import TracekitError
+from tracekit.lines.cached import entry_of
+from tracekit.lines.ownership import MOST_EVENTS, Ownership
+from tracekit.lines_file import lines_path
+from tracekit.memory.use import MemoryUse, memory_use
+from tracekit.profile import Profile
+from tracekit.trace import Trace
+from tracekit.trace.storing.cache import file_state
+from tracekit.trace.storing.code_version import code_version
+
+
+def known_use(profile: Profile) -> MemoryUse | None:
+    """None where no recording of the variant was taken with `profile_memory`, or it cannot be read."""
+    path = profile.detail_path
+    if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
+        return None
+    entry = entry_of(profile.ownership)
+    name = f"memory-{code_version(__name__)}-{_digest(profile)}.json"
+    content = entry.recall(name) if entry is not None else None
+    if content is not None:
+        try:
+            return msgspec.json.decode(content, type=MemoryUse)
+        except msgspec.DecodeError:
+            pass
+    try:
+        trace, ownership = _recording(profile)
+    except TracekitError:
+        return None
+    if not trace.meta.get("profile_memory"):
+        return None
+    use = memory_use(trace, ownership)
+    if (entry := entry or entry_of(profile.ownership)) is not None:
+        entry.remember(name, msgspec.json.encode(use))
+    return use
+
+
+def _recording(profile: Profile) -> tuple[Trace, Ownership]:
+    """The recording with stacks, and whose its own moments are; the trace itself where there is none."""
+    recording = profile.ownership.recording
+    if recording is None or recording.trace is profile.trace:
+        return profile.trace, profile.ownership
+    ours = profile.ownership
+    return recording.trace, Ownership.of(attributed(recording.trace), None, ours.mine, ours.graphs)
+
+
+def _digest(profile: Profile) -> str:
+    recordings = [each for each in (profile.trace.path, profile.detail_path) if each is not None]
+    states = [file_state(file) for each in recordings for file in (each, lines_path(each))]
+    causes = (states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps)
+    return hashlib.sha256(repr(causes).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,192 @@
+"""How much memory do the recorded steps take above what was held before, in which phase, and what holds it at the peak?
+
+Everything is read from the recording with stacks, whose allocations are those of the training; its times are not.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from tracekit.intervals import Ints, StepFunction
+from tracekit.lines.owners import OTHER, PHASES
+from tracekit.lines.ownership import Ownership
+from tracekit.lines.spans import Spans, on_thread
+from tracekit.memory.walk import Walk
+from tracekit.profile.where import place_of
+from tracekit.trace import Trace
+from tracekit.trace.reading.memory_events import MemoryEvents, memory_events
+from tracekit.trace.roles import OPERATOR
+
+# Operators that only fetch memory: who calls them is of interest.
+_FETCHES = re.compile(r"aten::(?:empty|new_empty|resize)(?:_.*)?")
+
+
+class PhaseUse(msgspec.Struct, frozen=True):
+    """One phase of a step: the highest level, and what is allocated in a step, both in bytes."""
+
+    phase: str
+    peak_bytes: int
+    allocated_bytes: float
+    allocations: float
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Allocations of one operator on one line that are held at the peak, or made in a step."""
+
+    where: str | None
+    file: str | None
+    line: int | None
+    function: str | None
+    operator: str | None
+    phase: str
+    peak_bytes: int  # held at the peak
+    tensors: int  # in so many allocations
+    allocated_bytes: float  # in a step
+    allocations: float
+
+
+class Point(msgspec.Struct, frozen=True):
+    """The level after an event of the step that has the peak."""
+
+    at_ns: int  # since the step was issued
+    bytes: int  # above what was held before the recording
+    phase: str
+
+
+class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory of one device."""
+
+    device: str
+    steps: int
+    step: int  # the N of ProfilerStep#N of the step with the peak
+    peak_bytes: int  # above what was held before the recording
+    before_bytes: int | None  # held when it began; None where that was not counted, as on a CPU
+    allocated_bytes: float  # in a step
+    allocations: float
+    reserved_bytes: int | None  # by the allocator, at most; None where it reserves nothing
+    idle_bytes: int | None  # reserved and not allocated, when most is reserved
+    phases: list[PhaseUse]
+    holders: list[Holder]
+    curve: list[Point]
+    addressed: bool  # False: an old trace without addresses, in which nobody can tell what is held
+
+
+class MemoryUse(msgspec.Struct, frozen=True):
+    """The memory of every device; `owned` is False where no stacks tell lines and phases."""
+
+    devices: list[DeviceUse] = []
+    owned: bool = True
+
+
+def memory_use(trace: Trace, ownership: Ownership) -> MemoryUse:
+    """What the recording says, of each device; nothing where it was taken without `profile_memory`."""
+    owned = ownership.recording is not None
+    phase = _phase(ownership) if owned else StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), OTHER)
+    made = (_of_device(trace, ownership, phase, events) for events in memory_events(trace))
+    return MemoryUse([each for each in made if each is not None], owned)
+
+
+def _phase(ownership: Ownership) -> StepFunction:
+    """The phase of the main thread at each moment."""
+    main = ownership.main.owners
+    phases = np.array([phase for _, _, _, phase in ownership.owners.rows], np.int64)
+    return StepFunction(main.edges, phases[main.values] if len(main.values) else main.values, OTHER)
+
+
+def _of_device(trace: Trace, ownership: Ownership, phase: StepFunction, events: MemoryEvents) -> DeviceUse | None:
+    low, high = trace.steps.window
+    events = events.chosen((events.ts_ns >= low) & (events.ts_ns < max(high, low + 1)))
+    if not len(events):
+        return None
+    walk, steps = Walk(events), len(trace.steps)
+    at = max(int(trace.steps.of(events.ts_ns[walk.peak : walk.peak + 1])[0]), 0)
+    allocated = np.maximum(events.bytes, 0)
+    reserved, idle = _reserved(events)
+    known = int(events.allocated[0] - events.bytes[0]) if events.allocated[0] >= 0 else None
+    return DeviceUse(
+        device=events.device,
+        steps=steps,
+        step=trace.steps.number[at],
+        peak_bytes=walk.peak_bytes,
+        before_bytes=known if not events.device.startswith("cpu") else None,
+        allocated_bytes=float(allocated.sum()) / steps,
+        allocations=float((events.bytes > 0).sum()) / steps,
+        reserved_bytes=reserved,
+        idle_bytes=idle,
+        phases=[*_phases(walk, phase, (low, high), steps)],
+        holders=[*_holders(trace, ownership, walk, steps)],
+        curve=[*_curve(trace, walk, phase, at)],
+        addressed=events.addressed,
+    )
+
+
+def _reserved(events: MemoryEvents) -> tuple[int | None, int | None]:
+    most = int(events.reserved.max())
+    if most <= 0:
+        return None, None
+    at = np.flatnonzero(events.reserved == most)
+    return most, int((events.reserved[at] - events.allocated[at]).min())
+
+
+def _phases(walk: Walk, phase: StepFunction, window: tuple[int, int], steps: int) -> Iterator[PhaseUse]:
+    """Those that occur, in the order of their peaks."""
+    of_events, allocated = phase.at(walk.events.ts_ns), np.maximum(walk.events.bytes, 0)
+    peaks = walk.peaks_by(phase, *window)
+    for number in sorted(peaks, key=lambda number: -peaks[number]):
+        mask = of_events == number
+        made = int((walk.events.bytes[mask] > 0).sum())
+        yield PhaseUse(PHASES[number], peaks[number], float(allocated[mask].sum()) / steps, made / steps)
+
+
+def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iterator[Holder]:
+    """A row for each operator, line and phase that allocates, those that hold the most at the peak first."""
+    events, owners = walk.events, ownership.owners
+    made = np.flatnonzero(events.bytes > 0)
+    sizes, live = events.bytes[made], walk.live[made] & events.addressed
+    rows: dict[tuple[int, int, int], list[int]] = {}
+    asked = zip(ownership.at(events.track[made], events.ts_ns[made]), _operators(trace, events)[made], strict=True)
+    for at, (owner, operator) in enumerate(asked):
+        group, _, _, phase = owners.rows[owner]
+        rows.setdefault((group, phase, int(operator)), []).append(at)
+    held = {key: int((sizes[of] * live[of]).sum()) for key, of in rows.items()}
+    for key in sorted(rows, key=lambda key: (-held[key], -int(sizes[rows[key]].sum()))):
+        group, phase, operator = key
+        where, file, line, function = place_of(owners.groups[group])
+        yield Holder(
+            where=where,
+            file=file,
+            line=line,
+            function=function,
+            operator=trace.names[operator] if operator >= 0 else None,
+            phase=PHASES[phase],
+            peak_bytes=held[key],
+            tensors=int(live[rows[key]].sum()),
+            allocated_bytes=float(sizes[rows[key]].sum()) / steps,
+            allocations=len(rows[key]) / steps,
+        )
+
+
+def _operators(trace: Trace, events: MemoryEvents) -> Ints:
+    """For each event the name of the innermost operator on its thread that does more than fetch memory; −1 for none."""
+    fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
+    operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
+    names = np.full(len(events), -1, np.int64)
+    for track in np.unique(events.track[events.track >= 0]).tolist():
+        rows = on_thread(trace, track, operators)
+        for chosen in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second where there is one
+            spans, mask = Spans.of(trace, chosen), events.track == track
+            inner = spans.innermost.at(events.ts_ns[mask]) if len(spans) else np.full(int(mask.sum()), -1)
+            around = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], -1) if len(spans) else inner
+            names[mask] = np.where(around >= 0, around, names[mask])
+    return names
+
+
+def _curve(trace: Trace, walk: Walk, phase: StepFunction, step: int) -> Iterator[Point]:
+    events, begin = walk.events, int(trace.steps.issued[step])
+    mask = (events.ts_ns >= begin) & (events.ts_ns < int(trace.steps.until[step]))
+    yield Point(0, int(walk.entering(np.array([begin]))[0]), PHASES[int(phase.at(np.array([begin]))[0])])
+    moments, levels = events.ts_ns[mask], walk.level[mask]
+    for moment, level, of in zip(moments.tolist(), levels.tolist(), phase.at(moments).tolist(), strict=True):
+        yield Point(moment - begin, level, PHASES[of])

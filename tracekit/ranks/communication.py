@@ -1,0 +1,127 @@
+"""How long does each kind of communication take, how fast is it, and how much of it is hidden by computation?
+
+The bandwidths are those of nccl-tests, so that they can be compared with what nccl-tests measures on the same machine
+(github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md and the `GetBw` functions in src): `algbw` is the size divided by the
+time of the transfer; `busbw` is `algbw` times how often each byte crosses a link, for comparison with the hardware's
+peak.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.ranks.collectives import Collectives
+from tracekit.ranks.columns import RankColumns
+from tracekit.ranks.groups import role_of
+from tracekit.trace.columns import values
+from tracekit.trace.schema import column
+
+_WHOLE, _REAL = pa.int64(), pa.float64()
+_ONE_WAY = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
+_STRAIGHT = ("broadcast", "reduce", "send_recv")
+COMMUNICATION = pa.schema(
+    [
+        column("kind", pa.string(), "all_reduce, all_to_all …", role="identity"),
+        column("group", pa.string(), "process group; null where the trace does not say it", role="identity"),
+        column("parallelism", pa.string(), "what the group is for, by its name or, marked so, by what it does"),
+        column("ranks", _WHOLE, "how many take part"),
+        column("bytes", _WHOLE, "what one of them communicates, as nccl-tests counts it", "B"),
+        column("calls", _REAL, "how many a rank takes part in per step"),
+        column("transfer_ns", _REAL, "how long one of them takes once all have arrived, median", "ns"),
+        column("algbw", _REAL, "algorithm bandwidth: bytes by transfer_ns", "GB/s"),
+        column("busbw", _REAL, "bus bandwidth, by the formulas of nccl-tests", "GB/s"),
+        column("exposed_ns", _REAL, "per step and rank, what no computation hides", "ns"),
+        column("overlapped_ns", _REAL, "per step and rank, what computation hides", "ns"),
+        column("wait_ns", _REAL, "per step and rank, waiting for the last one to arrive; null for a single rank", "ns"),
+    ]
+)
+
+
+def bus_factor(kind: str, ranks: int) -> float | None:
+    """By what nccl-tests multiplies the algorithm bandwidth; None for what it has no formula for."""
+    if ranks < 1:
+        return None
+    if kind == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if kind in _ONE_WAY:
+        return (ranks - 1) / ranks
+    return 1.0 if kind in _STRAIGHT else None
+
+
+@dataclass(frozen=True)
+class _Call:
+    key: tuple[str, str | None, int | None, int | None]  # kind, group, ranks, bytes
+    transfer_ns: int
+    exposed_ns: int
+    length_ns: int
+    wait_ns: int | None
+
+
+def communication(columns: Sequence[RankColumns], matched: Collectives | None) -> pa.Table:
+    """A row for each kind, group and size, the longest exposed first, as `COMMUNICATION` describes it.
+
+    Of a single rank the fastest call of each stands for the transfer: how long it waits for others cannot be told.
+    """
+    calls = _of_many(matched) if matched is not None else _of_one(columns[0])
+    steps = len(matched.steps) if matched is not None else _steady(columns[0])
+    over = max(steps * len(columns), 1)
+    by_key: dict[Any, list[_Call]] = {}
+    for call in calls:
+        by_key.setdefault(call.key, []).append(call)
+    kinds: dict[str | None, set[str]] = {}
+    for kind, group, *_ in by_key:
+        kinds.setdefault(group, set()).add(kind)
+    rows = [_row(key, each, kinds[key[1]], over) for key, each in by_key.items()]
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: -row["exposed_ns"]), COMMUNICATION)
+
+
+def _row(key: Any, calls: list[_Call], kinds: set[str], over: int) -> dict[str, Any]:
+    kind, group, ranks, size = key
+    waits = [call.wait_ns for call in calls if call.wait_ns is not None]
+    transfer = float(median(call.transfer_ns for call in calls) if waits else min(call.transfer_ns for call in calls))
+    algbw = size / transfer if size and transfer else None  # bytes by ns is GB/s
+    factor = bus_factor(kind, ranks or 0)
+    role, inferred = role_of(group, kinds)
+    exposed = sum(call.exposed_ns for call in calls)
+    return {
+        "kind": kind,
+        "group": group,
+        "parallelism": f"{role}, inferred" if inferred else role,
+        "ranks": ranks,
+        "bytes": size,
+        "calls": len(calls) / over,
+        "transfer_ns": transfer,
+        "algbw": algbw,
+        "busbw": algbw * factor if algbw is not None and factor is not None else None,
+        "exposed_ns": exposed / over,
+        "overlapped_ns": (sum(call.length_ns for call in calls) - exposed) / over,
+        "wait_ns": sum(waits) / over if waits else None,
+    }
+
+
+def _of_many(matched: Collectives) -> list[_Call]:
+    names = ("kind", "group", "ranks", "bytes", "transfer_ns", "wait_ns", "exposed_ns")
+    lists = (matched.table[name].to_pylist() for name in names)
+    return [
+        _Call((kind, group, ranks, size), transfer, exposed, max(transfer + wait, exposed), wait)
+        for kind, group, ranks, size, transfer, wait, exposed in zip(*lists, strict=True)
+    ]
+
+
+def _of_one(columns: RankColumns) -> list[_Call]:
+    steady = {row["step"] for row in columns.steps.to_pylist() if row["steady"]}
+    names = ("kind", "group", "ranks", "bytes", "step", "exposed_ns")
+    lengths = values(columns.calls["end_ns"]) - values(columns.calls["start_ns"])
+    lists = (columns.calls[name].to_pylist() for name in names)
+    return [
+        _Call((kind, group, ranks, size), length, exposed, length, None)
+        for kind, group, ranks, size, step, exposed, length in zip(*lists, lengths.tolist(), strict=True)
+        if step in steady or not steady
+    ]
+
+
+def _steady(columns: RankColumns) -> int:
+    return sum(columns.steps["steady"].to_pylist()) or len(columns.steps)

@@ -1,0 +1,41 @@
+"""Which ranks are missing, were truncated, or hold different steps from the others?"""
+
+from collections.abc import Sequence
+
+from tracekit.ranks.columns import RankColumns
+
+_MOST = 1 << 20  # ranks: a trace that says more is not to be believed
+_LISTED = 8
+
+
+def shortcomings(columns: Sequence[RankColumns]) -> dict[int, str]:
+    """By rank what it lacks, as the rest of a sentence about the rank; nothing of those that lack nothing."""
+    every = {step for each in columns for step in each.steps["step"].to_pylist()}
+    said = {}
+    for each in columns:
+        steps = len(each.steps)
+        parts = [
+            f"its file was cut ({each.cut_short})" if each.cut_short is not None else "",
+            f"it answers for {steps} of the {len(every)} steps" if steps < len(every) else "",
+            "none of its communication was recorded" if not len(each.calls) else "",
+        ]
+        if any(parts):
+            said[each.rank] = ", ".join(filter(None, parts))
+    return said
+
+
+def missing(columns: Sequence[RankColumns]) -> list[int]:
+    """The ranks of the job of which there is no trace, where the traces say how many ranks there are."""
+    world = max((each.world_size or 0 for each in columns), default=0)
+    present = {each.rank for each in columns}
+    return [rank for rank in range(world) if rank not in present] if world <= _MOST else []
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 4 to 7`, `ranks 1, 3, 5`; of many that are not in a row the first few."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if list(ranks) == [*range(ranks[0], ranks[-1] + 1)]:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    few = ", ".join(map(str, ranks[:_LISTED]))
+    return f"ranks {few}{f' and {len(ranks) - _LISTED:,} more' if len(ranks) > _LISTED else ''}"

@@ -1,0 +1,80 @@
+"""Which calls of several ranks are one collective?
+
+They are of one process group and one kind, and have the same place in the same step. In most kinds all ranks give and
+take equally much, so that the size has to be the same, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.intervals import Bools, Ints
+from tracekit.ranks.columns import RankColumns
+from tracekit.ranks.kinds import SAME_SIZE
+from tracekit.trace.columns import values
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Calls that are parts of collectives, those of one beside each other, the collective that begins first first.
+
+    `rank` is the place among the ranks that were given; `first` has where each collective begins, and one more entry.
+    """
+
+    calls: pa.Table
+    rank: Ints
+    first: Ints
+    unmatched: Ints  # by rank: calls that not all ranks have that should
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    def column(self, name: str) -> Ints:
+        """A column of whole numbers."""
+        return values(self.calls[name])
+
+
+def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
+    """The collectives that all ranks of their group took part in, of those ranks that are there, in these steps."""
+    calls = pa.concat_tables([each.calls for each in columns]).combine_chunks()
+    rank = np.repeat(np.arange(len(columns)), [len(each.calls) for each in columns])
+    asked = np.isin(values(calls["step"]), list(steps))
+    collective = _numbers(calls)
+    expected = _expected(calls["group"].to_pylist(), rank, columns)
+    present = np.bincount(collective[asked], minlength=int(collective.max(initial=-1)) + 1)
+    whole: Bools = asked & (present[collective] == expected) & (expected > 1)
+    unmatched = np.bincount(rank[asked & ~whole], minlength=len(columns))
+    rows = np.flatnonzero(whole)
+    begin = np.full(len(present), np.iinfo(np.int64).max)
+    np.minimum.at(begin, collective[rows], values(calls["start_ns"])[rows])
+    rows = rows[np.lexsort((rank[rows], collective[rows], begin[collective[rows]]))]
+    edges = np.flatnonzero(np.diff(collective[rows], prepend=-1, append=-1)) if len(rows) else np.zeros(1, np.int64)
+    return Matched(calls.take(rows), rank[rows], edges, unmatched)
+
+
+def _numbers(calls: pa.Table) -> Ints:
+    """The same number for calls of different ranks that are one collective."""
+    names = ("kind", "bytes", "step", "group", "seq", "nth")
+    numbers: dict[tuple[Any, ...], int] = {}
+    keys = (
+        (kind, size if kind in SAME_SIZE else None, *others)
+        for kind, size, *others in zip(*(calls[name].to_pylist() for name in names), strict=True)
+    )
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
+def _expected(groups: list[str | None], rank: Ints, columns: Sequence[RankColumns]) -> Ints:
+    """How many of the ranks that are there have to have each call: those of its group.
+
+    Where its members are not known, those are who has calls of the group; where the group is not, all are.
+    """
+    present = {each.rank for each in columns}
+    having: dict[str | None, set[int]] = {None: present}
+    for group, index in zip(groups, rank.tolist(), strict=True):
+        having.setdefault(group, set()).add(columns[index].rank)
+    for each in columns:
+        having |= {group: present.intersection(members) for group, members in each.groups.items()}
+    return np.array([len(having[group]) for group in groups], np.int64)

@@ -1,0 +1,45 @@
+"""What is said of each variant by itself, whatever it is set against: worked out once for all reports that share it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tracekit.analyses import Answer, summaries
+from tracekit.findings import Diagnosis, diagnose
+from tracekit.profile import Profile
+from tracekit.ranks import Collectives, RankColumns, collectives, rank_columns
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class ByVariant:
+    """Results by the name of their variant, each worked out when it is first asked for."""
+
+    _answers: dict[str, list[Answer]] = field(default_factory=dict)
+    _diagnoses: dict[str, Diagnosis] = field(default_factory=dict)
+    _ranks: dict[str, list[RankColumns]] = field(default_factory=dict)
+    _collectives: dict[str, Collectives] = field(default_factory=dict)
+
+    def answers(self, profile: Profile) -> list[Answer]:
+        """Every analysis, in the order in which faces show them."""
+        return _once(self._answers, profile.name, lambda: summaries(profile))
+
+    def diagnosis(self, profile: Profile) -> Diagnosis:
+        """What bounds the step, and the findings."""
+        return _once(self._diagnoses, profile.name, lambda: diagnose(profile))
+
+    def ranks(self, profile: Profile) -> list[RankColumns]:
+        """What is compared of each rank; nothing where there is a single one."""
+        ranks = profile.per_rank.items()
+        return _once(self._ranks, profile.name, lambda: [rank_columns(each, rank) for rank, each in ranks])
+
+    def collectives(self, name: str, ranks: list[RankColumns]) -> Collectives:
+        """The collectives of these ranks of the variant of that name."""
+        return _once(self._collectives, name, lambda: collectives(ranks))
+
+
+def _once(results: dict[str, _Result], name: str, make: Callable[[], _Result]) -> _Result:
+    if name not in results:
+        results[name] = make()
+    return results[name]

@@ -1,0 +1,120 @@
+"""Does each variant train as well as its baseline? The recipe's metric after so many epochs, over several seeds."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.accuracy import accuracy_contrast, reached, said
+from tracekit.profile import Member
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_run
+from tracekit.report.section import Contents
+from tracekit.run import Training
+from tracekit.trace.schema import column
+
+_REAL, _WHOLE, _TEXT = pa.float64(), pa.int64(), pa.string()
+ACCURACY_COLUMNS = (
+    column("metric", _TEXT, "the recipe's metric after its last epoch"),
+    column("mean", _REAL, "over the seeds", "1"),
+    column("between_seeds", _REAL, "standard deviation between seeds; null for one", "1"),
+    column("seeds", _WHOLE, "trainings that came to their end"),
+    column("failed", _WHOLE, "trainings that did not"),
+    column("difference", _REAL, "from the baseline, seed by seed", "1"),
+    column("low", _REAL, "lower end of its 95 % interval; null for one seed", "1"),
+    column("high", _REAL, "upper end", "1"),
+    column("verdict", _TEXT, "what the interval allows to say: better, no loss, worse, unknown"),
+    column("epoch_ns", _REAL, "an epoch of these trainings, compilation spread over it", "ns"),
+)
+ACCURACY = pa.schema(
+    [
+        column("variant", _TEXT, "name of the variant", role="name"),
+        column("baseline", _TEXT, "what it is set against", role="name"),
+        *ACCURACY_COLUMNS,
+    ]
+)
+TRAININGS = pa.schema(
+    [
+        column("variant", _TEXT, "name of the variant", role="name"),
+        column("seed", _WHOLE, "of every random number generator", role="identity"),
+        column("outcome", _TEXT, "ok, oom, timeout, crash or error"),
+        column("error", _TEXT, "why it did not come to its end"),
+        column("epochs", _WHOLE, "trained"),
+        column("steps", _WHOLE, "of an epoch"),
+        column("metric", _TEXT, "the recipe's metric"),
+        column("value", _REAL, "its value after the last epoch", "1"),
+        column("loss", _REAL, "of the last step", "1"),
+        column("first_epoch_ns", _REAL, "the first epoch", "ns"),
+        column("epoch_ns", _REAL, "mean of all epochs, compilation included", "ns"),
+    ]
+)
+
+
+@of_run("accuracy", "Accuracy", rank=39)
+def accuracy(report: Report) -> Contents | None:
+    """A sentence for each variant that was trained to its end beside its baseline, and all trainings as a table."""
+    trained = [member for member in report.members if trainings_of(member)]
+    if not trained:
+        return None
+    sentences, rows = [], []
+    for member in trained:
+        base = report.base_of(member)
+        contrast = accuracy_contrast(trainings_of(member), trainings_of(base)) if member is not base else None
+        if contrast is not None:
+            sentences.append(f"{member.name}: {said(contrast, member.name, base.name)}.")
+        rows.append(
+            {
+                "variant": member.name,
+                "baseline": base.name if contrast is not None else None,
+                **accuracy_row(trainings_of(member), trainings_of(base) if member is not base else []),
+            }
+        )
+    every = [row for member in trained for row in _training_rows(member)]
+    tables = (
+        Table("accuracy", pa.Table.from_pylist(rows, ACCURACY)),
+        Table("trainings", pa.Table.from_pylist(every, TRAININGS), detail=True),
+    )
+    return Contents((*((Sentences(tuple(sentences)),) if sentences else ()), *tables))
+
+
+def trainings_of(member: Member) -> list[Training]:
+    """The trainings of a variant to their end."""
+    return member.variant.trainings if member.variant is not None else []
+
+
+def accuracy_row(ours: list[Training], theirs: list[Training]) -> dict[str, Any]:
+    """The values of `ACCURACY_COLUMNS`; without a baseline those that compare are null."""
+    reached_by, contrast = reached(ours), accuracy_contrast(ours, theirs)
+    low, high = contrast.interval if contrast is not None and contrast.interval is not None else (None, None)
+    epochs = [ns for each in ours for ns in each.epoch_all_ns]
+    return {
+        "metric": reached_by.metric if reached_by is not None else None,
+        "mean": reached_by.mean if reached_by is not None else None,
+        "between_seeds": reached_by.spread if reached_by is not None else None,
+        "seeds": len(reached_by.values) if reached_by is not None else 0,
+        "failed": sum(each.outcome != "ok" for each in ours),
+        "difference": contrast.difference if contrast is not None else None,
+        "low": low,
+        "high": high,
+        "verdict": contrast.verdict if contrast is not None else None,
+        "epoch_ns": sum(epochs) / len(epochs) if epochs else None,
+    }
+
+
+def _training_rows(member: Member) -> Iterator[dict[str, Any]]:
+    for each in trainings_of(member):
+        times = each.epoch_all_ns
+        yield {
+            "variant": member.name,
+            "seed": each.seed,
+            "outcome": each.outcome,
+            "error": each.error,
+            "epochs": each.epochs,
+            "steps": each.steps,
+            "metric": next(iter(each.metrics), None),
+            "value": next(iter(each.metrics.values()), None),
+            "loss": each.loss,
+            "first_epoch_ns": float(times[0]) if times else None,
+            "epoch_ns": sum(times) / len(times) if times else None,
+        }

@@ -1,0 +1,52 @@
+"""How fast is the communication between ranks, and how much of it is exposed?"""
+
+from typing import Any
+
+from tracekit.profile import Profile
+from tracekit.profile.ranks import rank_of
+from tracekit.ranks import RankColumns, rank_columns
+from tracekit.ranks.communication import communication as table_of
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_variant
+from tracekit.report.section import Contents
+from tracekit.units import bandwidth, duration, percent, size
+
+
+@of_variant("communication", "Communication", rank=6)
+def communication(report: Report, profile: Profile) -> Contents | None:
+    """A row for each kind, group and size of collective."""
+    columns = report.ranks.get(profile.name) or _alone(profile)
+    if not any(len(each.calls) for each in columns):
+        return None
+    table = table_of(columns, report.collectives.get(profile.name))
+    rows = table.to_pylist()
+    if not rows:
+        return None
+    exposed, overlapped = (sum(row[name] for row in rows) for name in ("exposed_ns", "overlapped_ns"))
+    mean = profile.means["wall"]
+    worth = exposed / mean.step_ns if mean is not None and mean.step_ns else None
+    lines = (_said(rows, exposed, overlapped, alone=len(columns) == 1),)
+    return Contents((Sentences(lines), Table("communication", table)), worth=worth)
+
+
+def _alone(profile: Profile) -> list[RankColumns]:
+    """The columns of a trace that is of one rank; most traces say at once that nothing is communicated in them."""
+    return [rank_columns(profile, rank_of(profile)[0] or 0)] if len(profile.trace.communications) else []
+
+
+def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:
+    hidden = f", and computation hides {duration(overlapped)}" if overlapped else ""
+    share = f" ({percent(exposed / (exposed + overlapped))} of it)" if overlapped and exposed else ""
+    text = f"A step and rank spends {duration(exposed)} in exposed communication{share}{hidden}."
+    fastest = max((row for row in rows if row["busbw"]), key=lambda row: row["bytes"], default=None)
+    if fastest is not None:
+        text += (
+            f" The largest, {fastest['kind']} of {size(fastest['bytes'])} among {fastest['ranks']} ranks, reaches "
+            f"a bus bandwidth of {bandwidth(fastest['busbw'])} (formulas of nccl-tests)."
+        )
+    if alone:
+        text += " In a single rank's trace, the fastest call of each size stands for the transfer."
+    if any(row["group"] is None for row in rows):
+        text += " The trace does not name process groups: calls are matched by step, kind and order."
+    return text

@@ -1,0 +1,63 @@
+"""Does each variant train as well as the baseline of its setting, over the seeds?"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.accuracy import accuracy_contrast, said
+from tracekit.report.blocks import Block, Sentences, Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.report.sections.accuracy import ACCURACY_COLUMNS, accuracy_row
+from tracekit.study import Study
+from tracekit.study.comparisons import Setting, settings
+from tracekit.trace.schema import column
+
+_FEW = 6  # sentences that are said one by one
+ACCURACY = pa.schema(
+    [
+        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
+        column("variant", pa.string(), "compile settings", role="name"),
+        *ACCURACY_COLUMNS,
+    ]
+)
+
+
+@of_study("study_accuracy", "Accuracy", rank=6, stage="lead")
+def accuracy(_: Report, study: Study) -> Contents | None:
+    """A sentence and a row for each setting and variant that was trained to its end."""
+    every = settings(study)
+    made = [row for setting in every for row in _rows(setting)]
+    if not made:
+        return None
+    blocks: list[Block] = [Table("study_accuracy", pa.Table.from_pylist(made, ACCURACY), detail=True)]
+    sentences = _said(every)
+    return Contents((Sentences(sentences), *blocks) if sentences else tuple(blocks))
+
+
+def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
+    first = setting.groups[0]
+    for group in setting.groups:
+        if group.trainings:
+            against = first.trainings if group is not first else []
+            row = accuracy_row(group.trainings, against)
+            yield {"setting": setting.name, "variant": group.variant, **row}
+
+
+def _said(every: list[Setting]) -> tuple[str, ...]:
+    """A sentence each for few; of many how many lose nothing, and each that may."""
+    compared = [each for setting in every for each in _compared(setting)]
+    if len(compared) <= _FEW:
+        return tuple(sentence for _, sentence in compared)
+    fine = [verdict in ("better", "no loss") for verdict, _ in compared]
+    counted = f"No loss of accuracy at {sum(fine)} of {len(compared)} settings and variants."
+    return counted, *(sentence for (_, sentence), is_fine in zip(compared, fine, strict=True) if not is_fine)
+
+
+def _compared(setting: Setting) -> Iterator[tuple[str, str]]:
+    first, *others = setting.groups
+    for group in others:
+        if (contrast := accuracy_contrast(group.trainings, first.trainings)) is not None:
+            yield contrast.verdict, f"{setting.name}: {said(contrast, group.variant, first.variant)}."

@@ -1,0 +1,70 @@
+"""What does compiling cost at each setting, and after how many steps or epochs has it paid?"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.run import Variant
+from tracekit.run_facts import SPREAD_EPOCHS, cold_cost_ns, epoch_ns, epoch_with_compiling_ns
+from tracekit.study import Study
+from tracekit.study.comparisons import Setting, settings
+from tracekit.trace.schema import column
+
+_REAL, _WHOLE = pa.float64(), pa.int64()
+COMPILING = pa.schema(
+    [
+        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
+        column("variant", pa.string(), "compile settings", role="name"),
+        column("compile_ns", _REAL, "inside compilations; mean over the seeds", "ns"),
+        column("compiles", _REAL, "compilations"),
+        column("first_step_ns", _REAL, "the first step, compilation included", "ns"),
+        column("cold_cost_ns", _REAL, "how much longer the first steps took than as many steady ones", "ns"),
+        column("break_even_steps", _REAL, "steps until the time saved makes up for compiling"),
+        column("epoch_steps", _WHOLE, "steps of an epoch; null where they cannot be counted"),
+        column("break_even_epochs", _REAL, "the same in epochs"),
+        column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"),
+        column("epoch_with_compiling_ns", _REAL, "the same, with the slower start spread over `epochs`", "ns"),
+        column("epochs", _WHOLE, "that were trained; 100 where none were"),
+    ]
+)
+
+
+@of_study("compile_cost", "Cost of compiling", rank=7)
+def compiling(_: Report, study: Study) -> Contents | None:
+    """A row for each setting and variant that was measured."""
+    epochs = study.manifest.options.epochs or SPREAD_EPOCHS
+    made = [row for setting in settings(study) for row in _rows(setting, epochs)]
+    return Contents((Table("compile_cost", pa.Table.from_pylist(made, COMPILING), detail=True),)) if made else None
+
+
+def _rows(setting: Setting, epochs: int) -> Iterator[dict[str, Any]]:
+    by_variant = {each.group.variant: each for each in setting.speed_ups}
+    for group in setting.groups:
+        if not group.measured:
+            continue
+        compared = by_variant.get(group.variant)
+        steps = compared.break_even_steps if compared is not None else None
+        of_epoch = next((each.epoch_steps for each in group.measured.values()), None)
+        yield {
+            "setting": setting.name,
+            "variant": group.variant,
+            "compile_ns": group.compile_ns,
+            "compiles": group.mean(lambda each: each.measured.compiles if each.measured is not None else None),
+            "first_step_ns": group.mean(_first_step),
+            "cold_cost_ns": group.mean(cold_cost_ns),
+            "break_even_steps": steps,
+            "epoch_steps": of_epoch,
+            "break_even_epochs": steps / of_epoch if steps is not None and of_epoch else None,
+            "epoch_ns": group.mean(epoch_ns),
+            "epoch_with_compiling_ns": group.mean(lambda each: epoch_with_compiling_ns(each, epochs)),
+            "epochs": epochs if of_epoch else None,
+        }
+
+
+def _first_step(variant: Variant) -> float | None:
+    return next(iter(variant.measured.first_steps_ns), None) if variant.measured is not None else None

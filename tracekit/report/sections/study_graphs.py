@@ -1,0 +1,75 @@
+"""What did the compiler make of each setting: graphs, recompilations, breaks, and what it gave up?"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.run import Ledger, Variant
+from tracekit.study import Study
+from tracekit.study.comparisons import Group, Setting, settings
+from tracekit.trace.schema import column
+
+_WHOLE = pa.int64()
+GRAPHS = pa.schema(
+    [
+        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
+        column("variant", pa.string(), "compile settings", role="name"),
+        column("graphs", _WHOLE, "compiled in the profiled pass"),
+        column("recompiles", _WHOLE, "of these, compiled again"),
+        column("graph_breaks", _WHOLE, "places where a graph breaks"),
+        column("reason", pa.string(), "why the first of them does, in the compiler's own words"),
+        column("gave_up", _WHOLE, "functions at the recompile limit, eager from then on"),
+        column("mode", pa.string(), "the mode that was in effect"),
+        column("ran_eagerly", pa.string(), "why nothing was compiled, where it was asked for"),
+    ]
+)
+
+
+@of_study("graphs", "Graphs, recompilations and breaks", rank=10)
+def graphs(_: Report, study: Study) -> Contents | None:
+    """A row for each setting and variant that was compiled; the most of all seeds."""
+    made = [row for setting in settings(study) for row in _rows(setting)]
+    return Contents((Table("graphs", pa.Table.from_pylist(made, GRAPHS), detail=True),)) if made else None
+
+
+def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
+    for group in setting.groups:
+        compiled = [each for each in group.variants if each.requested.compile]
+        if not compiled:
+            continue
+        yield {
+            "setting": setting.name,
+            "variant": group.variant,
+            "graphs": max(_graphs(each.ledger) for each in compiled),
+            "recompiles": recompiles(group),
+            "graph_breaks": graph_breaks(group),
+            "reason": _reason(compiled),
+            "gave_up": max(len(each.ledger.limits) for each in compiled),
+            "mode": ", ".join(dict.fromkeys(each.effective.mode or "" for each in compiled)) or None,
+            "ran_eagerly": group.ran_eagerly,
+        }
+
+
+def graph_breaks(group: Group) -> int | None:
+    """Places where a graph breaks: the most of all seeds; None where nothing was captured."""
+    counts = [len({(each.file, each.line, each.reason) for each in of.ledger.breaks}) for of in group.variants]
+    return max(counts, default=None)
+
+
+def recompiles(group: Group) -> int | None:
+    """Recompilations in the profiled pass: the most of all seeds; None where nothing was captured."""
+    counts = [sum(each.kind == "recompile" for each in of.ledger.compiles) for of in group.variants]
+    return max(counts, default=None)
+
+
+def _graphs(ledger: Ledger) -> int:
+    return sum(each.kind in ("first", "recompile") and not each.failed for each in ledger.compiles)
+
+
+def _reason(compiled: list[Variant]) -> str | None:
+    return next((each.ledger.breaks[0].reason for each in compiled if each.ledger.breaks), None)

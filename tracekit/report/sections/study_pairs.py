@@ -1,0 +1,82 @@
+"""`dynamic` true against false, with the cure against without it, one framework against another: pair by pair."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.study import CellResult, Study
+from tracekit.study.comparisons import names_of
+from tracekit.study.pairs import Pair, cures, frameworks, pairs
+from tracekit.trace.schema import column
+
+_REAL = pa.float64()
+PAIRS = pa.schema(
+    [
+        column("setting", pa.string(), "what both cells have in common", role="name"),
+        column("axis", pa.string(), "in what they differ"),
+        column("value", pa.string(), "of the one"),
+        column("against", pa.string(), "of the other"),
+        column("step_ns", _REAL, "a step of the one, unprofiled", "ns"),
+        column("against_step_ns", _REAL, "a step of the other", "ns"),
+        column("speed_up", _REAL, "step time of the other divided by that of the one", "×"),
+        column("memory", _REAL, "memory above the start of the one divided by that of the other", "×"),
+        column("outcome", pa.string(), "how the one ended"),
+        column("against_outcome", pa.string(), "how the other ended"),
+    ]
+)
+
+
+@of_study("dynamic", "Dynamic shapes: true against false", rank=11)
+def dynamic(_: Report, study: Study) -> Contents | None:
+    """A row for each pair of cells that differ in `dynamic` only."""
+    return _contents("dynamic", pairs(study, "dynamic", "true", "false"))
+
+
+@of_study("cures", "With the cure against without it", rank=12)
+def with_cure(_: Report, study: Study) -> Contents | None:
+    """A row for each pair of cells that differ in a parameter that is on or off."""
+    return _contents("cures", (pair for axis in cures(study) for pair in pairs(study, axis, "true", "false")))
+
+
+@of_study("frameworks", "One framework against another", rank=13)
+def of_frameworks(_: Report, study: Study) -> Contents | None:
+    """A row for each pair of cells that differ in the framework, or else in the interpreter."""
+    return _contents("frameworks", (pair for axis in frameworks(study) for pair in pairs(study, *axis)))
+
+
+def _contents(name: str, every: Iterable[Pair]) -> Contents | None:
+    made = [*_rows([*every])]
+    return Contents((Table(name, pa.Table.from_pylist(made, PAIRS), detail=True),)) if made else None
+
+
+def _rows(every: list[Pair]) -> Iterator[dict[str, Any]]:
+    axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in every]
+    names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(every, axes_of, strict=True)])
+    for pair, name in zip(every, names, strict=True):
+        above = [_above(each) for each in (pair.ours, pair.theirs)]
+        yield {
+            "setting": name,
+            "axis": pair.axis,
+            "value": pair.value,
+            "against": pair.reference,
+            "step_ns": _step_ns(pair.ours),
+            "against_step_ns": _step_ns(pair.theirs),
+            "speed_up": 1 / pair.ratio if pair.ratio else None,
+            "memory": above[0] / above[1] if above[0] is not None and above[1] else None,
+            "outcome": pair.ours.outcome,
+            "against_outcome": pair.theirs.outcome,
+        }
+
+
+def _step_ns(result: CellResult) -> int | None:
+    measured = result.variant.measured if result.variant is not None else None
+    return measured.step_ns if measured is not None else None
+
+
+def _above(result: CellResult) -> int | None:
+    return result.variant.memory.above_start_bytes if result.variant is not None else None

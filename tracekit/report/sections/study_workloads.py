@@ -1,0 +1,65 @@
+"""What does compiling gain in training, and what in inference? Both of one setting side by side."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.report.blocks import Table
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.report.sections.study_by_mode import setting_of
+from tracekit.study import Study
+from tracekit.study.comparisons import SpeedUp, settings
+from tracekit.study.pivot import Row, rows
+from tracekit.trace.schema import column
+
+_REAL = pa.float64()
+WORKLOADS = pa.schema(
+    [
+        column("model", pa.string(), "model, or recipe", role="name"),
+        column("data", pa.string(), "what it is trained on"),
+        column("setting", pa.string(), "whatever else tells settings of the study apart"),
+        column("variant", pa.string(), "compile settings", role="name"),
+        column("training_step_ns", _REAL, "a step of training", "ns"),
+        column("training_faster", _REAL, "by how much less time it takes than the baseline's", "share"),
+        column("training_noise", pa.bool_(), "whether that is within noise"),
+        column("inference_step_ns", _REAL, "an inference", "ns"),
+        column("inference_faster", _REAL, "by how much less time it takes than the baseline's", "share"),
+        column("inference_noise", pa.bool_(), "whether that is within noise"),
+    ]
+)
+
+
+@of_study("workloads", "Training and inference", rank=4)
+def workloads(_: Report, study: Study) -> Contents | None:
+    """A row for each setting and variant of which both were measured."""
+    by_setting: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows(settings(study)):
+        by_setting.setdefault((row.model, row.data, row.rest), {})[row.setting.axes["workload"]] = row
+    both = [each for each in by_setting.values() if len(each) > 1]
+    made = [line for each in both for line in _rows(each["training"], each["inference"])]
+    return Contents((Table("workloads", pa.Table.from_pylist(made, WORKLOADS)),)) if made else None
+
+
+def _rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
+    for group in training.setting.groups:
+        other = next((each for each in inference.setting.groups if each.variant == group.variant), None)
+        if other is None or (group.step_ns is None and other.step_ns is None):
+            continue
+        yield {
+            **setting_of(training),
+            "variant": group.variant,
+            "training_step_ns": group.step_ns,
+            **_gain("training", training.speed_up(group.variant)),
+            "inference_step_ns": other.step_ns,
+            **_gain("inference", inference.speed_up(group.variant)),
+        }
+
+
+def _gain(workload: str, compared: SpeedUp | None) -> dict[str, Any]:
+    return {
+        f"{workload}_faster": 1 - compared.ratio if compared is not None else None,
+        f"{workload}_noise": compared.noise if compared is not None else None,
+    }

@@ -1,0 +1,72 @@
+"""Pairs of cells that differ in one axis only: `dynamic` true and false, with the cure and without it, PyG and DGL."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tracekit.study.store import CellResult, Study
+
+_IMPLIED = {"framework": ("interpreter",)}  # axes that change with another one
+_FRAMEWORKS = ("framework", "interpreter")
+_SETTINGS_OF_THE_COMPILER = ("dynamic", "fullgraph")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells, and what they have in common."""
+
+    axis: str
+    value: str
+    reference: str
+    common: dict[str, str]
+    ours: CellResult
+    theirs: CellResult
+
+    @property
+    def ratio(self) -> float | None:
+        """The step time at the value divided by that at the reference; None where one was not measured."""
+        measured = [each.variant.measured if each.variant is not None else None for each in (self.ours, self.theirs)]
+        ours, theirs = measured
+        return ours.step_ns / theirs.step_ns if ours is not None and theirs is not None else None
+
+
+def pairs(study: Study, axis: str, value: str, reference: str) -> Iterator[Pair]:
+    """Every pair of cells that have these values of the axis, and all other axes alike."""
+    by_rest: dict[frozenset[tuple[str, str]], dict[str, CellResult]] = {}
+    for result in study.results:
+        # The variant is its mode and settings: as a whole it differs wherever one of them does.
+        axes = {name: text for name, text in result.cell.axes.items() if name != "variant"}
+        here = axes.pop(axis, None)
+        for implied in _IMPLIED.get(axis, ()):
+            axes.pop(implied, None)
+        if here in (value, reference):
+            by_rest.setdefault(frozenset(axes.items()), {})[here] = result
+    for common, both in by_rest.items():
+        if len(both) == 2:
+            yield Pair(axis, value, reference, dict(common), both[value], both[reference])
+
+
+def values_of(study: Study) -> dict[str, list[str]]:
+    """Each axis with the values that occur, in the order of the plan."""
+    values: dict[str, dict[str, None]] = {}
+    for result in study.results:
+        for axis, value in result.cell.axes.items():
+            values.setdefault(axis, {})[value] = None
+    return {axis: [*occurring] for axis, occurring in values.items()}
+
+
+def cures(study: Study) -> list[str]:
+    """The axes that are on or off in the recipe: with the cure, and without it."""
+    return [
+        axis
+        for axis, values in values_of(study).items()
+        if {*values} == {"true", "false"} and axis not in _SETTINGS_OF_THE_COMPILER
+    ]
+
+
+def frameworks(study: Study) -> Iterator[tuple[str, str, str]]:
+    """An axis of frameworks or interpreters, with each value but the first and the first one."""
+    for axis in _FRAMEWORKS:
+        values = values_of(study).get(axis, [])
+        if len(values) > 1:
+            yield from ((axis, value, values[0]) for value in values[1:])
+            return

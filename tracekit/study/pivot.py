@@ -1,0 +1,51 @@
+"""Model × data × variant: the settings as rows, their variants as columns, and the workloads side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracekit.study.comparisons import Setting, SpeedUp, names_of
+
+_NAMED = ("recipe", "model", "dataset", "workload")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model on one data set, with whatever else its setting says."""
+
+    model: str
+    data: str
+    rest: str  # `framework=dgl loops_ahead=true`: the axes beside these in which settings of the study differ
+    setting: Setting
+
+    def speed_up(self, variant: str) -> SpeedUp | None:
+        """How that variant compares with the baseline; None where it cannot be compared."""
+        return next((each for each in self.setting.speed_ups if each.group.variant == variant), None)
+
+
+def model_of(axes: dict[str, str]) -> str:
+    """The model that a setting trains: a parameter of that name, or else the recipe."""
+    return axes.get("model", axes["recipe"])
+
+
+def data_of(axes: dict[str, str]) -> str:
+    """What it trains on, as far as an axis says it: a data set or a task; else the recipe, which has its own."""
+    return axes.get("dataset") or axes.get("task") or axes["recipe"]
+
+
+def rows(settings: Sequence[Setting], workload: str | None = None) -> list[Row]:
+    """A row for each setting, of one workload where it is named."""
+    rest = names_of([{"recipe": "", **_rest(each.axes)} for each in settings])
+    return [
+        Row(model_of(each.axes), data_of(each.axes), name.strip(), each)
+        for each, name in zip(settings, rest, strict=True)
+        if workload in (None, each.axes["workload"])
+    ]
+
+
+def variants_of(settings: Sequence[Setting]) -> list[str]:
+    """Every variant that occurs, in the order of the plan."""
+    return [*dict.fromkeys(group.variant for setting in settings for group in setting.groups)]
+
+
+def _rest(axes: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in axes.items() if name not in _NAMED and value}

@@ -1,0 +1,45 @@
+"""A trace file read once more, for what the tables of a trace do not hold."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tracekit.errors import TracekitError
+from tracekit.trace.reading.chunks import Chunks, NoEventsError
+from tracekit.trace.reading.source import Source
+
+T = TypeVar("T")
+
+
+def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], wanted: Sequence[bytes]) -> Iterator[list[T]]:
+    """The events of the file, some at a time; chunks without any of these bytes, and damaged ones, hold none.
+
+    A file that is not there any more, as that of a trace that came through a pipe, has no events.
+    """
+    with suppress(NoEventsError, TracekitError), Source(path) as source:
+        chunks = Chunks(source)
+        for chunk in chunks:
+            text = bytes(chunk)
+            yield _decoded(decoder, text) if any(each in text for each in wanted) else []
+        yield _decoded(decoder, _list_in(chunks.tail))
+
+
+def _decoded(decoder: msgspec.json.Decoder[list[T]], chunk: bytes) -> list[T]:
+    try:
+        return decoder.decode(chunk)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return []
+
+
+def _list_in(tail: bytes) -> bytes:
+    """The list of events that the last bytes of a file begin with, after the bracket or the comma before them."""
+    text = "[" + tail.decode("utf-8", "replace")[1:]
+    try:
+        _, end = json.JSONDecoder(strict=False).raw_decode(text)
+    except (ValueError, RecursionError):
+        return b""
+    return text[:end].encode()

@@ -1,0 +1,151 @@
+"""What the profiler writes about communication besides times: which collective, how much data, in which group.
+
+torch writes it into the arguments of `record_param_comms`, of newer kernels, and, where shapes are recorded, of the
+spans of its backends (`nccl:all_reduce`, `gloo:all_reduce`): torch/csrc/profiler/util.cpp, `saveNcclMeta`.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from tracekit.trace.reading.event import Args, Event
+from tracekit.trace.schema import column
+
+_WHOLE, _TEXT = pa.int64(), pa.string()
+COMMUNICATIONS = pa.schema(
+    [
+        column("ts_ns", _WHOLE, "start of the event that says it", "ns"),
+        column("pid", _TEXT, "its process, or device on GPU rows"),
+        column("tid", _TEXT, "its thread, or stream on GPU rows"),
+        column("name", _TEXT, "its name"),
+        column("collective", _TEXT, "allreduce, _allgather_base, send …; null where only shapes are recorded"),
+        column("element_bytes", _WHOLE, "size of one element", "B"),
+        column("in_elements", _WHOLE, "how many go in on this rank"),
+        column("out_elements", _WHOLE, "how many come out on this rank"),
+        column("group", _TEXT, "name of the process group"),
+        column("description", _TEXT, "what the program calls the process group"),
+        column("group_size", _WHOLE, "how many ranks it has"),
+        column("members", pa.list_(_WHOLE), "which ranks these are"),
+        column("seq", _WHOLE, "the how manieth collective of the group it is, where the profiler counts them"),
+        column("source", _WHOLE, "rank that is received from"),
+        column("destination", _WHOLE, "rank that is sent to"),
+        column("input_bytes", _WHOLE, "size of the input, by its shapes", "B"),
+    ]
+)
+_BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
+_SIGNS = tuple(text.encode() for text in ('"Collective name"', *(f'"{backend}' for backend in _BACKENDS)))
+_SIZES = {
+    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>", "complexfloat"), 8),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("c10::bfloat16", "c10::half", "bfloat16", "half", "short", "short int"), 2),
+    **dict.fromkeys(("bool", "byte", "char", "unsigned char", "signed char"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "c10::float8_e4m3fn", "c10::float8_e5m2"), 1),
+}
+_NOTHING = msgspec.Raw(b"null")
+
+
+class _Args(Args, gc=False):
+    collective: msgspec.Raw = msgspec.field(default=_NOTHING, name="Collective name")
+    dtype: msgspec.Raw = _NOTHING
+    in_elements: msgspec.Raw = msgspec.field(default=_NOTHING, name="In msg nelems")
+    out_elements: msgspec.Raw = msgspec.field(default=_NOTHING, name="Out msg nelems")
+    group: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group Name")
+    group_of_2023: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group ID")
+    description: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group Description")
+    group_size: msgspec.Raw = msgspec.field(default=_NOTHING, name="Group size")
+    members: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group Ranks")
+    seq: msgspec.Raw = msgspec.field(default=_NOTHING, name="Seq")
+    source: msgspec.Raw = msgspec.field(default=_NOTHING, name="Src Rank")
+    destination: msgspec.Raw = msgspec.field(default=_NOTHING, name="Dst Rank")
+    dims: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
+    types: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
+
+
+class CommunicationEvent(Event, gc=False):
+    """An event with the arguments of communication."""
+
+    args: _Args | None = None
+
+
+def mentions(chunk: bytes) -> bool:
+    """Whether any event of the text may have something to say; few traces hold such, and asking costs little."""
+    return any(sign in chunk for sign in _SIGNS)
+
+
+def recorded(events: Sequence[Event], ts_ns: Sequence[int]) -> Iterator[list[Any]]:
+    """A row of COMMUNICATIONS for each event that says something of communication."""
+    for event, start in zip(events, ts_ns, strict=True):
+        args = event.args
+        if isinstance(args, _Args) and (args.collective is not _NOTHING or str(event.name).startswith(_BACKENDS)):
+            yield [int(start), str(event.pid), str(event.tid), str(event.name), *_values(args)]
+
+
+def table_of(rows: list[list[Any]]) -> pa.Table:
+    """The rows in order of time."""
+    ordered = sorted(rows, key=lambda row: row[0])
+    columns = zip(*ordered, strict=True) if ordered else [()] * len(COMMUNICATIONS)
+    return pa.table(
+        [pa.array(list(values), field.type) for values, field in zip(columns, COMMUNICATIONS, strict=True)],
+        schema=COMMUNICATIONS,
+    )
+
+
+def _values(args: _Args) -> list[Any]:
+    group = _read(args.group) if args.group is not _NOTHING else _read(args.group_of_2023)
+    return [
+        _text(_read(args.collective)),
+        _SIZES.get(str(_read(args.dtype)).lower()),
+        *(_whole(_read(each)) for each in (args.in_elements, args.out_elements)),
+        _text(group),
+        _text(_read(args.description)),
+        _whole(_read(args.group_size)),
+        _members(_read(args.members)),
+        *(_whole(_read(each)) for each in (args.seq, args.source, args.destination)),
+        _input_bytes(_read(args.dims), _read(args.types)),
+    ]
+
+
+def _read(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _text(value: object) -> str | None:
+    return str(value)[:200] if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 19:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None
+
+
+def _members(value: object) -> list[int] | None:
+    """`[0, 1, 2]`, which is written as text; null where it is shortened (`[0, 1, ...]`), as long lists are."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, list) or not value:
+        return None
+    ranks = [_whole(each) for each in value]
+    known = [rank for rank in ranks if rank is not None]
+    return sorted(known) if len(known) == len(ranks) else None
+
+
+def _input_bytes(dims: object, types: object) -> int | None:
+    """The size of the first input, which is what a backend's span is given."""
+    if not (isinstance(dims, list) and dims and isinstance(types, list) and types):
+        return None
+    size, shape = _SIZES.get(str(types[0]).lower()), dims[0]
+    if size is None or not isinstance(shape, list) or not all(isinstance(each, int) and each >= 0 for each in shape):
+        return None
+    total = size * prod(shape)
+    return total if 0 < total < 1 << 62 else None

@@ -1,0 +1,43 @@
+"""One event of the file, as far as anything here asks."""
+
+import msgspec
+
+Scalar = int | float | str | None
+NO_TIME = msgspec.Raw(b"null")
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments that become columns, and the names that metadata events carry."""
+
+    correlation: Scalar = None
+    external_id: Scalar = msgspec.field(default=None, name="External id")
+    external_id_2021: Scalar = msgspec.field(default=None, name="external id")
+    stream: Scalar = None
+    bytes: Scalar = None
+    bandwidth: Scalar = msgspec.field(default=None, name="memory bandwidth (GB/s)")
+    sequence: Scalar = msgspec.field(default=None, name="Sequence number")
+    fwd_thread: Scalar = msgspec.field(default=None, name="Fwd thread id")
+    python_id: Scalar = msgspec.field(default=None, name="Python id")
+    python_parent_id: Scalar = msgspec.field(default=None, name="Python parent id")
+    name: Scalar = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """One trace event. The start stays text: a float would not hold it."""
+
+    ph: Scalar = None
+    cat: Scalar = None
+    name: Scalar = None
+    pid: Scalar = None
+    tid: Scalar = None
+    ts: msgspec.Raw = NO_TIME
+    dur: int | float | None = None
+    args: Args | None = None
+
+
+class Length(msgspec.Struct, gc=False):
+    """The text of a duration, where a float would not hold it."""
+
+    ph: Scalar = None
+    ts: msgspec.Raw = NO_TIME
+    dur: msgspec.Raw = NO_TIME

@@ -1,0 +1,163 @@
+"""A file that merges several ranks, taken apart: one trace for each process that trains, with the devices it drives.
+
+The traces are those of the single files, event by event: whatever is matched by an id – launches and kernels, operators
+and their backward – is matched within one process, as ids of one process repeat in the others.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.intervals import Bools, Ints, Rows
+from tracekit.trace.census import Ask
+from tracekit.trace.columns import codes, held, valid
+from tracekit.trace.model import Trace
+from tracekit.trace.rows import Events
+from tracekit.trace.schema import EVENTS, LABEL, TRACKS
+from tracekit.trace.storing.column_file import Piece, in_memory
+
+_RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
+_SURE = 0.99  # of a device's activities that some process may have launched: so many have to be the one's
+_MOST = 4096  # processes
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process of a merged file, and which rank it is: by its name, else by the order of devices and processes."""
+
+    rank: int
+    trace: Trace
+
+
+def split(trace: Trace) -> list[Part]:
+    """The ranks of a merged file; nothing where the file is of one process, or cannot be told apart."""
+    pids = np.array(trace.tracks["pid"].to_pylist(), object)
+    training = _training(trace, pids)
+    if not 1 < len(training) <= _MOST:
+        return []
+    owner = _owners(trace, pids, training)
+    if owner is None:
+        return []
+    devices = {pid: [device for device, whose in owner.items() if whose == pid] for pid in training}
+    order = sorted(training, key=lambda pid: (*sorted(map(_number, devices[pid]))[:1], _number(pid)))
+    ranks = _named(trace, order, devices) or [*range(len(order))]
+    pairs = sorted(zip(ranks, order, strict=True))
+    return [Part(rank, _only(trace, np.isin(pids, [pid, *devices[pid]]), pid)) for rank, pid in pairs]
+
+
+def _training(trace: Trace, pids: Rows) -> list[str]:
+    """The processes with steps; without any, those that launch work."""
+    asks: tuple[Ask, ...] = (lambda roles: roles.step, lambda roles: roles.launch)
+    for ask in asks:
+        counts = trace.census.by_track(ask, len(pids))
+        if processes := sorted({str(pid) for pid in pids[counts > 0]}):
+            return processes
+    return []
+
+
+def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | None:
+    """Which process launched the work of each device; None where that cannot be told, as where two share a device.
+
+    Correlation ids repeat from process to process. But of the right one, each activity of the device has a call, and
+    none begins before it.
+    """
+    number_of = {pid: number for number, pid in enumerate(training)}
+    process = np.array([number_of.get(pid, -1) for pid in pids])
+    calls = _rows(trace, lambda part: part.roles.runtime & (process[part.track] >= 0) & (part.correlation > 0))
+    work = _rows(trace, lambda part: part.roles.gpu & (part.correlation > 0))
+    owners: dict[str, str] = {}
+    for device in sorted({str(pid) for pid in pids[np.unique(trace.track[work])]}):
+        if device in number_of:
+            return None
+        rows = work[pids[trace.track[work]] == device]
+        scores = [_launched(trace, calls[process[trace.track[calls]] == number], rows) for number in number_of.values()]
+        taken = [pid in owners.values() for pid in training]  # of equals one without a device
+        best = max(range(len(scores)), key=lambda number: (*scores[number][:2], not taken[number]))
+        able = max(fitting for _, _, fitting in scores)
+        if not able or scores[best][0] < _SURE * able:
+            return None
+        owners[device] = training[best]
+    launching = {str(pid) for pid in pids[np.unique(trace.track[calls])]}
+    return owners if not owners or launching <= {*owners.values()} else None
+
+
+def _launched(trace: Trace, calls: Ints, work: Ints) -> tuple[int, int, int]:
+    """How many of these activities a call of the same id began before, how long they waited (negative), how many ids
+    fit."""
+    ids, first = np.unique(trace.correlation[calls], return_index=True)
+    if not len(ids):
+        return 0, 0, 0
+    at = np.minimum(np.searchsorted(ids, trace.correlation[work]), len(ids) - 1)
+    fits = ids[at] == trace.correlation[work]
+    delay = trace.ts_ns[work] - trace.ts_ns[calls[first[at]]]
+    after = fits & (delay >= 0)
+    return int(after.sum()), -int(delay[after].sum()), int(fits.sum())
+
+
+def _rows(trace: Trace, ask: Callable[[Events], Bools]) -> Ints:
+    return np.concatenate([np.zeros(0, np.int64), *(part.rows(ask(part)) for part in trace.parts())])
+
+
+def _number(text: str) -> tuple[int, int, str]:
+    return (0, int(text), text) if text.lstrip("-").isdecimal() and len(text) < 19 else (1, 0, text)
+
+
+def _named(trace: Trace, order: list[str], devices: dict[str, list[str]]) -> list[int] | None:
+    """The ranks that the names of processes or their devices say, if they say one for each."""
+    names: dict[str, list[str]] = {}
+    for row in trace.tracks.select(["pid", "process"]).to_pylist():
+        names.setdefault(row["pid"], []).append(row["process"] or "")
+    ranks = []
+    for pid in order:
+        texts = (text for each in (pid, *devices[pid]) for text in (each, *names.get(each, ())))
+        named = next((match for text in texts if (match := _RANK.search(text))), None)
+        if named is None:
+            return None
+        ranks.append(int(named[1]))
+    return ranks if len(set(ranks)) == len(ranks) else None
+
+
+def _only(trace: Trace, tracks: Bools, pid: str) -> Trace:
+    """The events of some tracks as a trace of their own."""
+    meta = {key: value for key, value in trace.meta.items() if key != "distributedInfo"}
+    entry = replace(trace.entry, kept_as=f"{trace.entry.kept_as}process-{pid}-") if trace.entry is not None else None
+    chosen = np.flatnonzero(tracks)
+    columns = [trace.tracks[name].take(chosen) for name in TRACKS.names]
+    columns[0] = pa.array(np.arange(len(chosen)), pa.int32())
+    names = {*zip(*(trace.tracks[name].take(chosen).to_pylist() for name in ("pid", "tid")), strict=True)}
+
+    def of_names(table: pa.Table) -> pa.Table:
+        keys = zip(table["pid"].to_pylist(), table["tid"].to_pylist(), strict=True)
+        return table.filter(pa.array([key in names for key in keys], pa.bool_()))
+
+    return replace(
+        trace,
+        read_events=lambda: _events(trace, tracks),
+        tracks=pa.Table.from_arrays(columns, schema=TRACKS),
+        communications=of_names(trace.communications),
+        notes=of_names(trace.notes),
+        meta=meta,
+        entry=entry,
+        process=pid,
+    )
+
+
+def _events(trace: Trace, tracks: Bools) -> pa.Table:
+    rows = np.flatnonzero(tracks[trace.track])
+    number = np.cumsum(tracks) - 1
+    pieces, dictionaries = [], []
+    for field in EVENTS:
+        column = trace.events[field.name].combine_chunks()
+        if field.type == LABEL:
+            whole = column if isinstance(column, pa.DictionaryArray) else column.chunk(0)
+            dictionaries.append(whole.dictionary)
+            pieces.append(Piece(codes(trace.events[field.name])[rows]))
+        elif field.name == "track":
+            pieces.append(Piece(number[trace.track[rows]].astype(np.int32)))
+        else:
+            whole = column if isinstance(column, pa.Array) else column.chunk(0)
+            pieces.append(Piece(held(trace.events[field.name])[rows], valid(whole)[rows] if whole.null_count else None))
+    return in_memory(pieces, EVENTS, dictionaries)

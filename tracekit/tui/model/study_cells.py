@@ -1,0 +1,106 @@
+"""A study as sheets: its cells with how they ended, and the tables of its report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tracekit.report import report
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.section import Section
+from tracekit.sanitize import sanitize
+from tracekit.study import CellResult, Study, read_study
+from tracekit.study.comparisons import Setting, settings
+from tracekit.study.recommendations import recommend
+from tracekit.study.store import RUN
+from tracekit.trace.schema import column
+from tracekit.tui.model.sheet import Sheet
+
+_REAL = pa.float64()
+CELLS = pa.schema(
+    [
+        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
+        column("variant", pa.string(), "compile settings", role="name"),
+        column("seed", pa.int64(), "of every random number generator", role="identity"),
+        column("outcome", pa.string(), "ok, oom, timeout, crash, error, skipped, interrupted, or planned"),
+        column("step_ns", _REAL, "a step, unprofiled", "ns"),
+        column("speed_up", _REAL, "step time of the setting's first variant divided by its own, over the seeds", "×"),
+        column("compile_ns", _REAL, "inside compilations", "ns"),
+        column("above_start_bytes", pa.int64(), "held at the peak beyond what was before the first step", "B"),
+        column("took_ns", _REAL, "from its start to its end", "ns", role="detail"),
+        column("why", pa.string(), "why it did not succeed", role="detail"),
+        column("recommendation", pa.string(), "for its setting", role="detail"),
+        column("folder", pa.string(), "of the cell", role="detail"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """One sheet under its title."""
+
+    name: str
+    title: str
+    sheet: Sheet
+
+
+@dataclass(frozen=True)
+class StudyPages:
+    """What there is to look at: the cells first; `runs` has the run of each row of theirs, None where it has none."""
+
+    study: Study
+    pages: list[Page]
+    runs: list[Path | None]
+
+
+def study_pages(folder: Path) -> StudyPages:
+    """Read a study. Raises BadStudyError, and NothingMeasuredError where no cell succeeded."""
+    from tracekit.profile import open_subject
+
+    study = read_study(folder)
+    results = [result for setting in settings(study) for group in setting.groups for result in group.results]
+    rows = [row for setting in settings(study) for row in _rows(setting)]
+    cells = Page("cells", "Cells", Sheet("cells", pa.Table.from_pylist(rows, CELLS)))
+    sections = report(open_subject([folder])).sections
+    pages = [page for section in sections if section.id != "variants" for page in _pages(section)]
+    return StudyPages(study, [cells, *pages], [_run(each) for each in results])
+
+
+def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
+    ratios = {each.group.variant: each.ratio for each in setting.speed_ups}
+    advice = recommend(setting).sentence
+    for group in setting.groups:
+        for result in group.results:
+            measured = result.variant.measured if result.variant is not None else None
+            yield {
+                "setting": setting.name,
+                "variant": group.variant,
+                "seed": result.cell.seed,
+                "outcome": result.outcome,
+                "step_ns": measured.step_ns if measured is not None else None,
+                "speed_up": 1 / ratios[group.variant] if group.variant in ratios else None,
+                "compile_ns": measured.compile_ns if measured is not None else None,
+                "above_start_bytes": result.variant.memory.above_start_bytes if result.variant is not None else None,
+                "took_ns": result.record.seconds * 1e9 if result.record is not None else None,
+                "why": result.record.error if result.record is not None else "it was not run yet",
+                "recommendation": advice,
+                "folder": str(result.folder),
+            }
+
+
+def _run(result: CellResult) -> Path | None:
+    return result.folder / RUN if result.run is not None else None
+
+
+def _pages(section: Section) -> Iterator[Page]:
+    """Its tables; where it has none, its sentences as one."""
+    tables = [block for block in section.blocks if isinstance(block, Table) and len(block.rows)]
+    for table in tables:
+        title = section.title if table is tables[0] else table.name.replace("_", " ")
+        yield Page(table.name, sanitize(title), Sheet(table.name, table.rows))
+    said = [line for block in section.blocks if isinstance(block, Sentences) for line in block.lines]
+    if said and not tables:
+        rows = pa.table({"sentence": said}, schema=pa.schema([column("sentence", pa.string(), section.title)]))
+        yield Page(section.id, sanitize(section.title), Sheet(section.id, rows))

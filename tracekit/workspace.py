@@ -1,0 +1,94 @@
+"""A folder for unfinished work. It goes when the work ends, and if the process is killed, when the next one comes."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+_YOUNG = 60.0  # seconds in which a folder without a lock is one that is just being made
+
+
+@contextmanager
+def workspace(home: Path, before_sweep: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
+    """An empty folder in `home`, named after this process. Raises OSError where none can be made.
+
+    What killed processes left in `home` is removed first, each folder after `before_sweep` has had it.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sweep(home, before_sweep)
+    folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=home))
+    lock = None
+    try:
+        lock = _locked(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+@contextmanager
+def workspace_anywhere(home: Path) -> Iterator[Path | None]:
+    """An empty folder in `home`, or among the system's temporary files; None where neither can be written."""
+    with ExitStack() as stack:
+        yield _first(stack, home, temporary_home("tracekit"))
+
+
+def temporary_home(name: str) -> Path:
+    """Where this user's workspaces of that kind lie among the system's temporary files."""
+    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return Path(tempfile.gettempdir()) / f"{name}-{user}"
+
+
+def sweep(home: Path, before_sweep: Callable[[Path], object] = lambda _: None) -> None:
+    """Remove what processes left behind that no longer run."""
+    with suppress(OSError):
+        for folder in [*home.iterdir()]:
+            with suppress(OSError):  # another process may sweep it, too, at this moment
+                if _abandoned(folder):
+                    before_sweep(folder)
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _first(stack: ExitStack, *homes: Path) -> Path | None:
+    for home in homes:
+        with suppress(OSError):
+            return stack.enter_context(workspace(home))
+    return None
+
+
+def _locked(folder: Path) -> int:
+    """A file that stays locked for as long as this process lives, however it dies; nobody sees it unlocked."""
+    lock = os.open(folder / "lock.new", os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        pass  # without fcntl, age alone tells
+    (folder / "lock.new").rename(folder / "lock")
+    return lock
+
+
+def _abandoned(folder: Path) -> bool:
+    try:
+        age = time.time() - folder.stat().st_mtime
+        lock = os.open(folder / "lock", os.O_RDWR)
+    except FileNotFoundError:
+        return folder.is_dir() and age > _YOUNG
+    except OSError:
+        return False
+    try:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return age > 24 * 3600
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True

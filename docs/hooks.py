@@ -1,4 +1,4 @@
-"""What the pages take from elsewhere as they are built: sections of the README, whole files, the help of every verb."""
+"""What the pages take from elsewhere as they are built: whole files from the top, the help of every verb."""
 
 import argparse
 import os
@@ -7,30 +7,21 @@ from pathlib import Path
 
 from tracekit.cli.program import VERBS
 
-ROOT = Path(__file__).parents[1]
+HERE = Path(__file__).parent
+ROOT = HERE.parent
 # Where links of files at the top lead on the site; others become text.
-_PAGES = {"CONTRIBUTING.md": "extend.md", "recipes/": "recipes.md", "recipes/README.md": "recipes.md"}
+_PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "extend.md", "recipes/README.md": "recipes.md"}
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
     """The page with what its comments ask for."""
-    markdown = re.sub(r"<!-- readme: (.*?) -->", lambda match: section(match[1]), markdown)
     markdown = re.sub(r"<!-- file: (.*?) -->", lambda match: whole(match[1]), markdown)
-    return markdown.replace("<!-- verbs -->", verbs())
-
-
-def section(title: str) -> str:
-    """A section of the README, with its heading. Raises KeyError where there is none."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    match = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    if match is None:
-        raise KeyError(f"README.md has no section {title!r}")
-    return _relinked(match[0])
+    return relinked(markdown.replace("<!-- verbs -->", verbs()))
 
 
 def whole(name: str) -> str:
     """A file without its title, which the page has."""
-    return _relinked((ROOT / name).read_text(encoding="utf-8").partition("\n")[2])
+    return (ROOT / name).read_text(encoding="utf-8").partition("\n")[2]
 
 
 def verbs() -> str:
@@ -44,15 +35,14 @@ def verbs() -> str:
     return "\n".join(pages)
 
 
-def _relinked(text: str) -> str:
-    """Links lead to pages of the site, or are no links any more."""
+def relinked(text: str) -> str:
+    """Links of files at the top, and to them, lead to pages of the site; where there is no such page, they are text."""
 
     def link(match: re.Match[str]) -> str:
-        target, _, _ = match[2].partition("#")
-        if target.startswith("docs/"):
-            return f"{match[1]}({target.removeprefix('docs/')})"
-        if target in _PAGES:
-            return f"{match[1]}({_PAGES[target]})"
-        return match[0] if "://" in target else match[1].strip("[]")
+        target, hash_, section = match[2].removeprefix("../").removeprefix("docs/").partition("#")
+        target = _PAGES.get(target, target)
+        if "://" in target or not target or (HERE / target).exists():
+            return f"{match[1]}({target}{hash_}{section})"
+        return match[1].strip("[]")
 
     return re.sub(r"(\[[^\]\n]*\])\(([^)\s]*)\)", link, text)

@@ -9,7 +9,7 @@ from tracekit.report import report
 from tracekit.report.tables import every_table
 
 HERE = Path(__file__).parent
-PICTURES = ("measures", "waterfall", "attribution")
+PICTURES = ("waterfall", "attribution")
 
 if __name__ == "__main__":
     sample = report(open_subject([HERE.parent / "sample_traces" / "run.json"]))

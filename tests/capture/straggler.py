@@ -1,6 +1,7 @@
 """Ranks that train together under torchrun or `tracekit capture --nproc`, one of them slower as it is asked for.
 
-`--late RANK --how python|dataload|cpu_compute|compile --ms M`; without --how all are alike.
+`--late RANK --how python|dataload|cpu_compute|compile --ms M`; without --how all are alike. `--arrivals FOLDER` has each
+rank write when it began each backward pass, into FOLDER/RANK, in ns of the clock that all processes share.
 """
 
 import argparse
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--how", default="")
     parser.add_argument("--ms", type=float, default=50)
     parser.add_argument("--slept", default="")
+    parser.add_argument("--arrivals", default="")
     parser.add_argument("--steps", type=int, default=10_000)
     args = parser.parse_args()
     dist.init_process_group("gloo")
@@ -66,6 +68,9 @@ def main():
                 sleep(seconds, args.slept)
         loss = nn.functional.mse_loss(model(x), y)
         optimizer.zero_grad()
+        if args.arrivals:
+            with open(f"{args.arrivals}/{dist.get_rank()}", "a") as file:
+                print(time.perf_counter_ns(), file=file)
         loss.backward()
         optimizer.step()
     dist.destroy_process_group()

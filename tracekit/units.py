@@ -82,6 +82,16 @@ def count(number: float | None) -> str:
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
 
 
+def times(number: float) -> str:
+    """How often: `once`, `3 times`, `0.5 times`."""
+    return "once" if number == 1 else f"{count(number)} times"
+
+
+def many(number: float, noun: str) -> str:
+    """So many of something: `1 call`, `1,200 calls`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def _digits(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
 

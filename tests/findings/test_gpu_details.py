@@ -83,7 +83,7 @@ def test_what_moves_enough_or_cannot_be_told(tmp_path, work, device):
 
 def test_the_verdict_says_what_is_moved_and_what_is_not_known(tmp_path):
     sentence = diagnose(working(tmp_path / "a.json", adding(100, 250))).verdict.sentence
-    assert f"large elementwise kernels move 1.14 TiB/s, 80.9 % of what {A100} can" in sentence
+    assert f"large elementwise kernels move 1.14 TiB/s, 80.9 % of the memory bandwidth of {A100}" in sentence
     unknown = diagnose(working(tmp_path / "b.json", adding(100, 250), device="Some GPU")).verdict.sentence
     assert "1.14 TiB/s; what this GPU's memory can is not known" in unknown
 
@@ -136,10 +136,10 @@ def test_bytes_of_an_operator(tmp_path, name, dims, types, strides, expected):
 def test_what_fusing_a_chain_keeps_from_memory(tmp_path):
     profile = working(tmp_path / "a.json", adding(100, 300), adding(40, 120), adding(100, 300), adding(4, 500))
     (finding,) = unfused_elementwise(profile)
-    assert "would keep: 480 MiB a step, written and read" in finding.title  # of the first three what they write
+    assert "writing to memory and reading back 480 MiB a step" in finding.title  # of the first three what they write
     no_shapes = ("aten::add", None, ADD, 90, {})
     (finding,) = unfused_elementwise(working(tmp_path / "b.json", adding(100, 300), no_shapes, adding(100, 300)))
-    assert "would keep: at least 200 MiB a step" in finding.title
+    assert "reading back at least 200 MiB a step" in finding.title
     (finding,) = unfused_elementwise(working(tmp_path / "c.json", no_shapes, no_shapes))
     assert "keep" not in finding.title
 
@@ -148,7 +148,7 @@ def test_the_sizes_of_products(tmp_path):
     large = ("aten::addmm", [[512], [1024, 256], [256, 512]], SGEMM, 500, {})
     small = ("aten::mm", [[10, 20], [20, 30]], SGEMM, 50, {})
     (finding,) = without_tensor_cores(working(tmp_path / "a.json", small, large, small))
-    assert "without tensor cores (1024×256 · 256×512), most of all sgemm" in finding.title
+    assert "without tensor cores (1024×256 · 256×512); the costliest is sgemm" in finding.title
     odd = ("aten::bmm", [[16, 5185, 64], [16, 64, 5185]], UNALIGNED, 500, {})
     (finding,) = unaligned_products(working(tmp_path / "b.json", odd))
     assert "not aligned (16×5185×64 · 16×64×5185)" in finding.title
@@ -161,7 +161,7 @@ def test_kernels_that_leave_the_gpu_empty(tmp_path):
     work = [("aten::sum", None, REDUCE, 300, full(3, 0.1)), ("aten::add", None, ADD, 600, full(95, 16))]
     (finding,) = low_occupancy(working(tmp_path / "a.json", *work))
     assert finding.title.startswith("33.3 % of the GPU's work")
-    assert "they occupy 3.0 % of it, and 1 of 1 a step have fewer blocks" in finding.title
+    assert "they occupy 3.0 % of it, and in each step 1 of 1 such kernels has fewer blocks" in finding.title
     assert "larger batches" in finding.advice
     assert finding.where.operator == "aten::sum"
     (finding,) = low_occupancy(working(tmp_path / "b.json", ("my::own", None, "mine", 300, full(5, 40))))

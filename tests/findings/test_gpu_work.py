@@ -91,7 +91,7 @@ def test_chains_of_elementwise_kernels(tmp_path):
     ]
     profile = working(tmp_path / "a.json", *work, ("aten::mm", GEMM, 200, 7), ("aten::add", ADD, 40, 7))
     (finding,) = unfused_elementwise(profile)
-    assert "3 elementwise kernels a step follow one another, in 1 chains" in finding.title
+    assert "3 elementwise kernels a step follow one another in 1 chain" in finding.title
     costs = {each.id: each.cost_ns for each in diagnose(profile).findings}
     assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest
 

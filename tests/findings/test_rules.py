@@ -87,7 +87,7 @@ def test_memory_that_is_allocated_in_every_step(tmp_path):
     churn = finding_of(planted(tmp_path, put), "allocator")
     assert churn is not None
     assert churn.cost_ns == pytest.approx(796_000, rel=0.1)  # the refill after a wait has some of it
-    assert "4 calls a step" in churn.title
+    assert "4 times a step" in churn.title
     tape = Tape.read(healthy(tmp_path / "once.json", waits=True))
     tape.plant(tape.idle_moments()[:1], put)
     assert finding_of(opened(tape.write(tmp_path / "first.json")), "allocator") is None
@@ -108,7 +108,7 @@ def test_tools_that_get_in_the_way(tmp_path, name, rule):
 
 
 REASONS = {
-    ("aten::item", "aten::_local_scalar_dense"): "every so many steps",
+    ("aten::item", "aten::_local_scalar_dense"): "only once in many steps",
     ("aten::index", "aten::nonzero"): "torch.where, a weight of zero",
     ("aten::nonzero",): "torch.where with three arguments",
     ("aten::unique_dim", "aten::_unique2"): "distinct values once",
@@ -116,7 +116,7 @@ REASONS = {
     ("torch_scatter::scatter_sum", "aten::max", "aten::item"): "dim_size",
     ("aten::coalesce", "aten::_coalesce"): "Merge duplicates once",
     ("aten::to", "aten::copy_"): "non_blocking",
-    (): "Leave the wait out",
+    (): "Remove the wait",
 }
 
 
@@ -188,7 +188,7 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
     assert diagnose(opened(slow(50, 5, 5))).verdict.id == "dispatch_bound"
     assert diagnose(opened(slow(5, 50, 5))).verdict.id == "launch_bound"
     assert diagnose(opened(slow(5, 5, 50))).verdict.id == "python_bound"
-    assert "20 kernels and copies a step take 2.00 µs each" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
+    assert "running 2.00 µs a kernel or copy (20 a step" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
 
 
 def test_no_rule_says_anything_of_healthy_steps(tmp_path):

@@ -116,7 +116,7 @@ def test_a_package_of_yours_is_named(tmp_path, capsys):
         tmp_path / "trace.json", step(0, 0, 100), call("ours/model.py(7): run", 0, 80), op("aten::mm", 20, 60)
     )
     output = shown(capsys, trace)
-    assert "what lies in ours counts as a library's" in output
+    assert "code in ours counts as a library's" in output
     output = shown(capsys, trace, "--mine", "ours")
     assert [line.split()[:3] for line in output.splitlines() if "model.py" in line] == [["model.py:7", "80.0", "µs"]]
 

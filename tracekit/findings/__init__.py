@@ -7,9 +7,9 @@
 
 While the GPU works, a piece blames no event: rules about certain kernels ask `kernels` for them.
 
-A rule registers itself when its module is imported; those in `rules` are found by themselves. It says which time it
-blames (`claim`); `ranking` makes of that a cost per step, so that no time is counted twice, and `verdict` the one
-sentence that bounds the step. The ids of `VERDICTS` come first; what other rules find ranks below.
+A rule registers itself when its module is imported, and every module in `rules` is imported. The rule says which time
+it blames (`claim`); `ranking` turns that into a cost per step, so that no time is counted twice, and `verdict` says in
+one sentence what bounds the step. Findings whose id is one of `VERDICTS` rank above all others.
 """
 
 import pkgutil
@@ -20,7 +20,7 @@ from tracekit.findings import rules
 from tracekit.findings.cached import recall, remember
 from tracekit.findings.diagnosis import Diagnosis, diagnosis
 from tracekit.findings.evidence import blamed_events, evidence
-from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, table
+from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
 
@@ -32,6 +32,7 @@ __all__ = [
     "Finding",
     "Verdict",
     "Where",
+    "as_clause",
     "blamed_events",
     "diagnose",
     "evidence",
@@ -60,11 +61,11 @@ def unregister(name: str) -> None:
 
 
 def diagnose(profile: Profile) -> Diagnosis:
-    """Ask every rule of a variant, and rank what they find; from the cache, where that has it."""
+    """Apply every rule to a variant and rank the findings; from the cache, where it has them."""
     for module in pkgutil.iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")
     modules = [look.__module__ for look in _registered.values()]
-    ours = all(module.startswith("tracekit.") for module in modules)  # whose changes the cache notices
+    ours = all(module.startswith("tracekit.") for module in modules)  # the cache notices changes only of these
     known = recall(profile, modules) if ours else None
     if known is None:
         known = diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])

@@ -16,7 +16,7 @@ _LARGE = 64 << 20  # bytes: more than the caches of most GPUs hold
 
 @dataclass(frozen=True)
 class Achieved:
-    """The large elementwise kernels of one step whose shapes are known, and what the GPU's memory can."""
+    """The large elementwise kernels of one step whose shapes are known, and the memory bandwidth of the GPU."""
 
     rows: Ints
     bytes: Ints
@@ -37,12 +37,12 @@ def achieved(profile: Profile) -> Achieved | None:
 
 
 def sentence(profile: Profile) -> str:
-    """In words: what large elementwise kernels move, against what the GPU can; why not, where that is not known."""
+    """In words: what large elementwise kernels move, as a share of the GPU's memory bandwidth where that is known."""
     reached = achieved(profile)
     if reached is None:
         return ""
     rate = float(reached.bytes.sum() / profile.trace.dur_ns[reached.rows].sum()) * 1e9
     said = f"large elementwise kernels move {size(rate)}/s"
     if reached.peak is None:
-        return f"{said}; what this GPU's memory can is not known"
-    return f"{said}, {percent(min(rate / reached.peak, 1.0))} of what {reached.device} can"
+        return f"{said}; the memory bandwidth of this GPU is not known"
+    return f"{said}, {percent(min(rate / reached.peak, 1.0))} of the memory bandwidth of {reached.device}"

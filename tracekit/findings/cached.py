@@ -18,7 +18,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
-    """What the rules of these modules found before; None where nobody looked, or something changed."""
+    """The findings of the rules of these modules; None where they were never asked, or something has changed since."""
     content = profile.trace.entry.recall(_name(profile, rules)) if profile.trace.entry is not None else None
     if content is None:
         return None
@@ -30,7 +30,7 @@ def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
 
 
 def remember(profile: Profile, rules: Iterable[str], diagnosis: Diagnosis) -> None:
-    """Keep a diagnosis, without the claims: they served to rank it."""
+    """Store a diagnosis, without the claims, which were needed only to rank it."""
     if profile.trace.entry is not None:
         findings = [replace(each, claim=None) for each in diagnosis.all_findings]
         content = msgspec.json.encode(_Stored(diagnosis.verdict, findings))

@@ -8,14 +8,14 @@ from tracekit.profile import Profile
 
 @dataclass(frozen=True)
 class Steps:
-    """From when to when each of them lasts, ns."""
+    """The start and the end of each, ns."""
 
     low: Ints
     high: Ints
 
     @staticmethod
     def of(profile: Profile, every: bool = False) -> "Steps":
-        """The counted ones of the view that pieces are of, or every one that can be answered."""
+        """The counted steps in the view of the pieces, or every step that can be answered."""
         view = profile.views[profile.cost.pieces.view]
         chosen = view.known if every else view.known & profile.counted
         low = view.starts_ns[chosen]
@@ -23,14 +23,14 @@ class Steps:
 
     @property
     def length(self) -> float:
-        """How long a step is, ns."""
+        """The mean length of a step, ns."""
         return float((self.high - self.low).mean()) if len(self.low) else 0.0
 
     def mean(self, claim: Union) -> float:
-        """How much of the claim a step has, ns."""
+        """How much of the claim falls into a step, on average, ns."""
         return float(claim.within(self.low, self.high).mean()) if len(self.low) else 0.0
 
 
 def counted_steps(profile: Profile) -> int:
-    """Over how many steps a cost is spread."""
+    """The number of steps that a cost is spread over."""
     return max(int(profile.counted.sum()), 1)

@@ -1,4 +1,4 @@
-"""Who is to blame: the events behind a stretch of time, what was open around them, and whose line that is."""
+"""What is to blame: the events behind a stretch of time, what was open around them, and which line that is."""
 
 import re
 from collections.abc import Callable
@@ -24,22 +24,22 @@ _NOTHING = "nothing that was recorded"
 
 @dataclass(frozen=True)
 class Culprit:
-    """Events that have something in common, and the time they are blamed for, per counted step."""
+    """Events that have something in common, and the time that is blamed on them, per counted step."""
 
     key: int  # what they have in common; −1 where nothing is blamed
-    name: str  # of the one that is blamed for most
+    name: str  # of the event that most time is blamed on
     step_ns: float
-    rows: Ints  # the events, those that are blamed for most first; none where nothing is blamed
+    rows: Ints  # the events, the costliest first; none where nothing is blamed
     chosen: Bools  # the pieces
 
 
 def by_name(profile: Profile, chosen: Bools) -> list[Culprit]:
-    """Pieces by the name of the event that is blamed for them, the costliest first."""
+    """Pieces by the name of the event that they are blamed on, the costliest first."""
     return grouped(profile, chosen, lambda event: profile.trace.name_codes[event].astype(np.int64))
 
 
 def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> list[Culprit]:
-    """Pieces of counted steps by a key of the event that is blamed for them, the costliest first."""
+    """Pieces of counted steps by a key of the event that they are blamed on, the costliest first."""
     pieces, trace = profile.cost.pieces, profile.trace
     chosen_rows = np.flatnonzero(chosen & profile.counted[pieces.step])
     event, dur = pieces.event[chosen_rows], pieces.dur[chosen_rows]
@@ -63,7 +63,7 @@ def _heaviest(event: Rows, dur: Ints) -> Ints:
 
 
 def around(profile: Profile, row: int) -> Ints:
-    """The events of its thread that are open when an event starts, the outermost first, it last."""
+    """The events of its thread that are open when an event starts, the outermost first and the event itself last."""
     trace = profile.trace
     until = int(np.searchsorted(trace.ts_ns, trace.ts_ns[row], side="right"))
     before = slice(0, until)
@@ -78,7 +78,7 @@ def around(profile: Profile, row: int) -> Ints:
 
 
 def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
-    """For each event the outermost operator of its thread that is open when it starts, −1 for none."""
+    """For each event the outermost operator of its thread that is open when it starts; −1 for none."""
     trace = profile.trace
     parts = [part.rows((part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting) for part in trace.parts()]
     operators = np.concatenate(parts or [np.zeros(0, np.int64)])
@@ -97,7 +97,7 @@ def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
 
 
 def operators_around(profile: Profile, row: int) -> list[str]:
-    """The names of the operators around an event, the outermost first; its own, if it is one."""
+    """The names of the operators around an event, the outermost first; its own is last, if it is one."""
     trace = profile.trace
     rows = around(profile, row)
     roles = trace.rows(rows).roles
@@ -113,7 +113,7 @@ def frames_around(profile: Profile, row: int) -> list[str]:
 
 
 def where(profile: Profile, row: int, operator: str | None = None) -> Where:
-    """Whose an event is: the user's line, where it is known, the operator and the module."""
+    """Where an event belongs: the user's line, if it is known, the operator and the module."""
     operators = [operator] if operator is not None else operators_around(profile, row)
     innermost = operators[-1] if operators else None
     owner = int(profile.ownership.of_events(np.array([row]))[0])
@@ -162,6 +162,6 @@ def line_of_piece(profile: Profile, piece: int) -> Where:
 
 
 def blamed(pieces: Pieces, rows: Ints) -> Bools:
-    """The pieces for which one of these events is blamed."""
+    """The pieces that are blamed on one of these events."""
     blamed: Bools = np.isin(pieces.event, rows)
     return blamed

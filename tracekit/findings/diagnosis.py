@@ -12,23 +12,22 @@ _DECIDES = 0.25  # of a step: what costs so much bounds it, however busy the GPU
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What bounds a variant's step, and all that the rules found, in order; of small ones too."""
+    """What bounds a variant's step, and all findings in order, small ones included."""
 
     verdict: Verdict
     all_findings: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
-        """Those that are worth a reader's time."""
+        """The findings that are worth a reader's time."""
         return [*filter(worth_telling, self.all_findings)]
 
 
 def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
-    """Of what the rules found, in any order.
+    """The diagnosis that the findings of all rules, in any order, add up to.
 
-    What bounds the step is the first finding. Where the GPU sets the pace, no rule says how to change that, and no
-    finding costs much, or where only rules beyond the verdicts' list found something, that the step is so bound comes
-    first.
+    The first finding says what bounds the step. If the GPU sets the pace although no rule says so and no finding costs
+    much, or if only rules beyond the verdicts' list apply, a finding that says what bounds the step is put first.
     """
     listed = ranked(profile, findings)
     first = next(filter(worth_telling, listed), None)

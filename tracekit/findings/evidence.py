@@ -1,4 +1,4 @@
-"""The events behind a finding: rows of the events table, which a face can show or jump to."""
+"""The events behind a finding: rows of the events table, for a face to show or jump to."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evi
 
 
 def blamed_events(profile: Profile, chosen: Bools) -> Ints:
-    """The events that are blamed for some pieces of the counted steps; none where nothing was recorded meanwhile."""
+    """The events that some pieces of counted steps are blamed on; none where nothing was recorded meanwhile."""
     pieces = profile.cost.pieces
     rows = np.unique(pieces.event[chosen & profile.counted[pieces.step]]).astype(np.int64)
     return rows[rows >= 0]

@@ -11,7 +11,7 @@ from tracekit.trace.schema import LABEL, column
 
 @dataclass(frozen=True)
 class Where:
-    """The culprit, as far as it is known."""
+    """What is to blame, as far as it is known."""
 
     file: str | None = None
     line: int | None = None
@@ -19,6 +19,15 @@ class Where:
     operator: str | None = None
     kernel: str | None = None
     module: str | None = None
+
+    @property
+    def at(self) -> str:
+        """The line as the end of a clause, ` at model.py:12`: of a long path the end; empty where it is not known."""
+        if self.file is None:
+            return ""
+        *folders, name = self.file.split("/")
+        shown = f"…/{folders[-1]}/{name}" if len(folders) > 1 else self.file
+        return f" at {shown}:{self.line}" if self.line is not None else f" in {shown}"
 
     def __str__(self) -> str:
         position = f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
@@ -44,12 +53,12 @@ class Finding:
 
     A rule says what it blames by `claim`: the time, on the trace's clock, that would be gained at most. Cost and share
     of a step are worked out from that: time that a costlier finding claims as well counts there, and `overlaps` says
-    so. What makes a trace doubtful claims nothing and has no cost: it stands before all others. A rule that knows a
-    cost and no time may set `cost_ns` itself.
+    so. What makes a trace doubtful claims nothing and has no cost: it is listed before all others. A rule that knows
+    a cost but no time may set `cost_ns` itself.
     """
 
     id: str  # the rule; the first finding's is the verdict's
-    title: str  # the sentence, with numbers and culprit
+    title: str  # the sentence: where, why, and how much; names its line, or else faces put it first
     cost_ns: float | None = None  # per step, and never more than the time it can be blamed for
     advice: str = ""
     share: float | None = None  # of the step
@@ -58,34 +67,42 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     link: str = ""
     confidence: Literal["measured", "inferred"] = "measured"
-    overlaps: tuple[str, ...] = ()  # rules that claim the same time
+    overlaps: tuple[str, ...] = ()  # other rules that claim the same time
     claim: Union | None = field(default=None, compare=False, repr=False)
     # A cost of steps that the means leave out, such as compiling: where it counts, costs are spread over all steps.
     every_step: bool = False
 
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
-        content = {name: getattr(self, name) for name in _TOLD}
+        content = {name: getattr(self, name) for name in _PLAIN}
         evidence = [asdict(each) for each in self.evidence]
         return {**content, "where": asdict(self.where), "evidence": evidence, "overlaps": list(self.overlaps)}
 
 
-_TOLD = ("id", "title", "cost_ns", "bound", "share", "confidence", "advice", "link")
+_PLAIN = ("id", "title", "cost_ns", "bound", "share", "confidence", "advice", "link")
+
+_NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
 
 FINDINGS = pa.schema(
     [
-        column("id", LABEL, "the rule"),
-        column("title", pa.string(), "what was found"),
-        column("cost_ns", pa.float64(), "what it costs, per counted step", "ns"),
-        column("bound", LABEL, "how the cost is to be read: upper, lower or exact"),
-        column("share", pa.float64(), "part of the step", "share"),
+        column("id", LABEL, "name of the rule"),
+        column("title", pa.string(), "the finding, in a sentence"),
+        column("cost_ns", pa.float64(), "its cost per counted step", "ns"),
+        column("bound", LABEL, "whether the cost is an upper bound, a lower bound or exact"),
+        column("share", pa.float64(), "cost as a share of the step", "share"),
         column("confidence", LABEL, "measured or inferred"),
-        column("where", pa.string(), "the culprit", role="place"),
+        column("where", pa.string(), "what is to blame: line, function, operator, kernel, module", role="place"),
         column("advice", pa.string(), "what to change"),
-        column("link", pa.string(), "where to read on"),
-        column("overlaps", pa.string(), "rules that claim the same time"),
+        column("link", pa.string(), "where to read more"),
+        column("overlaps", pa.string(), "other rules that claim the same time"),
     ]
 )
+
+
+def as_clause(sentence: str) -> str:
+    """The sentence as it goes on after other words, such as `At model.py:12, `: without its capital letter."""
+    word = sentence.partition(" ")[0]
+    return sentence if word in _NAMES or not word[1:].islower() else sentence[:1].lower() + sentence[1:]
 
 
 def table(causes: list[Finding]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The GPU sets the pace: what kind is most of its work, and which kernel of that kind costs most?"""
+"""If the GPU sets the pace, what kind is most of its work, and which kernel of that kind costs most?"""
 
 from dataclasses import dataclass
 
@@ -16,10 +16,10 @@ _KINDS = {
 }
 _NOUNS = {
     "gpu_bound_gemm": "matrix products and convolutions",
-    "gpu_bound_memory_bound": "work that moves memory",
-    "gpu_bound_other": "other work",
+    "gpu_bound_memory_bound": "moving memory",
+    "gpu_bound_other": "of other kinds",
 }
-_GRAPHED = 0.5  # of the launch calls' work
+_GRAPHED = 0.5  # of the GPU activities
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class GpuBound:
 
 
 def gpu_bound(profile: Profile) -> GpuBound:
-    """Of a variant whose step the GPU bounds."""
+    """The verdict on a variant whose step the GPU bounds."""
     times = [each for each in kernel_times(profile) if each.label != "communication"]
     total = sum(each.step_ns for each in times)
     if not total:
@@ -42,11 +42,11 @@ def gpu_bound(profile: Profile) -> GpuBound:
         kinds.setdefault(_kind(each), []).append(each)
     name, of_kind = max(kinds.items(), key=lambda item: sum(each.step_ns for each in item[1]))
     share = sum(each.step_ns for each in of_kind) / total
-    dearest, time = next(iter(summed(of_kind, "name").items()))
-    made_by = summed([each for each in of_kind if each.name == dearest], "operator")
-    where = Where(kernel=dearest, operator=next(iter(made_by)))
+    costliest, time = next(iter(summed(of_kind, "name").items()))
+    made_by = summed([each for each in of_kind if each.name == costliest], "operator")
+    where = Where(kernel=costliest, operator=next(iter(made_by)))
     description = (
-        f"{percent(share)} of its work is {_NOUNS[name]}, {short_kernel(dearest)} alone {percent(time / total)}"
+        f"{percent(share)} of its work is {_NOUNS[name]}, {percent(time / total)} {short_kernel(costliest)} alone"
     )
     if name == "gpu_bound_memory_bound":
         description += _clause(bandwidth.sentence(profile))

@@ -1,4 +1,4 @@
-"""Holes: one thing on the host that keeps the GPU idle for a millisecond and more, as opposed to many short ones."""
+"""Holes: a single thing on the host that keeps the GPU idle for a millisecond or more, unlike many short ones."""
 
 import re
 from collections.abc import Iterator
@@ -25,18 +25,18 @@ _NEAR = 1000  # events looked at for the operator before or after
 
 
 def is_hole(pieces: Pieces) -> Bools:
-    """The pieces of a slow host that last so long, each for one event, or none at all."""
+    """The pieces of a slow host that last that long, each blamed on one event or on none."""
     return pieces.of(*SLOW_HOST) & (pieces.dur >= LEAST_NS)
 
 
 @dataclass(frozen=True)
 class Hole:
-    """One of them, and what is known of it."""
+    """One of them, and what is known about it."""
 
     piece: int  # its place among the pieces
     row: int  # the event that is blamed; −1 where nothing was recorded
     kind: int  # of `roles`: an operator, a runtime call, a Python function; −1 without an event
-    name: str  # of that event; without one between which operators it lies
+    name: str  # of that event; without one, the operators before and after
     near: tuple[int, ...]  # the operators before and after; of holes without an event
     usual_ns: float  # the median of the other events of that name; 0 where there is none
     dur_ns: int  # of the event
@@ -45,7 +45,7 @@ class Hole:
     often: bool  # a hole of that name comes in most steps
     fused: bool  # TorchScript's fuser is at work
     in_python: bool  # the time counts as Python's
-    line_known: bool  # a recording with stacks tells whose the time is
+    line_known: bool  # a recording with stacks shows whose time it is
 
     @property
     def odd(self) -> bool:
@@ -54,7 +54,7 @@ class Hole:
 
 
 class Holes:
-    """The holes of the counted steps, without those of some events that have a rule of their own."""
+    """The holes of the counted steps, except those of some events that have a rule of their own."""
 
     def __init__(self, profile: Profile, without: Ints) -> None:
         self._profile, self._pieces = profile, profile.cost.pieces
@@ -100,7 +100,7 @@ class Holes:
         return f"between {before} and {after}"
 
     def _comes_often(self, names: list[str]) -> set[str]:
-        """The names that holes of most steps have, and of more than one."""
+        """The names that recur among the holes of most steps, and of more than one."""
         steps: dict[str, set[int]] = {}
         for name, step in zip(names, self._pieces.step[self._places].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
@@ -131,7 +131,7 @@ class Holes:
 
     @cached_property
     def _of_kind(self) -> dict[tuple[int, int], Ints]:
-        """By name and category the events that are as those blamed; gathered at once."""
+        """The events with the name and category of one that is blamed, by both; gathered in one pass."""
         trace = self._profile.trace
         blamed = self._rows[self._rows >= 0]
         named = np.zeros(len(trace.names), bool)
@@ -142,7 +142,7 @@ class Holes:
         return {(name, category): rows[(names == name) & (categories == category)] for name, category in kinds}
 
     def _around(self, k: int) -> tuple[int, int]:
-        """The operators of the main thread before and after; −1 for none among so many events."""
+        """The operators of the main thread before and after; −1 for none among the nearest events."""
         trace, pieces, piece = self._profile.trace, self._pieces, self._places[k]
         low, high = np.searchsorted(trace.ts_ns, (pieces.start[piece], pieces.end[piece])).tolist()
         before = self._operators(range(max(low - _NEAR, 0), low))

@@ -1,4 +1,4 @@
-"""The kernels of the steps that figures cover: which they are, what launched them, and how time is claimed."""
+"""The kernels of the counted steps: which they are, what launched them, and how their time is claimed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ Ask = Callable[[Events], Bools]
 
 
 def kernels(profile: Profile, ask: Ask) -> Ints:
-    """The rows of GPU activities that are asked for and run while a counted step lasts, in order of their starts.
+    """The rows of the GPU activities that `ask` selects and that run during a counted step, in order of their starts.
 
     There are none where the wall view cannot be answered: what a step does on the GPU is not known then.
     """
@@ -39,7 +39,7 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
 
 
 def named(profile: Profile, fits: Callable[[str], bool]) -> Ask:
-    """Those whose name fits; each name is looked at once."""
+    """Those whose name fits; each name is tested once."""
     known = np.fromiter(map(fits, profile.trace.names), bool, len(profile.trace.names))
     return lambda events: known[events.name_codes]
 
@@ -59,14 +59,14 @@ def time_of(profile: Profile, rows: Ints) -> Union:
 
 
 def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
-    """A finding that blames these kernels, whose title is to end with the name that takes most of their time.
+    """The finding, blaming these kernels: its title ends with the name of the costliest.
 
-    It claims the time that they run, unless it claims another.
+    It claims the time in which they run, unless it claims other time already.
     """
     where, its_kernels = costliest(profile, rows)
     return replace(
         finding,
-        title=f"{finding.title}, most of all {short_kernel(where.kernel or '')}",
+        title=f"{finding.title}; the costliest is {short_kernel(where.kernel or '')}",
         where=where,
         evidence=evidence(profile, its_kernels),
         claim=finding.claim if finding.claim is not None else time_of(profile, rows),
@@ -74,7 +74,7 @@ def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
 
 
 def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
-    """The kernel name that takes most of their time, the operator that launches most of that, and its rows."""
+    """The kernel name that takes most of their time, the operator that launches most of those, and their rows."""
     trace = profile.trace
     heaviest = rows[_heaviest(trace.name_codes[rows], trace.dur_ns[rows])]
     operators = operator_names(profile, heaviest)
@@ -84,7 +84,7 @@ def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
 
 
 def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:
-    """Of each kernel which kind of work it does."""
+    """The kind of work that each kernel does."""
     names, makers = profile.trace.names, [None, *profile.trace.names]
     kinds, which = occurring(_kinds(profile, rows))
     pairs = (divmod(kind, len(makers)) for kind in kinds.tolist())
@@ -93,13 +93,13 @@ def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:
 
 
 def share_of_work(profile: Profile, rows: Ints) -> float:
-    """Their part of the time that the GPU's work takes in the counted steps."""
+    """Their share of the GPU's work in the counted steps."""
     every = kernels(profile, lambda events: ~events.roles.communication)
     return float(profile.trace.dur_ns[rows].sum() / max(profile.trace.dur_ns[every].sum(), 1))
 
 
 def operator_names(profile: Profile, rows: Ints) -> Ints:
-    """Of each kernel the number of the name of the operator that launched it; −1 for none."""
+    """For each kernel, the number of the name of the operator that launched it; −1 for none."""
     makers = profile.trace.operators.of(profile.trace.links.launch(rows))
     return np.where(makers >= 0, profile.trace.name_codes[np.maximum(makers, 0)], -1).astype(np.int64)
 

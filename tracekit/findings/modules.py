@@ -1,4 +1,4 @@
-"""Which kinds of module does the GPU work for? Known where there is a recording with stacks."""
+"""Which classes of module does the GPU work for? Known where there is a recording with stacks."""
 
 import re
 
@@ -8,7 +8,7 @@ from tracekit.units import percent
 
 _WORK = ("gpu_compute", "gpu_copy")
 _NUMBER = re.compile(r"_\d+$")  # of the instance: Linear_3
-_NAMED, _LEAST = 2, 0.1  # so many, and of the work
+_NAMED, _LEAST = 2, 0.1  # modules that are named, and the least share of the work
 
 
 def modules(profile: Profile) -> dict[str, float]:

@@ -9,9 +9,9 @@ from tracekit.units import percent
 
 
 def phases(profile: Profile) -> dict[str, float]:
-    """The share of each in the GPU's work of the counted steps; nothing where no launch lies in either of the last two.
+    """The share of each in the GPU's work in counted steps; nothing where neither of the last two launches anything.
 
-    What a CUDA graph replays counts where it is launched.
+    What a CUDA graph replays counts for the phase that launches the graph.
     """
     trace = profile.trace
     launches, activities = trace.links.launches, trace.links.activities

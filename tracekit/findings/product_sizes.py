@@ -1,4 +1,4 @@
-"""What sizes are the operands of matrix products and convolutions? Known where the trace has shapes."""
+"""What are the sizes of the operands of matrix products and convolutions? Known where the trace has shapes."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from tracekit.profile import Profile
 from tracekit.trace.reading.arguments import Arguments
 
 _PRODUCTS = ("matmul", "convolution")
-_OPERANDS = 3  # before or behind the operands stands what is added, or a gradient; strides and the like come later
+_OPERANDS = 3  # what is added, or a gradient, comes before or after the operands; strides and the like come later
 
 
 def sizes_of(profile: Profile, rows: Ints) -> str:
-    """As the end of a clause: ` (5185×1024 · 1024×1024)`, of those that take most of their time; nothing where no
-    shape is known."""
+    """As the end of a clause, ` (5185×1024 · 1024×1024)`: the sizes that take most time; empty where no shape is
+    known."""
     trace, sample = profile.trace, profile.sample
     times: dict[str, int] = {}
     asked = np.isin(sample.kernels, rows)

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from tracekit.findings.counted import Steps
-from tracekit.findings.finding import Finding
+from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.verdict import VERDICTS
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
@@ -20,8 +20,8 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     """Doubts first, then those of the verdicts' list, then the others; the costliest first.
 
     A finding loses the time that a costlier one claims as well; what is left with next to nothing is not listed, but
-    named among the `overlaps` of that one, and told in its advice. Where steps that the means leave out cost enough to
-    be told, all costs are spread over all steps: costs that are listed together are shares of the same step.
+    named among the `overlaps` of that one and mentioned in its advice. Where steps that the means leave out cost enough
+    to be listed, all costs are spread over all steps: costs that are listed together are shares of the same step.
     """
     if not findings:
         return []
@@ -56,7 +56,7 @@ def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
         cost = _gross(steps, finding)
         holder = next((k for k, each in enumerate(listed) if each.id in finding.overlaps), None)
         if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
-            part = f"Part of it ({duration(cost)}): {_lowered(finding.title)}. {finding.advice}"
+            part = f"Part of it ({duration(cost)}): {as_clause(finding.title)}. {finding.advice}"
             listed[holder] = replace(listed[holder], advice=f"{listed[holder].advice} {part}")
         listed.append(finding)
     return listed
@@ -65,10 +65,6 @@ def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
 def _gross(steps: Steps, finding: Finding) -> float:
     """What a finding would cost by itself, ns."""
     return steps.mean(finding.claim) if finding.claim is not None else finding.cost_ns or 0.0
-
-
-def _lowered(title: str) -> str:
-    return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
 def _steps(profile: Profile, findings: list[Finding]) -> Steps:

@@ -1,6 +1,6 @@
-"""How many bytes elementwise kernels move, from the shapes that were recorded: each input once, and the output once.
+"""How many bytes do elementwise kernels move, by the shapes that were recorded? Each input and the output once.
 
-What a cache holds is moved faster than memory allows; only work that fits no cache tells anything of memory.
+What fits into a cache is moved faster than memory allows: only larger work says anything about memory.
 """
 
 import math
@@ -34,11 +34,11 @@ class Traffic:
 
 
 def traffic(operator: str, recorded: Arguments) -> Traffic | None:
-    """Of an elementwise operator; None where the shapes or types of its inputs are not known."""
+    """The traffic of an elementwise operator; None where the shapes or types of its inputs are not known."""
     return _traffic(operator, bytes(recorded.dims), bytes(recorded.kinds), bytes(recorded.steps))
 
 
-@lru_cache(maxsize=1 << 14)  # the same few inputs come again and again
+@lru_cache(maxsize=1 << 14)  # the same few inputs recur
 def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic | None:
     recorded = Arguments(Raw(dims), Raw(kinds), Raw(steps))
     inputs, types, strides = recorded.inputs, recorded.types, recorded.strides
@@ -81,7 +81,7 @@ class Moved:
 
 
 def moved(profile: Profile) -> Moved:
-    """Of the step that shapes are looked up for; kernels that share an operator are left out."""
+    """In the step whose shapes are looked up; kernels that share an operator are left out."""
     trace, sample = profile.trace, profile.sample
     _, which, shared = np.unique(sample.operators, return_inverse=True, return_counts=True)
     alone: Bools = (sample.operators >= 0) & (shared[which] == 1)

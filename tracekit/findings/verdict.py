@@ -1,4 +1,4 @@
-"""What bounds the step, in one sentence: the first finding or, where nothing is wrong, where most time goes."""
+"""What bounds the step, in one sentence: the first finding or, if nothing is wrong, what takes most of the time."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,28 +11,28 @@ from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.units import duration, percent
 
-# Every verdict, and what takes the time where that is not a fault.
+# Every verdict, and its sentence where what takes the time is not a fault.
 VERDICTS = {
-    "empty": "Nothing that lasts was recorded",
-    "gpu_side_missing": "The GPU's side was not recorded",
-    "host_side_missing": "The host's side was not recorded",
-    "gpu_bound_gemm": "The GPU sets the pace, most of all by matrix products and convolutions",
-    "gpu_bound_memory_bound": "The GPU sets the pace, most of all by moving memory",
+    "empty": "No event with a duration was recorded",
+    "gpu_side_missing": "What the GPU did was not recorded",
+    "host_side_missing": "What the host did was not recorded",
+    "gpu_bound_gemm": "The GPU sets the pace, mostly with matrix products and convolutions",
+    "gpu_bound_memory_bound": "The GPU sets the pace, mostly with moving memory",
     "gpu_bound_other": "The GPU sets the pace",
     "cuda_graph_ok_gpu_bound": "The GPU sets the pace, and CUDA graphs keep it supplied",
     "launch_bound": "Submitting work to the GPU takes most of the time",
-    "dispatch_bound": "Choosing what to run takes most of the time",
+    "dispatch_bound": "Dispatching operators takes most of the time",
     "python_bound": "Python takes most of the time",
-    "sync_stall": "The GPU idles most because the host waited for it",
-    "dataloader_bound": "The loop waits most for its next batch",
+    "sync_stall": "The GPU idles mostly because the host waited for it",
+    "dataloader_bound": "Waiting for the next batch takes most of the time",
     "h2d_pageable_copy": "Copies take most of the time",
     "exposed_comm": "Communication that nothing hides takes most of the time",
     "compile_in_steps": "Compiling takes most of the time",
     "recompiles": "Recompiling takes most of the time",
-    "cold_start": "What happens only at first takes most of the time",
-    "host_freeze": "The host stands still most of the time",
+    "cold_start": "First calls take most of the time",
+    "host_freeze": "The host is stalled most of the time",
     "cpu_compute": "Operators compute on the CPU",
-    "idle_unexplained": "The GPU idles most, and nothing recorded says why",
+    "idle_unexplained": "The GPU idles most of the time, and nothing that was recorded says why",
 }
 _BUCKETS = {
     "gpu": ("gpu_compute", "gpu_copy", "gpu_gap"),
@@ -54,7 +54,7 @@ SLOW_HOST = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of `VERDICTS`, the sentence, and which share of the step it speaks of (None where no step has a length)."""
+    """One of `VERDICTS`, the sentence, and the share of the step that it is about (None where no step has a length)."""
 
     id: str
     sentence: str
@@ -67,7 +67,7 @@ class Verdict:
 
 
 def verdict(profile: Profile) -> Verdict:
-    """Where most of the time of a step goes, whether that is a fault or not."""
+    """What takes most of a step, whether that is a fault or not."""
     parts = _parts(profile)
     total = sum(parts.values())
     if not total:
@@ -91,29 +91,29 @@ def slowest(parts: dict[str, float]) -> str:
     return max(SLOW_HOST, key=lambda name: _time(parts, SLOW_HOST[name]))
 
 
-def as_finding(profile: Profile, said: Verdict, findings: list[Finding]) -> Finding:
-    """The verdict as a finding: what the others leave of its time."""
+def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Finding:
+    """The verdict as a finding, whose cost is the time that other findings leave."""
     mean = profile.means["wall"] or profile.means["host"]
     step = mean.step_ns if mean is not None else 0.0
     left = max(step - sum(each.cost_ns or 0.0 for each in findings), 0.0)
-    cost = min((said.share or 0.0) * step, left)
-    advice = "Less of it, or cheaper work, would make the step shorter; nothing else weighs as much."
+    cost = min((usual.share or 0.0) * step, left)
+    advice = "To make the step shorter, do less of this work or make it cheaper: nothing else takes as much time."
     return Finding(
-        said.id,
-        said.sentence,
+        usual.id,
+        usual.sentence,
         cost,
         advice,
         share=cost / step if step else None,
-        where=said.where,
-        evidence=evidence(profile, _events(profile, said)),
+        where=usual.where,
+        evidence=evidence(profile, _events(profile, usual)),
     )
 
 
-def _events(profile: Profile, said: Verdict) -> Ints:
+def _events(profile: Profile, usual: Verdict) -> Ints:
     """The kernels that it names, or the events that are blamed for the time it speaks of."""
-    if said.where.kernel is not None:
-        return kernels(profile, named(profile, lambda name: name == said.where.kernel))
-    return blamed_events(profile, profile.cost.pieces.of(*{**_BUCKETS, **SLOW_HOST}.get(said.id, ())))
+    if usual.where.kernel is not None:
+        return kernels(profile, named(profile, lambda name: name == usual.where.kernel))
+    return blamed_events(profile, profile.cost.pieces.of(*{**_BUCKETS, **SLOW_HOST}.get(usual.id, ())))
 
 
 def _parts(profile: Profile) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The table `lines`: what each owner costs in each bucket, for programs."""
+"""The table `lines`, for programs: what each owner costs in each bucket."""
 
 from collections.abc import Callable
 
@@ -11,24 +11,26 @@ from tracekit.trace.schema import LABEL, column
 LINES = pa.schema(
     [
         column("variant", LABEL, "name of the variant", role="name"),
-        column("file", LABEL, "your file; null for groups and for what has no line of yours", role="place"),
+        column("file", LABEL, "your file; null for groups, and for time without a line of yours", role="place"),
         column("line", pa.int64(), "line in it; null where only the function is known, and for groups", role="place"),
         column("lines", pa.list_(pa.string()), "the lines as FILE:LINE: one, or those that were fused", role="place"),
         column("function", LABEL, "your function", role="place"),
-        column("library", LABEL, "the library that works for the line", role="name"),
+        column("library", LABEL, "the library that the line calls", role="name"),
         column("module", LABEL, "the modules around it, outermost first", role="name"),
         column("phase", LABEL, "data, forward, backward, optimizer, eval or other", role="name"),
         column("view", LABEL, "wall or host", role="name"),
         column("bucket", LABEL, "where the time counts", role="name"),
-        column("row", LABEL, "the lines it is set side by side with other variants as", role="name"),
+        column("row", LABEL, "the lines of the row that it belongs to where variants are compared", role="name"),
         column("step_ns", pa.float64(), "mean per counted step; the rows add up to the bucket", "ns"),
-        column("divided_ns", pa.float64(), "of this, estimated: several lines share a stretch without a mark", "ns"),
+        column(
+            "divided_ns", pa.float64(), "of this, estimated: time between two operators that several lines share", "ns"
+        ),
     ]
 )
 
 
 def lines_table(variants: dict[str, OwnerMeans], row_of: Callable[[Group], Group]) -> pa.Table:
-    """A row for each variant, view, owner and bucket; of each variant the most expensive first."""
+    """A row for each variant, view, owner and bucket; within each variant the most expensive first."""
     rows = [row for name, means in variants.items() for row in _rows(name, means, row_of)]
     columns = {field.name: [row[field.name] for row in rows] for field in LINES}
     return pa.Table.from_arrays([_array(columns[field.name], field.type) for field in LINES], schema=LINES)

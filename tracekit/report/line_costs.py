@@ -1,4 +1,4 @@
-"""What does each line of yours cost, in every variant, side by side?"""
+"""What does each line of yours cost, with all variants side by side?"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from tracekit.trace.schema import column
 from tracekit.units import duration, percent
 
 NO_LINE = "no line of yours"
-_FUSED = "+ marks the cost of kernels that several lines share: it is shown at each of these lines and counted once."
+_FUSED = "+ marks the cost of kernels that several lines share: it is shown at each of these lines, but counted once."
 _WORTH = 0.01  # share of a step below which a file is not shown as a whole
 _MOSTLY = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
@@ -29,7 +29,7 @@ def _lines(owner: Owner) -> Group:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Variants with the same rows; each adds up to its step."""
+    """Variants with the same rows, which add up to the step of each."""
 
     variants: list[OfVariant]
     baselines: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +47,10 @@ class SideBySide:
         named = (
             (column("line", pa.string(), "your lines", role="place"), [short(row) or NO_LINE for row in order]),
             (column("function", pa.string(), "your function", role="detail"), [functions_of(row) for row in order]),
-            (column("file", pa.string(), "null for several lines", role="source"), [_file(row) for row in order]),
+            (
+                column("file", pa.string(), "file of the line; null for several lines", role="source"),
+                [_file(row) for row in order],
+            ),
             (column("line_number", pa.int64(), "line in it", role="source"), [_number(row) for row in order]),
         )
         return costs.table(named, order)
@@ -114,9 +117,9 @@ def _number(row: Row) -> int | None:
 def _fused(entries: Sequence[Fused]) -> pa.Table:
     schema = pa.schema(
         [
-            column("fused_lines", pa.string(), "lines whose work is one kernel", role="place"),
-            column("variant", pa.string(), "where they are", role="name"),
-            column("step_ns", pa.float64(), "a counted step", "ns"),
+            column("fused_lines", pa.string(), "lines that were fused into one kernel", role="place"),
+            column("variant", pa.string(), "variant that they were fused in", role="name"),
+            column("step_ns", pa.float64(), "mean per counted step", "ns"),
         ]
     )
     columns = ([short(each.lines) for each in entries], [each.variant for each in entries])
@@ -125,7 +128,7 @@ def _fused(entries: Sequence[Fused]) -> pa.Table:
 
 
 def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
-    """How much of a step is on a known line and how much of that is estimated; and the variants without any lines."""
+    """How much of a step belongs to a known line, how much of that is estimated, and which variants have no lines."""
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
@@ -134,25 +137,29 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
             sentence = f"{sentence} (to whole functions: no calling lines were recorded)"
         divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
         if any(each.means.divided_ns(each.view) for each in answered):
-            sentence = f"{sentence}; estimated, where several lines share a stretch: {_each(divided)}"
+            sentence = (
+                f"{sentence}. How {_each(divided)} of a step is divided between lines is an estimate: where several "
+                "lines ran between two operators, that time is divided in the proportions of the recording with stacks"
+            )
         yield f"{sentence}."
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (
-            f"Of the calls of compiled graphs, {without_lines} do not tell the lines of their kernels: these count "
-            "towards the line that calls the graph. Captures with torch 2.9 and later tell them."
+            f"For {without_lines} of the calls of compiled graphs, the lines behind their kernels are unknown: these "
+            "kernels count towards the line that calls the graph. Captures with torch 2.9 or later record the lines."
         )
     if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
         yield (
-            f"Of the calls of compiled graphs, {by_code} tell the lines of their kernels only by comments in the "
-            "generated code: a group may hold lines that its kernel does not belong to, and kernels on the CPU count "
-            "towards all lines of their graph. Captures with torch 2.9 and later tell them kernel by kernel."
+            f"For {by_code} of the calls of compiled graphs, the lines behind their kernels are known only from "
+            "comments in the generated code: a group may contain lines that its kernel does not come from, and kernels "
+            "on the CPU count towards all lines of their graph. Captures with torch 2.9 or later record the lines of "
+            "each kernel."
         )
     for each in variants:
         if not each.total_ns:
             yield f"{each.name}: {each.means.reason or f'its {each.view} time cannot be answered'}."
         elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
             named = ", ".join(each.means.unproven[:_UNPROVEN])
-            yield f"{each.name}: what lies in {named} counts as a library's; --mine says that it is yours."
+            yield f"{each.name}: code in {named} counts as a library's; with --mine it counts as yours."
 
 
 def _of_graph_calls(variants: Sequence[OfVariant], count: Callable[[OwnerMeans], int]) -> str:

@@ -10,7 +10,7 @@ from tracekit.findings.culprits import by_name, where
 from tracekit.findings.holes import is_hole
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare
-from tracekit.units import count, duration
+from tracekit.units import duration, times
 
 _OFTEN = 0.5  # of the steps; what comes less often fills the allocator's cache, once
 _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
@@ -18,7 +18,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-
 
 @rule("allocator")
 def allocator(profile: Profile) -> Iterator[Finding]:
-    """`allocator`: calls that allocate or free device memory in most steps, where a cache should hold it."""
+    """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
     pieces = profile.cost.pieces
     chosen = pieces.of("alloc") & ~is_hole(pieces) & profile.counted[pieces.step]
     steps = counted_steps(profile)
@@ -28,13 +28,15 @@ def allocator(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     calls = sum(len(each.rows) for each in culprits) / steps
+    location = where(profile, int(culprits[0].rows[0]))
     yield Finding(
         "allocator",
-        f"{count(round(calls, 1))} calls a step allocate or free device memory, most of all {bare(culprits[0].name)}: "
-        f"the GPU idles {duration(sum(each.step_ns for each in culprits))} meanwhile",
-        advice="Let PyTorch's cache keep its memory: no torch.cuda.empty_cache() in the loop, a batch of one size, "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes vary, and a smaller peak where it is full.",
-        where=where(profile, int(culprits[0].rows[0])),
+        f"Device memory is allocated or freed {times(round(calls, 1))} a step, most of all by {bare(culprits[0].name)}"
+        f"{location.at}: the GPU idles {duration(sum(each.step_ns for each in culprits))} a step meanwhile",
+        advice="Let PyTorch's allocator reuse its memory: do not call torch.cuda.empty_cache() in the loop, keep "
+        "batches to one size, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes vary, and lower the "
+        "peak where memory is full.",
+        where=location,
         evidence=evidence(profile, culprits[0].rows),
         link=_LINK,
         claim=pieces.union(chosen),

@@ -1,4 +1,4 @@
-"""What does the run's ledger know about code that does not stay compiled: breaks, limits, graphs not recorded?"""
+"""What does the run's ledger say about code that does not stay compiled: breaks, limits, graphs not recorded?"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,25 +30,32 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
 
 
 def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
-    names = ", ".join(dict.fromkeys(each.name or "a function" for each in limits))
+    names = [*dict.fromkeys(each.name or "a function" for each in limits)]
+    where = Where(limits[0].file, limits[0].line, limits[0].name)
     return Finding(
         "recompile_limit",
-        f"{names} runs eagerly: its recompile limit was reached",
-        advice="Find what changes from call to call and mark it dynamic, or raise "
+        f"The recompile limit was reached{where.at}: {', '.join(names)} run{'s' if len(names) == 1 else ''} eagerly",
+        advice="Find out what changes from call to call and mark it dynamic, or raise "
         "torch._dynamo.config.recompile_limit.",
-        where=Where(limits[0].file, limits[0].line, limits[0].name),
+        where=where,
         link=_RECOMPILES,
         **_inferred(profile, "python", "guards", "dispatch", "kernel_launch"),
     )
 
 
 def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
+    where = Where(skips[0].file, skips[0].line)
+    if len(skips) == 1:
+        title = f"One compiled graph{where.at} was not recorded as a CUDA graph: {skips[0].reason}"
+    else:
+        title = f"{count(len(skips))} compiled graphs, the first{where.at}, were not recorded as CUDA graphs: "
+        title += skips[0].reason
     return Finding(
         "cuda_graphs_skipped",
-        f"No CUDA graph was recorded of {count(len(skips))} compiled graphs: {skips[0].reason}",
-        advice="Keep inputs at one address and of one shape, and what CUDA graphs cannot hold (work on the CPU, "
-        "changed inputs) out of the compiled function.",
-        where=Where(skips[0].file, skips[0].line),
+        title,
+        advice="Keep the addresses and shapes of inputs fixed, and keep what CUDA graphs cannot hold (work on the CPU, "
+        "inputs that are modified) out of the compiled function.",
+        where=where,
         link=_TREES,
         **_inferred(profile, "python", "guards", "dispatch", "kernel_launch"),
     )
@@ -57,11 +64,13 @@ def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
 def _breaks(profile: Profile, breaks: list[Break]) -> Finding:
     places = Counter((each.file, each.line, each.reason) for each in breaks)
     (file, line, reason), _ = places.most_common(1)[0]
+    where = Where(file, line)
+    most = "" if len(places) == 1 else f" in {count(len(places))} places{', most often' if where.at else ''}"
     return Finding(
         "graph_breaks",
-        f"The compiled code breaks at {count(len(places))} place{'s' if len(places) > 1 else ''}: {reason}",
+        f"The graph breaks{most}{where.at}: {reason}",
         advice="Rewrite that line, or move it out of the compiled function (fullgraph=True says where each break is).",
-        where=Where(file, line),
+        where=where,
         link=_BREAKS,
         **_inferred(profile, "python", "guards"),
     )
@@ -74,7 +83,7 @@ class _Inferred(TypedDict):
 
 
 def _inferred(profile: Profile, *buckets: str) -> _Inferred:
-    """The time of these buckets: how much of it whole graphs would save, the ledger does not know."""
+    """The time of these buckets: how much of it whole graphs would save is not known."""
     pieces = profile.cost.pieces
     chosen = pieces.of(*buckets)
     events = evidence(profile, blamed_events(profile, chosen))

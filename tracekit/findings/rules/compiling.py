@@ -1,4 +1,4 @@
-"""Does anything compile while steps are measured, and why again?"""
+"""Is anything compiled while steps are measured, and if it is compiled again, why?"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,53 +12,53 @@ from tracekit.intervals import Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.roles import GRAPH_LAUNCH
-from tracekit.units import count, duration
+from tracekit.units import duration, many, times
 
 _DYNAMIC = "https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html"
 _CACHE = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html"
 _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 _TUNING = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _SIZE = "size mismatch at index"
-_KINDS = {"first": "first compilations", "backward": "of backward passes", "cudagraph": "recordings of CUDA graphs"}
+_KINDS = {"first": "first compilation", "backward": "backward compilation", "cudagraph": "CUDA graph recording"}
 Span = dict[str, Any]  # a row of `compiles.SPANS`
 
 
 @dataclass(frozen=True)
 class _Cause:
-    """One reason why something compiles; `id` is that of the finding, and of the verdict."""
+    """One reason why something is compiled; `id` is that of the finding, and of the verdict."""
 
     id: str
-    of: Callable[[Span, int], bool]  # of a span, and of when all CUDA graphs had been recorded once
+    of: Callable[[Span, int], bool]  # given a span, and when all CUDA graphs had been recorded once
     said: Callable[[list[Span]], str]
     advice: Callable[[list[Span]], str]
     link: str
 
 
 def _recompiled(spans: list[Span]) -> str:
-    return f"{_number(spans, 'recompilation')}, the longest of {_of(_longest(spans))}"
+    return f"Code is recompiled inside steps, {times(len(spans))}, {_longest_for(spans)}"
 
 
 def _recorded_again(spans: list[Span]) -> str:
-    return f"CUDA graphs are recorded again, {_times(spans)}, after steps that only replayed them"
+    seen = f"{times(len(spans))}, after steps that only replayed them"
+    return f"CUDA graphs are recorded again, {seen}, {_longest_for(spans)}"
 
 
 def _tuned(spans: list[Span]) -> str:
-    return f"Kernels are tuned inside steps, {_times(spans)}, for {duration(_longest(spans)['dur_ns'])} at most"
+    return f"Kernels are autotuned inside steps, {times(len(spans))}, {_longest_for(spans)}"
 
 
 def _compiled(spans: list[Span]) -> str:
     kinds = [each["kind"] for each in spans]
-    counted = ", ".join(f"{count(kinds.count(kind))} {_KINDS.get(kind, kind)}" for kind in dict.fromkeys(kinds))
-    longest = _longest(spans)
-    return f"Compiling ({counted}) goes on inside steps, {duration(longest['dur_ns'])} of it for {_of(longest)}"
+    counted = ", ".join(many(kinds.count(kind), _KINDS.get(kind, kind)) for kind in dict.fromkeys(kinds))
+    return f"Code is compiled inside steps ({counted}), {_longest_for(spans)}"
 
 
 def _against_recompiling(spans: list[Span]) -> str:
     if any(_SIZE in reason for reason in _reasons(spans)):
-        return "Say that the dimension changes (torch._dynamo.mark_dynamic, or dynamic=True), or pad to a few sizes."
+        return "Mark the dimension as dynamic (torch._dynamo.mark_dynamic, or dynamic=True), or pad it to a few sizes."
     return (
-        "Find what changes from call to call (TORCH_LOGS=recompiles, or tracekit capture), and pass it as a tensor, "
-        "mark it dynamic (torch._dynamo.mark_dynamic), or keep it out of the compiled function."
+        "Find out what changes from call to call (TORCH_LOGS=recompiles, or tracekit capture), and pass it as a "
+        "tensor, mark it dynamic (torch._dynamo.mark_dynamic), or keep it out of the compiled function."
     )
 
 
@@ -69,8 +69,8 @@ _CAUSES = (
         lambda span, settled: span["kind"] == "cudagraph" and span["start_ns"] > settled,
         _recorded_again,
         lambda spans: (
-            "A graph is recorded for each size and for each set of addresses of its inputs: keep both as they "
-            "are from step to step (pad to a few sizes, copy into buffers that stay), and mark where a step begins "
+            "A graph is recorded for each size and each set of addresses of its inputs: keep both the same from step "
+            "to step (pad to a few sizes, copy into buffers that are never replaced), and mark where a step begins "
             "(torch.compiler.cudagraph_mark_step_begin())."
         ),
         _TREES,
@@ -80,8 +80,8 @@ _CAUSES = (
         lambda span, _: span["kind"] == "autotune",
         _tuned,
         lambda spans: (
-            "Kernels are tuned at their first call with a size: run every size once before the steps that "
-            'count, keep the cache between runs (TORCHINDUCTOR_CACHE_DIR), or leave tuning out (mode="default").'
+            "Kernels are tuned at their first call with each size: run every size once before the steps that "
+            'count, keep the cache between runs (TORCHINDUCTOR_CACHE_DIR), or turn autotuning off (mode="default").'
         ),
         _TUNING,
     ),
@@ -90,8 +90,8 @@ _CAUSES = (
         lambda span, _: True,
         _compiled,
         lambda spans: (
-            "Compile before the steps that count: run every shape once, and leave these steps out; keep the "
-            "compile cache between runs (TORCHINDUCTOR_CACHE_DIR), so that the next start finds it."
+            "Compile before the steps that count: run every shape once, and leave those steps out of what you "
+            "measure; keep the compile cache between runs (TORCHINDUCTOR_CACHE_DIR), so that later runs start from it."
         ),
         _CACHE,
     ),
@@ -118,13 +118,13 @@ def compiling(profile: Profile) -> Iterator[Finding]:
 
 def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -> Finding:
     reasons = _reasons(spans)
-    because = f", because {reasons[0]}" if reasons else ""
+    because = f" (reason: {reasons[0]})" if reasons else ""
     longest = _longest(spans)
     return Finding(
         cause.id,
-        f"{cause.said(spans)}: {duration(claim.total())} of {_over(profile)}{because}",
+        f"{cause.said(spans)}{because}, which takes {duration(claim.total())} of the {_over(profile)}",
         advice=cause.advice(spans),
-        where=Where(longest.get("file"), longest.get("line"), _of(longest)),
+        where=_where(longest),
         evidence=evidence(profile, np.array([each["event"] for each in spans], np.int64)),
         link=cause.link,
         claim=claim,
@@ -133,9 +133,9 @@ def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -
 
 
 def _settled(trace: Trace, spans: list[Span]) -> int:
-    """When the first step begins that replays CUDA graphs and records none, ns; later than all else without one.
+    """When the first step begins that replays CUDA graphs and records none, ns; if there is none, later than any event.
 
-    A step that records a graph replays it, too, and goes on to record the next.
+    A step that records a graph also replays it, and goes on to record the next.
     """
     rows = [part.rows(part.roles.runtime & part.roles.named(GRAPH_LAUNCH, runtime=True)) for part in trace.parts()]
     starts = np.array([each["start_ns"] for each in spans if each["kind"] == "cudagraph"], np.int64)
@@ -145,7 +145,7 @@ def _settled(trace: Trace, spans: list[Span]) -> int:
 
 
 def _covered(spans: list[Span], time: Union) -> Union:
-    """What of the time these spans cover."""
+    """The part of the time that these spans cover."""
     starts = np.array([each["start_ns"] for each in spans], np.int64)
     ends = starts + np.array([each["dur_ns"] for each in spans], np.int64)
     return time.minus(time.minus(Union.of(starts, ends)))
@@ -156,20 +156,25 @@ def _longest(spans: list[Span]) -> Span:
 
 
 def _reasons(spans: list[Span]) -> list[str]:
-    return [reason for each in spans if (reason := each.get("guard") or each.get("reason"))]
+    """Why, in the compiler's words; the reason of the longest first."""
+    longest_first = sorted(spans, key=lambda each: -int(each["dur_ns"]))
+    return [reason for each in longest_first if (reason := each.get("guard") or each.get("reason"))]
 
 
-def _number(spans: list[Span], noun: str) -> str:
-    return f"{count(len(spans))} {noun}{'s' if len(spans) > 1 else ''}"
+def _longest_for(spans: list[Span]) -> str:
+    """Which takes longest, as a clause; how long, where there are several."""
+    longest = _longest(spans)
+    which = f"for {_of(longest)}{_where(longest).at}"
+    return which if len(spans) == 1 else f"longest {which} ({duration(longest['dur_ns'])})"
 
 
-def _times(spans: list[Span]) -> str:
-    return "once" if len(spans) == 1 else f"{count(len(spans))} times"
+def _where(span: Span) -> Where:
+    return Where(span.get("file"), span.get("line"), _of(span))
 
 
 def _over(profile: Profile) -> str:
     view = profile.views[profile.cost.pieces.view]
-    return f"{duration(int(view.step_ns[view.known].sum()))} that were recorded"
+    return f"{duration(int(view.step_ns[view.known].sum()))} recorded"
 
 
 def _of(span: Span) -> str:

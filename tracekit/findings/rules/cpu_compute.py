@@ -18,27 +18,31 @@ _LEAST = 0.5  # of a step: otherwise something else bounds it
 _OF_A_LINE = 0.3
 _NAMED = 3
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
-# What the advice is, by what kind of work the operator does.
+# By the kind of work that the operator does.
 _ADVICE = {
     **dict.fromkeys(
         ("scatter/gather", "sparse", "embedding", "sort"),
-        "The first one moves rows around: sort the edges and use sparse or segmented products, or gather once what it "
-        "needs.",
+        "The first of these operators moves rows around: sort the edges and use sparse or segmented products, or "
+        "gather what it needs only once.",
     ),
     **dict.fromkeys(
         ("matmul", "convolution"),
-        "The first one computes: bfloat16 under autocast, channels_last and a thread for each core "
-        "(torch.get_num_threads()) are what a CPU has to offer; a GPU is made for this.",
+        "The first of these operators computes: on a CPU, bfloat16 under autocast, channels_last and one thread per "
+        "core (torch.get_num_threads()) may help; a GPU is made for this.",
     ),
-    "random": "The first one draws random numbers: apply dropout to a smaller tensor, or compile, so that it is fused.",
+    "random": "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
+    "model, so that it is fused.",
 }
-_COMPILED = "The first one is compiled already: threads (torch.get_num_threads()), a smaller type or a GPU would help."
-_OTHERWISE = "Compile the model, so that operators are fused and memory is traversed once (torch.compile)."
+_COMPILED = (
+    "The first of these is compiled already: more threads (torch.get_num_threads()), a smaller data type or a GPU may "
+    "help."
+)
+_OTHERWISE = "Compile the model (torch.compile), so that operators are fused and read and write memory only once."
 
 
 @rule("cpu_compute")
 def cpu_compute(profile: Profile) -> Iterator[Finding]:
-    """`cpu_compute`, in a trace of work that was meant to run on the CPU."""
+    """`cpu_compute`, in a trace of work that was meant to run on a CPU."""
     mean, trace = profile.means["wall"], profile.trace
     if mean is None or trace.device != "cpu" or mean.parts["cpu_compute"] < _LEAST * mean.step_ns:
         return
@@ -53,15 +57,16 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     shares = ", ".join(f"{plain(each.name)} ({percent(each.step_ns / mean.step_ns)})" for each in culprits[:_NAMED])
     line, share = line_of(profile, "cpu_compute")
     culprit = where(profile, int(first.rows[0]), plain(first.name))
-    location = (
-        Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
-        if share >= _OF_A_LINE
-        else culprit
-    )
+    if share >= _OF_A_LINE:
+        location = Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
+        most = f"{location.at}: {shares}"
+    else:
+        location = culprit
+        most = f" {shares}{f'; the longest {plain(first.name)} is{culprit.at}' if culprit.file else ''}"
     claim: Union = pieces.union(chosen)
     yield Finding(
         "cpu_compute",
-        f"Operators compute on the CPU, most of all {shares}",
+        f"Operators compute on the CPU, most of all{most}",
         advice=_advice(first.name),
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),

@@ -20,24 +20,24 @@ from tracekit.units import count, duration, percent
 _LEAST = 0.02
 _NAMED = 0.1  # of the wait: what takes less is no culprit
 _OF_A_LINE = 0.5  # of the wait: a line with less is not the culprit
-_STEADY = 0.5  # of the steps: workers that are late so often are too few; those of a loop's start are merely starting
+_STEADY = 0.5  # of the steps: workers that are late so often are too few; those late only at first are merely starting
 _NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
 _COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNORECASE)
 _LINK = "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading"
 _OTHER_PROCESSES = (
     "Load in other processes (DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)), so that the next "
-    "batch is made while this one trains."
+    "batch is made while the current one is trained on."
 )
 _MORE_WORKERS = (
-    "The workers do not keep up: use more of them (num_workers), as far as there are cores, let them work ahead "
-    "(prefetch_factor), and keep them alive between epochs (persistent_workers=True)."
+    "The workers do not keep up: use more of them (num_workers), up to the number of cores, let them work further "
+    "ahead (prefetch_factor), and keep them alive between epochs (persistent_workers=True)."
 )
 _START = (
-    "Only the start of the loop waits, while workers begin: keep them alive between epochs (persistent_workers=True), "
-    "and leave the first step out of what you measure."
+    "Only the start of the loop waits, until the workers have started: keep them alive between epochs "
+    "(persistent_workers=True), and leave the first step out of what you measure."
 )
 _ONCE = "What does not change from epoch to epoch can be done once, before training."
-_COLLATING = "Putting the batch together is part of it: collate fewer, larger tensors, or store them batched."
+_COLLATING = "Collating is part of it: collate fewer, larger tensors, or store them batched."
 
 
 @rule("data_loading")
@@ -51,11 +51,12 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
     culprit = waits.culprits[0] if waits.in_process and waits.culprits else None  # with workers, the loop only waits
     row = int(culprit.rows[0]) if culprit is not None else int(waits.spans[0]) if len(waits.spans) else -1
     name = plain(culprit.name) if culprit is not None else waits.loader
+    location = _where(profile, row, name)
     yield Finding(
         "dataloader_bound",
-        f"The loop waits {duration(waits.step_ns)} a step for its next batch{said}",
+        f"The loop waits {duration(waits.step_ns)} a step{location.at} for its next batch{said}",
         advice=advice,
-        where=_where(profile, row, name),
+        where=location,
         evidence=evidence(profile, culprit.rows if culprit is not None else waits.spans),
         link=_LINK,
         claim=profile.cost.pieces.union(waits.chosen),
@@ -63,7 +64,7 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
 
 
 def _where(profile: Profile, row: int, name: str | None) -> Where:
-    """The line that most of the wait is for, where one is, or whose the culprit is."""
+    """The line that most of the wait belongs to, where there is one; else that of the event to blame."""
     line, share = line_of(profile, "dataload")
     blamed = where(profile, row, name) if row >= 0 else Where()
     if share < _OF_A_LINE:
@@ -76,19 +77,19 @@ def _in_process(waits: "_Waits") -> tuple[str, str]:
     parts = [f"{duration(each.step_ns)} in {plain(each.name)}" for each in waits.culprits]
     if collating >= _NAMED:
         parts.append(f"{percent(collating)} of it collating")
-    said = f", in the training process itself{': ' if parts else ''}{', '.join(parts)}"
+    said = f", which is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
     return said, f"{_OTHER_PROCESSES} {_COLLATING if collating >= _NAMED else _ONCE}"
 
 
 def _of_workers(waits: "_Waits") -> tuple[str, str]:
-    """What keeps them busy, other processes do not tell; how late they are, the loop does."""
+    """The trace does not show what keeps other processes busy, only how long the loop waits for them."""
     if waits.steps_that_wait < _STEADY:
-        return ", at its start, until workers deliver", _START
+        return ", but only at its start, until its workers deliver", _START
     alone = waits.whole_ns - waits.step_ns
-    needed = f": {waits.whole_ns / alone:.1f} times as many would keep up" if alone > 0 else ""
+    needed = f": {waits.whole_ns / alone:.1f} times as many workers would keep up" if alone > 0 else ""
     said = (
-        f": its workers deliver {count(round(waits.batches, 1))} a step of {duration(waits.whole_ns)}, which takes "
-        f"{duration(alone)} without the wait{needed}"
+        f": its workers deliver {count(round(waits.batches, 1))} per step of {duration(waits.whole_ns)}, which would "
+        f"take {duration(alone)} without the wait{needed}"
     )
     return said, f"{_MORE_WORKERS} {_ONCE}"
 
@@ -133,13 +134,13 @@ class _Waits:
 
     @cached_property
     def culprits(self) -> list[Culprit]:
-        """What the loading thread did meanwhile, the costliest first; only what takes a good part."""
+        """What the loading thread did meanwhile, the costliest first; only what takes a considerable part."""
         named = [each for each in by_name(self.profile, self.chosen) if len(each.rows)]
         return [each for each in named if each.step_ns >= _NAMED * self.step_ns][:3]
 
     @property
     def steps_that_wait(self) -> float:
-        """The part of the counted steps that wait noticeably."""
+        """The share of counted steps that wait noticeably."""
         pieces = self.profile.cost.pieces
         waited = np.bincount(pieces.step[self.chosen], pieces.dur[self.chosen], len(self.profile.counted))
         late = waited[self.profile.counted] >= _NOTICED * self.step_ns
@@ -147,7 +148,7 @@ class _Waits:
 
     @cached_property
     def collating(self) -> float:
-        """The part of the wait in which the loader puts a batch together."""
+        """The share of the wait in which the loader collates a batch."""
         trace, pieces = self.profile.trace, self.profile.cost.pieces
         collates = trace.labels.fits(_COLLATES)
         chosen = self.chosen & (pieces.event >= 0) & self.profile.counted[pieces.step]

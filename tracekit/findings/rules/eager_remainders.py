@@ -1,4 +1,4 @@
-"""In steps that replay CUDA graphs: what is still submitted one by one, between the replays?"""
+"""In steps that replay CUDA graphs, what is still submitted call by call between the replays?"""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tracekit.findings.holes import is_hole
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.roles import GRAPH_LAUNCH
-from tracekit.units import count, duration
+from tracekit.units import duration, many, times
 
 _SUBMITTING = ("kernel_launch", "dispatch", "python", "guards")
 _LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
@@ -33,17 +33,18 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     steps = counted_steps(profile)
     if replays.sum() < steps or not (chosen & profile.counted[pieces.step]).any():
         return
-    dearest, row = _dearest(profile, eager)
+    operator, row = _most_calls(profile, eager)
+    location = where(profile, row, operator)
     idle = float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / steps
     yield Finding(
         "eager_remainders",
-        f"Beside {count(round(replays.sum() / steps))} replays of CUDA graphs a step, "
-        f"{count(round(len(eager) / steps))} calls submit work one by one, most of them under {dearest}: until they "
-        f"do, the GPU idles {duration(idle)}",
-        advice="Move the work between the replays into the graphs: no graph breaks, no work on the CPU or on sizes "
-        "that vary in between, the optimizer captured too (capturable=True), one graph for the step where nothing else "
-        "is needed.",
-        where=where(profile, row, dearest),
+        f"Besides replaying CUDA graphs {times(round(replays.sum() / steps))} a step, the host submits work in "
+        f"{many(round(len(eager) / steps), 'separate call')} a step, most often under {operator}{location.at}: the GPU "
+        f"idles {duration(idle)} a step waiting for that",
+        advice="Move the work between the replays into the graphs: remove graph breaks, work on the CPU and sizes that "
+        "vary in between, capture the optimizer too (capturable=True), and use a single graph for the step where "
+        "possible.",
+        where=location,
         evidence=evidence(profile, eager),
         link=_LINK,
         claim=pieces.union(chosen),
@@ -70,7 +71,7 @@ def _until_one_of(profile: Profile, calls: Ints) -> Bools:
     return ended
 
 
-def _dearest(profile: Profile, calls: Ints) -> tuple[str, int]:
+def _most_calls(profile: Profile, calls: Ints) -> tuple[str, int]:
     """The outermost operator under which most of them are made, and the first of those."""
     trace = profile.trace
     outer = outermost_operators(profile, calls)

@@ -1,4 +1,4 @@
-"""Does the GPU only talk to other GPUs, with nothing to compute meanwhile?"""
+"""Does the GPU communicate with other GPUs while it computes nothing?"""
 
 import re
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import USER
-from tracekit.units import count, duration, percent
+from tracekit.units import duration, many, percent
 
 _DDP = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
-_FASTEST = 0.1  # of the calls of one collective: what they take is the transfer; what others take longer is waiting
+_FASTEST = 0.1  # of the calls of one collective: how long the transfer takes; the rest of the others is waiting
 _MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
-_LATE = 0.5  # of their time: where more than that is waiting, ranks come late
+_LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 
 
 @rule("exposed_comm")
 def exposed_comm(profile: Profile) -> Iterator[Finding]:
-    """`exposed_comm`: how much of it nothing hides, and how much of that is waiting for ranks that come late."""
+    """`exposed_comm`: how much of it nothing hides, and how much of that is waiting for ranks that arrive late."""
     mean, pieces = profile.means["wall"], profile.cost.pieces
     chosen = pieces.of("gpu_comm")
     if mean is None or not (chosen & profile.counted[pieces.step]).any():
@@ -41,8 +41,8 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     yield Finding(
         "exposed_comm",
         f"Communication takes {duration(exposed, like=mean.step_ns)} of {duration(mean.step_ns)} a step while nothing "
-        f"computes, {percent(exposed / running)} of the time that it runs: {count(per_step)} collectives a step, "
-        f"dearest {_called(places[worst])}; {_said(waiting)}",
+        f"computes, {percent(exposed / running)} of the time that it runs: {many(round(per_step, 1), 'collective')} "
+        f"a step, the costliest {_called(places[worst])}; {_said(waiting)}",
         claim=claim,
         where=places[worst],
         evidence=evidence(profile, rows[kinds == worst]),
@@ -52,8 +52,8 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
 
 
 def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
-    """For each kernel which collective it is – by the kernel, the backend's annotation, the span that the program named
-    around it – and what these are."""
+    """Which collective each kernel belongs to – by kernel, the backend's annotation, and the span that the program
+    named around it – and what these collectives are."""
     trace = profile.trace
     launches = trace.links.launch(rows)
     backend = trace.labels.fits(_BACKEND)
@@ -75,9 +75,9 @@ def _called(where: Where) -> str:
 
 
 def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
-    """Which part of the collectives' time is waiting for other ranks; None where no collective comes twice.
+    """The share of the collectives' time that is waiting for other ranks; None where no collective recurs.
 
-    The same collective comes once a step: the fastest tenth of its calls shows what the transfer takes.
+    The same collective is called once a step: the fastest tenth of its calls shows how long the transfer takes.
     """
     trace = profile.trace
     steps = trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
@@ -96,16 +96,19 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
 
 def _said(waiting: float | None) -> str:
     if waiting is None:
-        return "how much of it is waiting for other ranks cannot be known from one call of each"
-    return f"{percent(waiting)} of it is waiting for other ranks (the fastest calls show the transfer)"
+        return "how much of their time is waiting for other ranks cannot be known, because none is called twice"
+    return f"{percent(waiting)} of their time is waiting for other ranks (beyond what the fastest calls take)"
 
 
 def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:
     if per_step >= _MANY and median_ns < _SHORT_NS:
-        return "Let small collectives travel together: larger buckets (bucket_cap_mb), or one flattened tensor."
+        return "Combine small collectives: use larger buckets (bucket_cap_mb), or one flattened tensor."
     if waiting is not None and waiting > _LATE:
-        return "Give the ranks equal work: most of this waits for whichever comes last; look at that rank's trace."
+        return (
+            "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive; look at its "
+            "trace."
+        )
     return (
-        "Start it earlier, under the backward (DDP's buckets, FSDP's prefetch), or send less: larger micro-batches "
-        "between synchronisations (no_sync), a half-precision or compressing communication hook."
+        "Start it earlier, so that the backward pass hides it (DDP's buckets, FSDP's prefetch), or send less: "
+        "synchronise less often (no_sync), or use a communication hook that compresses or sends half precision."
     )

@@ -1,4 +1,4 @@
-"""Does the trace show all that CUDA graphs replay?"""
+"""Does the trace show everything that CUDA graphs replay?"""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 
 @rule("graph_nodes")
 def graph_nodes(profile: Profile) -> Iterator[Finding]:
-    """`graph_nodes_missing`, beyond the verdicts' list: where nodes ran the GPU seems to idle, each time as long."""
+    """`graph_nodes_missing`, beyond the verdicts' list: the GPU seems to idle where nodes ran, each time as long."""
     trace = profile.trace
     if not trace.census.any(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)):
         return
@@ -30,20 +30,21 @@ def graph_nodes(profile: Profile) -> Iterator[Finding]:
         return
     yield Finding(
         "graph_nodes_missing",
-        f"Before the first recorded node of {count(int(missing.sum()))} replays of CUDA graphs the GPU seems to idle "
-        f"{duration(float(np.median((ends - starts)[missing])))} each time: the trace lacks what ran there",
+        f"In {count(int(missing.sum()))} replays of CUDA graphs the GPU seems to idle "
+        f"{duration(float(np.median((ends - starts)[missing])))} before the first recorded node: the trace lacks the "
+        "nodes that ran there",
         claim=Union.of(starts[missing], ends[missing]),
         where=Where(function=bare(trace.names[trace.name_codes[calls[missing][0]]])),
         evidence=evidence(profile, calls[missing]),
-        advice="Do not trust idle time inside these replays. Start the profiler before the graphs are captured, or "
-        "warm it up for some more steps.",
+        advice="Do not trust idle time in these replays. Start the profiler before the graphs are captured, or warm it "
+        "up for a few more steps.",
         link=_LINK,
         confidence="inferred",
     )
 
 
 def _holes(profile: Profile) -> tuple[Ints, Ints, Ints, Ints]:
-    """Of each replay its call, from when to when the GPU idles before the first node, and how long its nodes run."""
+    """For each replay: its call, from when to when the GPU idles before the first node, and how long its nodes run."""
     trace = profile.trace
     rows = kernels(profile, lambda events: events.roles.gpu)
     launch = trace.links.launch(rows)
@@ -60,7 +61,7 @@ def _holes(profile: Profile) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _the_same_each_time(holes: Ints, spans: Ints) -> Bools:
-    """The holes that are long and alike; nodes that take other times have other holes."""
+    """The holes that are long and of about the same length: the same missing nodes take the same time."""
     long = (holes >= _LEAST_NS) & (holes >= _OF_GRAPH * spans)
     if long.sum() < max(_LEAST, len(holes) / 2):
         return np.zeros(len(holes), bool)

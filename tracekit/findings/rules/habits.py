@@ -1,4 +1,4 @@
-"""Known habits that keep the host busy: gradients zeroed and parameters stepped one by one, garbage collected."""
+"""Known habits that keep the host busy: gradients zeroed or parameters updated one by one, garbage collected."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class _Habit:
     said: str
     advice: str
     link: str
-    one_by_one: bool  # it matters where each parameter launches by itself
+    one_by_one: bool  # a fault only where each parameter launches by itself
 
 
 GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
@@ -35,7 +35,7 @@ _HABITS = (
     _Habit(
         "optimizer_loop",
         re.compile(r"Optimizer\.step#.*", re.DOTALL),
-        "The optimizer steps its parameters one by one",
+        "The optimizer updates parameters one by one",
         "Construct it with foreach=True or fused=True, which update all parameters in a few kernels.",
         "https://docs.pytorch.org/docs/stable/optim.html",
         True,
@@ -52,7 +52,7 @@ _HABITS = (
         "garbage_collection",
         GARBAGE,
         "Python collects garbage inside steps",
-        "Switch it off in the loop (gc.disable(), gc.freeze()) and collect between epochs, so that it never runs while "
+        "Turn it off in the loop (gc.disable(), gc.freeze()) and collect between epochs, so that it never runs while "
         "the GPU waits.",
         "https://docs.python.org/3/library/gc.html",
         False,
@@ -62,7 +62,7 @@ _HABITS = (
 
 @rule("habits")
 def habits(profile: Profile) -> Iterator[Finding]:
-    """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them for which the GPU idles."""
+    """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them during which the GPU idles."""
     if profile.means["wall"] is None or profile.trace.device != "gpu":
         return
     for habit in _HABITS:
@@ -85,11 +85,11 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim = inside.minus(inside.minus(idle))
     line, _ = line_of(profile, "python")
-    calls = f": {count(round(launches))} launches a step" if habit.one_by_one else ""
+    calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
     took = trace.dur_ns[spans].sum() / counted_steps(profile)
     yield Finding(
         habit.id,
-        f"{habit.said}{calls}, {duration(took)} of the host's time",
+        f"{habit.said}: {calls}{duration(took)} of the host's time per step",
         advice=habit.advice,
         where=Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line,
         evidence=evidence(profile, spans),
@@ -99,7 +99,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
 
 
 def _launches(profile: Profile, spans: Ints) -> int:
-    """How many launch calls of counted steps lie inside those spans."""
+    """How many launch calls of counted steps are made inside those spans."""
     trace = profile.trace
     calls = np.concatenate([part.rows(part.roles.launch & part.process) for part in trace.parts()])
     calls = calls[_in_counted_steps(profile, calls)]
@@ -107,6 +107,6 @@ def _launches(profile: Profile, spans: Ints) -> int:
 
 
 def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:
-    """Which of these events start in a step that figures per step are of."""
+    """Which of these events start in a counted step."""
     steps = profile.trace.steps.of(profile.trace.ts_ns[rows])
     return np.append(profile.counted, False)[steps]

@@ -1,4 +1,4 @@
-"""What on the host keeps the GPU idle, or a CPU from computing, for a millisecond and more, all by itself?"""
+"""What single thing on the host keeps the GPU idle, or a CPU from computing, for a millisecond or more?"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Does the recording itself, or code that is loaded late, keep the GPU idle?"""
+"""Does the GPU idle because of the profiler itself, or because code is loaded at its first use?"""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,8 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
         yield Finding(
             "profiler_overhead",
             f"The GPU idles {duration(mean.parts['profiler'])} a step because of the profiler itself",
-            advice="Record fewer steps, without stacks and shapes, and trust the pace of a run that is not profiled.",
+            advice="Record fewer steps, without stacks and shapes, and rely on the step time of a run that is not "
+            "profiled.",
             evidence=evidence(profile, blamed_events(profile, chosen)),
             link="https://docs.pytorch.org/docs/stable/profiler.html",
             claim=pieces.union(chosen),

@@ -1,4 +1,4 @@
-"""Do kernels that take their time leave most of the GPU empty?"""
+"""Do long-running kernels leave most of the GPU empty?"""
 
 from collections.abc import Iterator
 
@@ -9,19 +9,19 @@ from tracekit.findings.kernels import alike, blaming, classes, share_of_work
 from tracekit.profile import Profile
 from tracekit.units import count, percent
 
-_LEAST_NS = 10_000  # what is over sooner is a tiny kernel, however full the GPU is
+_LEAST_NS = 10_000  # a shorter one is a tiny kernel, however full the GPU is
 _LOW = 0.15  # of the warps that the GPU can hold
 _FEW = 0.5  # blocks for each multiprocessor: half of the GPU has nothing to do
-# These keep the tensor cores busy with few warps, on purpose.
+# These keep the tensor cores busy with few warps, by design.
 _NEEDS_FEW = ("matmul", "convolution", "attention", "recurrent")
 _LINK = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#occupancy"
 _FEW_BLOCKS = (
-    "Give each launch more to do: larger batches, many small problems as one (bmm, foreach, segmented operators), or "
-    "sums over a long dimension split in two."
+    "Give each launch more to do: use larger batches, solve many small problems as one (bmm, foreach, segmented "
+    "operators), or split sums over a long dimension in two."
 )
 _FEW_WARPS = (
-    'Registers or shared memory keep blocks out: let torch.compile choose the kernel (mode="max-autotune"), or give '
-    "each block less to hold."
+    "Registers or shared memory limit the number of blocks that fit: let torch.compile choose the kernel "
+    '(mode="max-autotune"), or give each block less to hold.'
 )
 
 
@@ -37,17 +37,17 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
         return
     rows = alike(profile, sample.kernels[empty])
     rows = rows[trace.dur_ns[rows] >= _LEAST_NS]
-    few = int((blocks[empty] < 1).sum())
+    few, number = int((blocks[empty] < 1).sum()), int(empty.sum())
     occupied = percent(float(np.average(occupancy[empty], weights=dur[empty])))
     yield blaming(
         profile,
         rows,
         Finding(
             "low_occupancy",
-            f"{percent(share_of_work(profile, rows))} of the GPU's work is kernels that leave most of it empty: they "
-            f"occupy {occupied} of it, and {count(few)} of {count(int(empty.sum()))} a step have fewer blocks than it "
-            "has multiprocessors",
-            advice=_FEW_BLOCKS if few > empty.sum() / 2 else _FEW_WARPS,
+            f"{percent(share_of_work(profile, rows))} of the GPU's work is kernels that leave most of the GPU empty: "
+            f"they occupy {occupied} of it, and in each step {count(few)} of {count(number)} such kernels "
+            f"{'has' if few == 1 else 'have'} fewer blocks than the GPU has multiprocessors",
+            advice=_FEW_BLOCKS if few > number / 2 else _FEW_WARPS,
             link=_LINK,
             confidence="inferred",
         ),

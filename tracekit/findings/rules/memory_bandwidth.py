@@ -1,4 +1,4 @@
-"""Do large elementwise kernels move memory more slowly than the GPU can?"""
+"""Do large elementwise kernels move memory more slowly than the GPU could?"""
 
 from collections.abc import Iterator
 
@@ -34,11 +34,11 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
         rows,
         Finding(
             "memory_bandwidth",
-            f"Large elementwise kernels move {size(rate)}/s, {percent(rate / reached.peak)} of what the memory of "
-            f"{reached.device} can",
+            f"Large elementwise kernels move {size(rate)}/s, {percent(rate / reached.peak)} of the memory bandwidth of "
+            f"{reached.device}",
             claim=Union.of(events.end_ns - gained, events.end_ns),
-            advice="Give them contiguous tensors of one memory format, whose rows are read in order; fused by "
-            "torch.compile, they move less to begin with.",
+            advice="Give them contiguous tensors of one memory format, whose rows are read in order; if torch.compile "
+            "fuses them, they move less to begin with.",
             link=_LINK,
             confidence="inferred",
         ),

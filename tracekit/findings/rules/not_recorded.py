@@ -27,31 +27,32 @@ _OTHER_DEVICES = re.compile(r"(?:mtia|hpu|npu|tpu)_.*")  # categories of events
 
 @rule("not_recorded")
 def not_recorded(profile: Profile) -> Iterator[Finding]:
-    """`empty`, `host_side_missing` or `gpu_side_missing`: they have no cost, and make all else doubtful."""
+    """`empty`, `host_side_missing` or `gpu_side_missing`: they have no cost, and cast doubt on everything else."""
     trace = profile.trace
     if not trace.census.any(lambda roles: roles.host | roles.gpu) or not len(trace.steps):
         yield Finding(
             "empty",
-            "The trace holds no event that lasts",
-            advice="Check that the profiler ran while the steps did: its schedule may have been still waiting.",
+            "No event in the trace has a duration",
+            advice="Check that the profiler was recording while the steps ran: its schedule may still have been "
+            "waiting.",
             link=_LINK,
         )
     elif trace.device == "gpu" and not _submits(trace):
-        whose = "who submitted it" if trace.threads.main is None else "the process that trains submitting it"
+        calls = "no call" if trace.threads.main is None else "no call of the training process"
         yield Finding(
             "host_side_missing",
-            f"The trace holds GPU work and nothing of {whose}",
-            advice="Record the process that trains, with ProfilerActivity.CPU as well, and keep traces of several "
-            "processes apart: without its calls nobody can say why the GPU idles.",
+            f"The trace holds GPU work, but {calls} that submitted it",
+            advice="Record the training process with ProfilerActivity.CPU, too, and write the traces of different "
+            "processes to different files: without the calls of that process it cannot be known why the GPU idles.",
             evidence=evidence(profile, _rows(trace, lambda roles: roles.gpu)),
             link=_LINK,
         )
     elif (submitted := device_side_missing(trace)) is not None:
         yield Finding(
             "gpu_side_missing",
-            f"{submitted.said}, and the trace shows nothing of what the device did",
-            advice="Record with ProfilerActivity.CUDA (or that of your device), and warm the profiler up for a step: "
-            "what the device did, and whether it idled, cannot be known.",
+            f"{submitted.said}, but the trace shows nothing of what the device did",
+            advice="Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
+            "for a step. Until then it cannot be known what the device did, or whether it idled.",
             where=submitted.by,
             evidence=evidence(profile, _rows(trace, submitted.ask)),
             link=_LINK,
@@ -66,7 +67,7 @@ def _submits(trace: Trace) -> bool:
 
 @dataclass(frozen=True)
 class Submitted:
-    """Work for a device of which the trace shows nothing: by whom, that in words, and which events tell it."""
+    """Work for a device of which the trace shows nothing: who submitted it, that in words, and which events show it."""
 
     by: Where
     said: str
@@ -74,7 +75,7 @@ class Submitted:
 
 
 def device_side_missing(trace: Trace) -> Submitted | None:
-    """Who submitted work to a device of which the trace shows nothing; None where nobody did."""
+    """Who submitted work to a device of which the trace shows nothing; None where no such work was submitted."""
     if trace.device == "gpu":
         return None
     if trace.census.any(_is_launch):
@@ -99,7 +100,7 @@ def _is_accelerated(roles: Roles) -> Bools:
 
 
 def _most(trace: Trace, ask: Ask) -> tuple[str, int]:
-    """Of the events that have a role the name that most of them bear, and how many there are."""
+    """The most frequent name among the events of a role, and how many events there are."""
     codes = trace.name_codes[_rows(trace, ask)]
     return trace.names[int(np.bincount(codes).argmax())], len(codes)
 

@@ -12,7 +12,7 @@ from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
-from tracekit.units import count, duration, size
+from tracekit.units import duration, size, times
 
 _PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
 _LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
@@ -20,7 +20,7 @@ _LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
 
 @rule("pageable_copies")
 def pageable_copies(profile: Profile) -> Iterator[Finding]:
-    """`h2d_pageable_copy`: what the GPU does nothing for but copy, or wait for such a copy to be submitted."""
+    """`h2d_pageable_copy`: the time in which the GPU only copies, or waits for such a copy to be submitted."""
     trace, pieces = profile.trace, profile.cost.pieces
     if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.gpu & roles.named(_PAGEABLE)):
         return
@@ -38,13 +38,12 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
     steps = counted_steps(profile)
     blocked = trace.dur_ns[calls[counted]].sum() / steps
     moved = values(trace.events["bytes"])[copies[counted]].sum() / steps
-    line = f" at {culprit.file}:{culprit.line}" if culprit.file else ""
     yield Finding(
         "h2d_pageable_copy",
-        f"{count(round(float(counted.sum()) / steps, 1))} copies a step to the GPU{line} are from pageable memory "
-        f"({size(moved)}): the host is held up {duration(blocked)} in their calls",
+        f"Data is copied to the GPU from pageable memory{culprit.at}, {times(round(float(counted.sum()) / steps, 1))} "
+        f"a step ({size(moved)}): the calls hold up the host for {duration(blocked)}",
         advice="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
-        "non_blocking=True, so that copies run beside the work; or make the data on the GPU.",
+        "non_blocking=True, so that copies run beside the kernels; or create the data on the GPU.",
         where=culprit,
         evidence=evidence(profile, calls[counted]),
         link=_LINK,

@@ -23,19 +23,18 @@ _GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _ADVICE = {
     "launch_bound": (
-        'Submit whole steps at once: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which remove {most} at '
-        "most; or do more in each kernel, by larger batches or fused operators.",
+        'Submit whole steps at once: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which save at most '
+        "{most} a step; or do more in each kernel, with larger batches or fused operators.",
         _GRAPHS,
     ),
     "dispatch_bound": (
-        "Let the GPU run ahead of the operators' dispatch: torch.compile fuses them, CUDA graphs "
-        '(mode="reduce-overhead") skip them, and both together remove {most} at most; larger batches hide the '
-        "overhead.",
+        'Dispatch fewer operators: torch.compile fuses them, CUDA graphs (mode="reduce-overhead") skip their dispatch, '
+        "and both together save at most {most} a step; larger batches hide the overhead.",
         _COMPILE,
     ),
     "python_bound": (
-        "Take work out of the Python between operators: hoist what does not change out of the loop, replace loops over "
-        "tensors by one operator, or compile the model: that removes {most} at most.",
+        "Do less in Python between operators: move what does not change out of the loop, replace loops over tensors by "
+        "a single operator, or compile the model. This saves at most {most} a step.",
         _COMPILE,
     ),
 }
@@ -43,13 +42,13 @@ _ADVICE = {
 
 @rule("slow_host")
 def slow_host(profile: Profile) -> Iterator[Finding]:
-    """`launch_bound`, `dispatch_bound` or `python_bound`: by the largest of the reasons; what is long has rules of its
-    own."""
+    """`launch_bound`, `dispatch_bound` or `python_bound`: by the largest of the reasons; long stretches have rules of
+    their own."""
     mean = profile.means["wall"]
     if mean is None or profile.trace.device != "gpu":
         return
     pieces = profile.cost.pieces
-    chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~_told_apart(profile)
+    chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~_of_other_rules(profile)
     times = {
         name: sum(_per_step(profile, chosen & pieces.of(key)) for key in keys if key in _BUCKETS)
         for name, keys in SLOW_HOST.items()
@@ -62,11 +61,13 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     culprits = [each for each in _operators(profile, chosen) if len(each.rows)]
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
     culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
+    line_at = f", most of all{culprit.at}" if culprit.file else ""
     advice, link = _ADVICE[name]
     yield Finding(
         name,
-        f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step because the host is too "
-        f"slow: {_parts(profile, chosen, mean.step_ns)}{_under(profile, culprits)}; {_launches(profile)}",
+        f"The host is too slow{line_at}: the GPU idles {duration(idle, like=mean.step_ns)} of "
+        f"{duration(mean.step_ns)} a step, waiting for {_parts(profile, chosen, mean.step_ns)}"
+        f"{_under(profile, culprits)}; {_launches(profile)}",
         advice=advice.format(most=duration(idle)),
         where=culprit,
         evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
@@ -76,8 +77,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     )
 
 
-def _told_apart(profile: Profile) -> Bools:
-    """The pieces for which an event is blamed that has a rule of its own."""
+def _of_other_rules(profile: Profile) -> Bools:
+    """The pieces that are blamed on an event with a rule of its own."""
     trace, event = profile.trace, profile.cost.pieces.event
     apart = np.isin(event, pageable_calls(trace))
     garbage = trace.labels.fits(GARBAGE)
@@ -87,12 +88,12 @@ def _told_apart(profile: Profile) -> Bools:
 
 
 def _under(profile: Profile, culprits: list[Culprit]) -> str:
-    names = [f"{plain(profile.trace.names[each.key])} {duration(each.step_ns)}" for each in culprits[:2]]
-    return f" (most of all under {', '.join(names)})" if names else ""
+    names = [f"{plain(profile.trace.names[each.key])}, {duration(each.step_ns)}" for each in culprits[:2]]
+    return f" (most under {', and '.join(names)})" if names else ""
 
 
 def _operators(profile: Profile, chosen: Bools) -> list[Culprit]:
-    """The outermost operators that these pieces lie in, the costliest first."""
+    """The outermost operators that contain these pieces, the costliest first."""
     trace = profile.trace
 
     def name_of(events: Rows) -> Ints:
@@ -111,18 +112,19 @@ def _parts(profile: Profile, chosen: Bools, like: float) -> str:
     pieces = profile.cost.pieces
     times = {key: _per_step(profile, chosen & pieces.of(key)) for key in _BUCKETS}
     largest = sorted((key for key in times if times[key] > 0), key=lambda key: -times[key])
-    return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
+    return ", ".join(f"{duration(times[key], like=like)} of {BUCKETS[key].noun}" for key in largest)
 
 
 def _launches(profile: Profile) -> str:
-    """How much the GPU is given to do at a time, against what giving costs."""
+    """How long it takes to submit work, and how long that work then runs."""
     kernels, calls = _of_counted_steps(profile)
     if not len(calls):
         return "no launch call is linked to a kernel"
     steps = counted_steps(profile)
     return (
-        f"{count(round(len(kernels) / steps))} kernels and copies a step take {duration(float(np.median(kernels)))} "
-        f"each (median), {count(round(len(calls) / steps))} calls that submit them {duration(float(np.median(calls)))}"
+        f"submitting takes {duration(float(np.median(calls)))} a call ({count(round(len(calls) / steps))} calls a "
+        f"step), running {duration(float(np.median(kernels)))} a kernel or copy ({count(round(len(kernels) / steps))} "
+        "a step; medians)"
     )
 
 

@@ -13,27 +13,27 @@ from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.intervals import Ints, Rows
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare
-from tracekit.units import count, duration
+from tracekit.units import duration, times
 
-_MOST = 5  # places that are named one by one
+_MOST = 5  # places that get a finding each
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
 
 @dataclass(frozen=True)
 class _Reason:
-    """Why something waits: known by an operator or a Python function around the call."""
+    """Why something waits, recognised by an operator or a Python function around the call."""
 
-    known_by: str  # fits the whole name of an operator, or of a function
+    known_by: str  # matches the whole name of an operator, or of a function
     said: str
     advice: str
 
 
 _REASONS = (
-    _Reason("maybe_num_nodes", "counts the nodes", "Pass num_nodes, so that nothing is read back to count them."),
+    _Reason("maybe_num_nodes", "counts the nodes", "Pass num_nodes, so that nothing is read back to count nodes."),
     _Reason(
         r"torch_scatter::.*|scatter(_\w+)?",
-        "reads back how many rows there will be",
-        "Pass dim_size, so that nothing is read back to find it.",
+        "reads back how many rows its result has",
+        "Pass dim_size, so that nothing is read back to find the size.",
     ),
     _Reason(
         r"aten::_?coalesce|coalesce",
@@ -43,7 +43,7 @@ _REASONS = (
     _Reason(
         r"torchmetrics.*|compute_metrics",
         "reads a metric back",
-        "Add the metric up on the GPU, and read it once an epoch.",
+        "Accumulate the metric on the GPU, and read it once an epoch.",
     ),
     _Reason(
         r"aten::repeat_interleave",
@@ -67,26 +67,26 @@ _REASONS = (
     ),
     _Reason(
         r"aten::is_nonzero|aten::equal|aten::allclose",
-        "decides in Python by a value of the GPU",
-        "Decide on the GPU (torch.where), or only every so many steps.",
+        "decides in Python by a value on the GPU",
+        "Decide on the GPU (torch.where), or only once in many steps.",
     ),
     _Reason(
         r"aten::item|aten::_local_scalar_dense",
         "reads a value back",
-        "Keep the value on the GPU (detach it, add it up there) and read it every so many steps.",
+        "Keep the value on the GPU (detach it, add it up there) and read it only once in many steps.",
     ),
     _Reason(
         r"aten::(_?to(_copy)?|copy_|cpu|_copy_from)",
         "copies to the host and waits for it",
-        "Copy less often, or with non_blocking=True into pinned memory, and wait for it later.",
+        "Copy less often, or with non_blocking=True into pinned memory, and wait for the copy later.",
     ),
 )
-_ANY = _Reason("", "waits for the GPU", "Leave the wait out, or wait once after many steps.")
+_ANY = _Reason("", "waits for the GPU", "Remove the wait, or wait only once in many steps.")
 
 
 @rule("sync_stall")
 def sync_stall(profile: Profile) -> Iterator[Finding]:
-    """One finding for each place that waits, the costliest first; the time in which the GPU idles because of it."""
+    """One finding for each place that waits, the costliest first: the time in which the GPU idles because of it."""
     if profile.means["wall"] is None or profile.trace.device != "gpu":
         return
     pieces, trace = profile.cost.pieces, profile.trace
@@ -100,7 +100,7 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
 
 
 class _Places:
-    """Numbers for the places that calls are made at: your line, and the operator or, without one, the call."""
+    """Numbers for the places where calls are made: your line, and the operator or, without one, the call."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -128,11 +128,10 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
     waited = trace.dur_ns[culprit.rows].sum() / max(int(profile.counted.sum()), 1)
     who = f"{maker} ({call})" if maker else call
     location = where(profile, row, maker)
-    line = f" at {location.file}:{location.line}" if location.file else ""
     return Finding(
         "sync_stall",
-        f"{who}{line} {reason.said}: {count(round(number, 1))} times a step the host waits, {duration(waited)} in all, "
-        f"and the GPU then idles {duration(culprit.step_ns)}",
+        f"{who}{location.at} {reason.said}: the host waits {times(round(number, 1))} a step, {duration(waited)} in "
+        f"all, and the GPU then idles {duration(culprit.step_ns)} a step",
         advice=reason.advice,
         where=location,
         evidence=evidence(profile, culprit.rows),

@@ -1,4 +1,4 @@
-"""Does the GPU go from one tiny kernel to the next, and spend much of its time between them?"""
+"""Does the GPU spend much of its time between tiny kernels, although they are queued?"""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ from tracekit.findings.kernels import blaming, kernels
 from tracekit.profile import Profile
 from tracekit.units import count, duration
 
-_TINY_NS = 5_000  # a kernel that takes less is over before the next is set up
-_BETWEEN_NS = 10_000  # a longer gap is not what every kernel costs
+_TINY_NS = 5_000  # a shorter kernel is over before the next is set up
+_BETWEEN_NS = 10_000  # a longer gap is not the usual price of a kernel
 _MANY = 50  # a step
 _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 
@@ -33,10 +33,11 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
         rows[trace.dur_ns[rows] < _TINY_NS],
         Finding(
             "tiny_kernels",
-            f"{count(round(len(rows) / steps))} kernels a step take {duration(usual)} each (median), and the GPU idles "
-            "between them although the next is queued",
+            f"The GPU idles between kernels although the next one is queued: {count(round(len(rows) / steps))} "
+            f"kernels a step take only {duration(usual)} each (median)",
             claim=pieces.union(between),
-            advice="Do more in each: larger batches, torch.compile, an optimizer with foreach=True or fused=True.",
+            advice="Do more in each kernel: larger batches, torch.compile, an optimizer with foreach=True or "
+            "fused=True.",
             link=_LINK,
         ),
     )

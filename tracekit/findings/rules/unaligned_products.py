@@ -1,4 +1,4 @@
-"""Do matrix products read operands one number at a time, because rows are not aligned for vector loads?"""
+"""Do matrix products load operands one number at a time, because rows are not aligned for vector loads?"""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _UNALIGNED = re.compile(r"tensorop.*_align[12](?!\d)")
 
 @rule("unaligned_products")
 def unaligned_products(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: kernels of tensor cores that load one or two numbers at a time."""
+    """Beyond the verdicts' list: tensor-core kernels that load one or two numbers at a time."""
     rows = kernels(profile, named(profile, lambda name: _UNALIGNED.search(name) is not None))
     if len(rows):
         share = percent(share_of_work(profile, rows))
@@ -28,8 +28,8 @@ def unaligned_products(profile: Profile) -> Iterator[Finding]:
             Finding(
                 "unaligned_products",
                 f"{share} of the GPU's work is matrix products whose operands are not aligned{sizes_of(profile, rows)}",
-                advice="Pad the inner sizes (features, vocabulary, sequence) to multiples of 8, of 16 for one-byte "
-                "types: then kernels that load whole vectors can be chosen.",
+                advice="Pad the inner sizes (features, vocabulary, sequence) to multiples of 8, or of 16 for one-byte "
+                "types, so that kernels that load whole vectors can be chosen.",
                 link=_LINK,
             ),
         )

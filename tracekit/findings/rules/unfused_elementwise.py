@@ -1,4 +1,4 @@
-"""Do elementwise kernels follow each other, each reading from memory what the one before it wrote there?"""
+"""Do elementwise kernels follow each other, each reading from memory what the one before it wrote?"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tracekit.findings.kernels import blaming, classes, kernels
 from tracekit.findings.traffic import ELEMENTWISE, moved
 from tracekit.intervals import Bools, Ints, runs
 from tracekit.profile import Profile
-from tracekit.units import count, size
+from tracekit.units import count, many, size
 
 _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _WORTH_SAYING = 1 << 20  # bytes a step
@@ -22,13 +22,13 @@ class _Chains:
     """Elementwise kernels that follow each other on one stream in one step."""
 
     number: int
-    handing_on: Ints  # the rows of all but the last of each
-    shorter: Ints  # of all but the longest: those that one kernel could save
+    handing_on: Ints  # the rows of all but the last kernel of each
+    shorter: Ints  # of all but the longest: those that a single kernel would save
 
 
 @rule("unfused_elementwise")
 def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: of each chain all but its longest kernel could be saved at most."""
+    """Beyond the verdicts' list: at most all but the longest kernel of each chain could be saved."""
     trace = profile.trace
     rows = kernels(profile, lambda events: ~events.roles.communication)
     rows = rows[np.lexsort((rows, trace.track[rows]))]  # stream by stream
@@ -42,9 +42,9 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
         Finding(
             "unfused_elementwise",
             f"{count(round((len(chains.shorter) + chains.number) / steps))} elementwise kernels a step follow one "
-            f"another, in {count(round(chains.number / steps))} chains{_bytes_saved(profile, chains)}",
-            advice="Fuse them: torch.compile makes one kernel of a chain, which reads and writes memory once; those of "
-            "an optimizer are fused by fused=True or foreach=True.",
+            f"another in {many(round(chains.number / steps), 'chain')}{_bytes_saved(profile, chains)}",
+            advice="Fuse them: torch.compile makes one kernel of each chain, which reads and writes memory only once; "
+            "fused=True or foreach=True does so for an optimizer.",
             link=_LINK,
             confidence="inferred",
         ),
@@ -52,7 +52,7 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
 
 
 def _bytes_saved(profile: Profile, chains: _Chains) -> str:
-    """What is written only to be read again by the next in the chain, where shapes tell it."""
+    """What is written only for the next in the chain to read, where the shapes are known."""
     work = moved(profile)
     between = np.isin(work.rows, chains.handing_on)
     if not between.any():
@@ -62,11 +62,13 @@ def _bytes_saved(profile: Profile, chains: _Chains) -> str:
     if saved < _WORTH_SAYING:
         return ""
     least = "at least " if between.sum() < asked else ""
-    return f", and hand on through memory what one kernel would keep: {least}{size(saved)} a step, written and read"
+    return (
+        f", writing to memory and reading back {least}{size(saved)} a step that a fused kernel would keep in registers"
+    )
 
 
 def _is_fusible(profile: Profile, rows: Ints) -> Bools:
-    """Which of them are elementwise kernels that nobody fused yet."""
+    """Which of them are elementwise kernels that are not fused yet."""
     fused = np.fromiter(("triton" in name for name in profile.trace.names), bool, len(profile.trace.names))
     fusible: Bools = np.isin(classes(profile, rows), ELEMENTWISE) & ~fused[profile.trace.name_codes[rows]]
     return fusible

@@ -37,8 +37,8 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
         rows,
         Finding(
             "without_tensor_cores",
-            f"{percent(share_of_work(profile, rows))} of the GPU's work is products and convolutions in fp32, without "
-            f"tensor cores{sizes_of(profile, rows)}",
+            f"{percent(share_of_work(profile, rows))} of the GPU's work is matrix products and convolutions in fp32 "
+            f"without tensor cores{sizes_of(profile, rows)}",
             advice=_advice(major),
             link=_LINK,
         ),
@@ -51,7 +51,7 @@ def _on_ordinary_cores(name: str) -> bool:
 
 
 def _major(trace: Trace, kernel: str) -> int | None:
-    """The GPU's compute capability, as the trace tells it, or its kernel's name; None where neither does."""
+    """The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it."""
     listed = trace.meta.get("deviceProperties")
     for device in listed if isinstance(listed, list) else []:
         if isinstance(device, dict) and isinstance(device.get("computeMajor"), int):
@@ -61,8 +61,8 @@ def _major(trace: Trace, kernel: str) -> int | None:
 
 def _advice(major: int | None) -> str:
     if major is not None and major < _FIRST_WITH_TF32:
-        return "Run them in half precision, which this GPU's tensor cores take: torch.autocast and a GradScaler."
+        return "Run them in half precision, which this GPU's tensor cores support: torch.autocast and a GradScaler."
     return (
-        'Allow TF32: torch.set_float32_matmul_precision("high"), for convolutions torch.backends.cudnn.allow_tf32; or '
-        "run under torch.autocast with bfloat16. Sizes in multiples of 8 fit tensor cores best."
+        'Allow TF32 (torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32), or '
+        "run under torch.autocast with bfloat16. Sizes that are multiples of 8 suit tensor cores best."
     )

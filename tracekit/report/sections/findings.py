@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tracekit.findings import Finding, table
+from tracekit.findings import Finding, as_clause, table
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
@@ -31,7 +31,7 @@ def findings(report: Report, profile: Profile) -> Contents:
 
 
 def _excerpts(report: Report, profile: Profile, findings: list[Finding]) -> Iterator[Excerpt]:
-    """The lines that findings name, with what stands around them, where the recording holds the file."""
+    """The lines that findings name, with those around them, where the recording has the file."""
     places = dict.fromkeys((each.where.file, each.where.line) for each in findings)
     variant = (
         next((each for each in owned(report) if each.name == profile.name), None)
@@ -46,18 +46,18 @@ def _excerpts(report: Report, profile: Profile, findings: list[Finding]) -> Iter
 
 
 def _around(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
-    """The number of the first line to show, and the lines from there: none at either end is empty."""
+    """The number of the first line to show, and the lines from there, without empty ones at either end."""
     shown = [k for k in range(max(line - _AROUND, 1), line + _AROUND + 1) if k <= len(lines)]
     written = [k for k in shown if lines[k - 1].strip()] or [line]
     return written[0], tuple(lines[written[0] - 1 : written[-1]])
 
 
 def _sentence(finding: Finding) -> str:
-    return f"{_costed(finding)}{_location(finding)}. {finding.advice}".strip()
+    return f"{_located(finding, _costed(finding))}. {finding.advice}".strip()
 
 
 def _costed(finding: Finding) -> str:
-    """The title with cost and share of the step: where it speaks of that cost already, the share stands beside it."""
+    """The title with its cost and share of the step: where it states that cost already, the share is put beside it."""
     title = finding.title.rstrip(".")
     if finding.cost_ns is None:
         return title
@@ -68,11 +68,7 @@ def _costed(finding: Finding) -> str:
     return f"{title}{share}" if cost in title else f"{title} – {cost} a step{share}"
 
 
-def _location(finding: Finding) -> str:
-    """The user's line, where the title does not name it; of a long path the end."""
-    file, line = finding.where.file, finding.where.line
-    if file is None or f"{file}:{line}" in finding.title:
-        return ""
-    *folders, name = file.split("/")
-    shown = f"…/{folders[-1]}/{name}" if len(folders) > 1 else file
-    return f", at {shown}:{line}" if line is not None else f", in {shown}"
+def _located(finding: Finding, title: str) -> str:
+    """The title with the user's line before it, unless it names that line itself."""
+    at = finding.where.at
+    return title if at in title else f"{at[1].upper()}{at[2:]}, {as_clause(title)}"

@@ -85,7 +85,7 @@ def test_the_verdict_says_what_is_moved_and_what_is_not_known(tmp_path):
     sentence = diagnose(working(tmp_path / "a.json", adding(100, 250))).verdict.sentence
     assert f"large elementwise kernels move 1.14 TiB/s, 80.9 % of the memory bandwidth of {A100}" in sentence
     unknown = diagnose(working(tmp_path / "b.json", adding(100, 250), device="Some GPU")).verdict.sentence
-    assert "1.14 TiB/s; what this GPU's memory can is not known" in unknown
+    assert "1.14 TiB/s; the memory bandwidth of this GPU is not known" in unknown
 
 
 @pytest.mark.parametrize(

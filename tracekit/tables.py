@@ -17,9 +17,9 @@ ATTRIBUTION = pa.schema(
     [
         column("step", pa.int64(), "the N of ProfilerStep#N"),
         column("view", LABEL, "wall or host"),
-        column("bucket", LABEL, "where the time counts"),
-        column("dur_ns", pa.int64(), "how much; null where the view cannot be answered for this step", "ns"),
-        column("steady", pa.bool_(), "nothing compiled in the step"),
+        column("bucket", LABEL, "bucket that the time belongs to"),
+        column("dur_ns", pa.int64(), "time in the bucket; null where the view cannot be answered for this step", "ns"),
+        column("steady", pa.bool_(), "whether nothing is compiled in the step"),
     ]
 )
 

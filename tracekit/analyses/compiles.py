@@ -43,7 +43,7 @@ SPANS = pa.schema(
         column("thread", LABEL, "thread it ran on", role="detail"),
         column("event", pa.int64(), "row of the events table of that trace; null where it is in none", role="plumbing"),
         column("file", LABEL, "the file of the function that was compiled", role="source"),
-        column("line", pa.int64(), "line in it", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
         column("function", LABEL, "the function that was compiled", role="source"),
     ]
 )

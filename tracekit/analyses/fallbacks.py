@@ -10,7 +10,7 @@ from tracekit.units import count
 
 FALLBACKS = pa.schema(
     [
-        column("to", LABEL, "what it runs as instead: eager, or no CUDA graph"),
+        column("to", LABEL, "how it runs instead: eagerly, or without a CUDA graph"),
         column(
             "where",
             pa.string(),

@@ -20,14 +20,14 @@ _LISTED = 10
 _NAMED = 5  # whose share of all idle time the sentence tells
 GAPS = pa.schema(
     [
-        column("step", pa.int64(), "the N of the step that it lies in", role="identity"),
+        column("step", pa.int64(), "the N of the step that contains it", role="identity"),
         column("start_ns", pa.int64(), "start, on the trace's clock", "clock", role="plumbing"),
-        column("gap_ns", pa.int64(), "how long no kernel and no copy runs", "ns", title="gap"),
-        column("share", pa.float64(), "part of all idle time of the counted steps", "share"),
+        column("gap_ns", pa.int64(), "how long no kernel and no copy ran", "ns", title="gap"),
+        column("share", pa.float64(), "share of all idle time in the counted steps", "share"),
         column("mostly", pa.string(), "bucket that takes most of it"),
-        column("mostly_ns", pa.int64(), "how much of it", "ns", title="of which"),
+        column("mostly_ns", pa.int64(), "time in that bucket", "ns", title="of which"),
         column("event", pa.int64(), "row of the event that is to blame for most of it; null for none", role="plumbing"),
-        column("host", pa.string(), "that event: what the host did meanwhile", role="name"),
+        column("host", pa.string(), "name of that event: what the host did meanwhile", role="name"),
         column("after", pa.string(), "kernel or copy that ended last before it", role="kernel"),
         column("before", pa.string(), "kernel or copy that ends it", role="kernel"),
         *PLACE,

@@ -14,14 +14,14 @@ from tracekit.units import count
 
 BREAKS = pa.schema(
     [
-        column("yours", pa.string(), "the innermost line of your own code on the way there", role="place"),
+        column("yours", pa.string(), "innermost line of your own code in the stack", role="place"),
         column("where", pa.string(), "file and line that cannot be compiled", role="place"),
         column("reason", pa.string(), "why, in the compiler's own words"),
         column("count", pa.int64(), "compilations that broke there"),
         column("ids", pa.string(), "their compile ids"),
         column("stack", pa.string(), "the stack of the first, innermost last", role="plumbing"),
-        column("file", pa.string(), "your file, of that line", role="source"),
-        column("line", pa.int64(), "line in it", role="source"),
+        column("file", pa.string(), "file of that line of yours", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
         column("function", pa.string(), "your function", role="source"),
     ]
 )

@@ -23,12 +23,12 @@ from tracekit.units import count, duration, percent
 SUMMARY = pa.schema(
     [
         column("name", LABEL, "name as written", role="kernel"),
-        column("class", LABEL, "what kind of work, inferred from the name"),
-        column("per_step", pa.float64(), "how often, per counted step; null where none of it is tied to a launch call"),
+        column("class", LABEL, "kind of work, inferred from the name"),
+        column("per_step", pa.float64(), "instances per counted step; null where none is linked to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
         column("mean_ns", pa.float64(), "mean duration", "ns"),
-        column("share", pa.float64(), "part of all kernel and copy time", "share"),
-        column("count", pa.int64(), "how often in the whole trace", role="detail"),
+        column("share", pa.float64(), "share of all kernel and copy time", "share"),
+        column("count", pa.int64(), "instances in the whole trace", role="detail"),
         column("total_ns", pa.int64(), "time in the whole trace", "ns", role="detail"),
         *PLACE,
     ]
@@ -39,7 +39,7 @@ ROWS = pa.schema(
         column("step", pa.int64(), "the N of the step that launched it; null for none", role="identity"),
         column("name", LABEL, "name as written"),
         column("kind", LABEL, "kernel, memcpy or memset"),
-        column("class", LABEL, "what kind of work, inferred from the name"),
+        column("class", LABEL, "kind of work, inferred from the name"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("device", LABEL, "device it ran on"),

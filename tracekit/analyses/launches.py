@@ -26,7 +26,7 @@ SUMMARY = pa.schema(
         column("per_step", pa.float64(), "calls per counted step"),
         column("step_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("mean_ns", pa.float64(), "host time of one call", "ns"),
-        column("activities", pa.float64(), "kernels and copies one call submits"),
+        column("activities", pa.float64(), "kernels and copies submitted per call"),
         column("latency_ns", pa.float64(), "median from the call's start to the start on the GPU", "ns"),
         column("count", pa.int64(), "calls in the whole trace", role="detail"),
         *PLACE,

@@ -26,13 +26,13 @@ from tracekit.units import duration, percent, size
 SUMMARY = pa.schema(
     [
         column("layer", pa.string(), "the module, by its path or with those around it; null outside", role="name"),
-        column("kind", LABEL, "gather, scatter, or segment: along sorted edges"),
+        column("kind", LABEL, "gather, scatter, or segment (along sorted edges)"),
         column("operator", LABEL, "the operator that moves rows", role="name"),
-        column("per_step", pa.float64(), "how often"),
-        column("step_ns", pa.float64(), "what that takes a step: of the GPU, or of the CPU where there is none", "ns"),
-        column("share", pa.float64(), "part of that of all the step's work", "share"),
-        column("bytes", pa.float64(), "the least that it moves a step; null where the shapes do not tell", "B"),
-        column("bytes_per_s", pa.float64(), "that by its time; null where the shapes do not tell", "B"),
+        column("per_step", pa.float64(), "calls per counted step"),
+        column("step_ns", pa.float64(), "time per counted step: on the GPU, or on the CPU where there is none", "ns"),
+        column("share", pa.float64(), "share of all the step's work", "share"),
+        column("bytes", pa.float64(), "fewest bytes that it must move per step; null where shapes are unknown", "B"),
+        column("bytes_per_s", pa.float64(), "these bytes divided by its time; null where shapes are unknown", "B"),
     ]
 )
 _LEAST = 0.05  # of the work: less needs no advice

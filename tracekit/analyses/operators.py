@@ -12,13 +12,13 @@ from tracekit.units import count, duration, percent
 SUMMARY = pa.schema(
     [
         column("name", LABEL, "operator", role="name"),
-        column("class", LABEL, "kind of work, by the operator"),
-        column("per_step", pa.float64(), "how many a counted step has"),
-        column("step_ns", pa.float64(), "CPU time of its own, without operators inside it, per counted step", "ns"),
-        column("share", pa.float64(), "part of the step", "share"),
-        column("mean_ns", pa.float64(), "CPU time of its own, of one", "ns"),
-        column("count", pa.int64(), "how many there are in the whole trace"),
-        column("total_ns", pa.int64(), "CPU time of its own in all steps", "ns"),
+        column("class", LABEL, "kind of work, inferred from the operator"),
+        column("per_step", pa.float64(), "calls per counted step"),
+        column("step_ns", pa.float64(), "self CPU time, without operators inside it, per counted step", "ns"),
+        column("share", pa.float64(), "share of the step", "share"),
+        column("mean_ns", pa.float64(), "self CPU time of one call", "ns"),
+        column("count", pa.int64(), "calls in the whole trace"),
+        column("total_ns", pa.int64(), "self CPU time in all steps", "ns"),
     ]
 )
 

@@ -19,8 +19,8 @@ from tracekit.units import percent
 SUMMARY = pa.schema(
     [
         column("stage", LABEL, "sampling, fetching features, copying, or training: together they are the step"),
-        column("step_ns", pa.float64(), "wall time in a counted step, so far as nothing hides it", "ns"),
-        column("share", pa.float64(), "part of the step", "share"),
+        column("step_ns", pa.float64(), "wall time per counted step that nothing hides", "ns"),
+        column("share", pa.float64(), "share of the step", "share"),
     ]
 )
 _BY_WORKERS = 0.1  # of the waiting that operators fill: with less, other processes make the batches

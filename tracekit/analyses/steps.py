@@ -12,19 +12,19 @@ from tracekit.units import count, duration, percent
 STEPS = pa.schema(
     [
         column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
-        column("start_ns", pa.int64(), "where its work begins, on the trace's clock", "clock", role="plumbing"),
-        column("wall_ns", pa.int64(), "until its work is done", "ns"),
-        column("host_ns", pa.int64(), "until the host had issued it", "ns"),
+        column("start_ns", pa.int64(), "start of its work, on the trace's clock", "clock", role="plumbing"),
+        column("wall_ns", pa.int64(), "wall time, until its work is done", "ns"),
+        column("host_ns", pa.int64(), "time until the host had issued it", "ns"),
         column("ahead_ns", pa.int64(), "how far the host was ahead of the work when it had issued the step", "ns"),
-        column("steady", pa.bool_(), "nothing compiled in it"),
-        column("busy", pa.float64(), "part of the wall time in which the GPU worked", "share"),
+        column("steady", pa.bool_(), "whether nothing is compiled in the step"),
+        column("busy", pa.float64(), "share of the wall time in which the GPU worked", "share"),
         column(
             "most",
             pa.string(),
-            "where most of the wall time went; of the host's, where the wall is unknown",
+            "bucket with most of the wall time, or of the host time where the wall time is unknown",
             title="mostly",
         ),
-        column("most_ns", pa.int64(), "how much of it", "ns", title="of which"),
+        column("most_ns", pa.int64(), "time in that bucket", "ns", title="of which"),
     ]
 )
 _BUSY = [WALL.index(key) for key in ("gpu_compute", "gpu_comm", "gpu_copy")]

@@ -36,8 +36,10 @@ ROWS = call_schema(
     *PLACE,
     column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
     column("refill_ns", pa.int64(), "GPU idle while the host refilled the queue that it had drained", "ns"),
-    column("stall_ns", pa.int64(), "both; null where the wall time cannot be answered", "ns"),
-    column("counted_ns", pa.int64(), "what of the stall lies in counted steps: the refill may be the next one's", "ns"),
+    column("stall_ns", pa.int64(), "sum of both; null where the wall time cannot be answered", "ns"),
+    column(
+        "counted_ns", pa.int64(), "the part of the stall in counted steps: the refill may belong to the next step", "ns"
+    ),
 )
 # Operators that read a value back: on a GPU each of them waits.
 MARKERS = re.compile(

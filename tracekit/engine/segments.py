@@ -16,8 +16,8 @@ SEGMENTS = pa.schema(
         column("view", LABEL, "wall or host"),
         column("start_ns", pa.int64(), "start", "ns"),
         column("dur_ns", pa.int64(), "duration", "ns"),
-        column("bucket", LABEL, "where this time counts"),
-        column("event", pa.int64(), "row of the event to blame; null where none is"),
+        column("bucket", LABEL, "bucket that the time belongs to"),
+        column("event", pa.int64(), "row of the event to blame; null for none"),
     ]
 )
 

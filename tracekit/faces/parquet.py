@@ -45,7 +45,7 @@ def write_table(name: str, table: pa.Table | Stream, path: Path) -> None:
 
 
 def _write_by_run(name: str, table: Stream, folder: Path, runs: Mapping[str, str]) -> None:
-    """`NAME/run=RUN/part.parquet`, as Hive does it. A table that says nothing of variants or runs is one file."""
+    """`NAME/run=RUN/part.parquet`, as in Hive. A table without variants or runs is a single file."""
     if "variant" not in table.schema.names and "run" not in table.schema.names:
         write_table(name, table, folder / f"{name}.parquet")
         return
@@ -97,9 +97,10 @@ def describe(tables: Mapping[str, pa.Table | Stream]) -> str:
     lines = [
         f"# Tables: {SCHEMA}",
         "",
-        "Times are nanoseconds; `start_ns` and `ts_ns` are on the trace's own clock (of `ledger`: unix time). Each",
+        "Times are nanoseconds; `start_ns` and `ts_ns` are on the trace's own clock (in `ledger`: unix time). Each",
         "file names its table and this schema in its metadata. Columns may be added; none is renamed or removed",
-        "without a new number. Several runs exported together lie as `NAME/run=RUN/part.parquet`, as Hive does it.",
+        "without a new schema number. Several runs exported together are partitioned as in Hive, as",
+        "`NAME/run=RUN/part.parquet`.",
         "",
     ]
     for name, table in tables.items():

@@ -17,11 +17,11 @@ _COLUMNS = pa.schema(
     [
         column("variant", LABEL, "the variant", role="name"),
         column("metric", LABEL, "what is limited, with its unit"),
-        column("limit", pa.string(), "the most that passes", role="figure"),
-        column("value", pa.string(), "what was read", role="figure"),
-        column("interval", pa.string(), "where the value could as well lie", role="figure"),
+        column("limit", pa.string(), "highest value that passes", role="figure"),
+        column("value", pa.string(), "value that was measured", role="figure"),
+        column("interval", pa.string(), "interval of values that the measurement allows", role="figure"),
         column("outcome", LABEL, "pass, noise, fail, unanswered or allowed"),
-        column("why", pa.string(), "what the numbers cannot say"),
+        column("why", pa.string(), "reason, where the numbers do not show it"),
     ]
 )
 

@@ -31,25 +31,25 @@ GPU_TIME = pa.schema(
     [
         column("rank", pa.int64(), "rank of the job", role="identity"),
         column("what", pa.string(), "idle, compute, or the hidden share of communication"),
-        column("here_ns", _REAL, "as tracekit has it", "ns"),
-        column("hta_ns", _REAL, "as HTA has it, of the same columns", "ns"),
-        column("hta_alone_ns", _REAL, "as HTA has it by default: whole µs, without the last step", "ns"),
-        column("because", pa.string(), "why HTA's number of the same columns is another"),
+        column("here_ns", _REAL, "according to tracekit", "ns"),
+        column("hta_ns", _REAL, "according to HTA, from the same columns", "ns"),
+        column("hta_alone_ns", _REAL, "according to HTA by default: whole µs, without the last step", "ns"),
+        column("because", pa.string(), "why HTA's number differs although the columns are the same"),
     ]
 )
 OVERLAP = pa.schema(
     [
         column("rank", pa.int64(), "rank of the job", role="identity"),
-        column("here", _REAL, "part of its communication that computation hides", "share"),
-        column("hta", _REAL, "as HTA has it", "share"),
-        column("because", pa.string(), "why HTA's number is another"),
+        column("here", _REAL, "share of its communication that computation hides", "share"),
+        column("hta", _REAL, "the same according to HTA", "share"),
+        column("because", pa.string(), "why HTA's number differs"),
     ]
 )
 PATH = pa.schema(
     [
         column("name", pa.string(), "operator or kernel", role="name"),
-        column("path_ns", _REAL, "how much of the critical path it is", "ns"),
-        column("pieces", pa.int64(), "in how many pieces"),
+        column("path_ns", _REAL, "time on the critical path", "ns"),
+        column("pieces", pa.int64(), "number of pieces on the critical path"),
     ]
 )
 _analyses: dict[int, tuple[Profile, Analysis]] = {}  # by the identity of a profile, which holds while it is here

@@ -12,14 +12,19 @@ LINES = pa.schema(
     [
         column("variant", LABEL, "name of the variant", role="name"),
         column("file", LABEL, "your file; null for groups, and for time without a line of yours", role="place"),
-        column("line", pa.int64(), "line in it; null where only the function is known, and for groups", role="place"),
+        column(
+            "line",
+            pa.int64(),
+            "line number in the file; null where only the function is known, and for groups",
+            role="place",
+        ),
         column("lines", pa.list_(pa.string()), "the lines as FILE:LINE: one, or those that were fused", role="place"),
         column("function", LABEL, "your function", role="place"),
         column("library", LABEL, "the library that the line calls", role="name"),
-        column("module", LABEL, "the modules around it, outermost first", role="name"),
+        column("module", LABEL, "enclosing modules, outermost first", role="name"),
         column("phase", LABEL, "data, forward, backward, optimizer, eval or other", role="name"),
         column("view", LABEL, "wall or host", role="name"),
-        column("bucket", LABEL, "where the time counts", role="name"),
+        column("bucket", LABEL, "bucket that the time belongs to", role="name"),
         column("row", LABEL, "the lines of the row that it belongs to where variants are compared", role="name"),
         column("step_ns", pa.float64(), "mean per counted step; the rows add up to the bucket", "ns"),
         column(

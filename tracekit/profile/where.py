@@ -18,19 +18,22 @@ from tracekit.trace.schema import LABEL, column
 PLACE = pa.schema(
     [
         column(
-            "where", LABEL, "your line, or those that were fused; a function where only that is known", role="place"
+            "where",
+            LABEL,
+            "your line, or your lines if they were fused; your function where only that is known",
+            role="place",
         ),
-        column("file", LABEL, "your file; null for lines that were fused", role="source"),
+        column("file", LABEL, "your file; null for fused lines", role="source"),
         column(
             "line",
             pa.int64(),
-            "line in it; null for lines that were fused and where only a function is known",
+            "line number in the file; null for fused lines, and where only the function is known",
             role="source",
         ),
         column("function", LABEL, "your function", role="source"),
     ]
 )
-MODULE = column("module", LABEL, "the modules around it, outermost first", role="source")
+MODULE = column("module", LABEL, "enclosing modules, outermost first", role="source")
 _FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
 
 

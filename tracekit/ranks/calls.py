@@ -21,21 +21,21 @@ CALLS = pa.schema(
     [
         column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
         column("kind", pa.string(), "all_reduce, all_to_all …"),
-        column("group", pa.string(), "process group; null where the trace does not say it"),
+        column("group", pa.string(), "process group; null where the trace does not name it"),
         column(
             "seq",
             _WHOLE,
-            "the trace's number of it, else its place among those of its kind and group in the step",
+            "its number in the trace, or else its position among those of its kind and group in the step",
             role="identity",
         ),
-        column("nth", _WHOLE, "which it is of those that are alike in all of this, from 0"),
-        column("ranks", _WHOLE, "how many take part; null where nothing says it"),
+        column("nth", _WHOLE, "its number among the calls that agree in all of the above, from 0"),
+        column("ranks", _WHOLE, "number of ranks that take part; null where it is unknown"),
         column(
-            "bytes", _WHOLE, "what is communicated, as nccl-tests counts it; null where the trace does not say", "B"
+            "bytes", _WHOLE, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
         ),
         column("start_ns", _WHOLE, "when this rank arrives, unix time of its own clock", "ns"),
         column("end_ns", _WHOLE, "when this rank is done, unix time of its own clock", "ns"),
-        column("exposed_ns", _WHOLE, "how much of it no computation hides on this rank", "ns"),
+        column("exposed_ns", _WHOLE, "the part of it that no computation hides on this rank", "ns"),
         column("spent_at_start_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
         column("spent_at_end_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
     ]

@@ -25,20 +25,22 @@ _WHOLE = pa.int64()
 COLLECTIVES = pa.schema(
     [
         column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
-        column("group", pa.string(), "process group; null where the trace does not say it", role="identity"),
+        column("group", pa.string(), "process group; null where the trace does not name it", role="identity"),
         column("kind", pa.string(), "all_reduce, all_to_all …"),
-        column("seq", _WHOLE, "its place among those of its kind and group in the step", role="identity"),
+        column("seq", _WHOLE, "its position among the collectives of its kind and group in the step", role="identity"),
         column("rank", _WHOLE, "rank", role="identity"),
-        column("ranks", _WHOLE, "how many take part; null where nothing says it"),
+        column("ranks", _WHOLE, "number of ranks that take part; null where it is unknown"),
         column(
-            "bytes", _WHOLE, "what is communicated, as nccl-tests counts it; null where the trace does not say", "B"
+            "bytes", _WHOLE, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
         ),
-        column("transfer_ns", _WHOLE, "what the last rank to arrive sees of it", "ns"),
-        column("wait_ns", _WHOLE, "what this rank sees beyond that", "ns"),
-        column("exposed_ns", _WHOLE, "how much of both no computation hides on this rank", "ns"),
-        column("late_rank", _WHOLE, "rank that came last", role="identity"),
-        column("late_bucket", pa.string(), "where it spent more time than the others since the collective before"),
-        column("late_ns", _WHOLE, "by how much it came later than the first", "ns"),
+        column("transfer_ns", _WHOLE, "duration on the last rank to arrive", "ns"),
+        column("wait_ns", _WHOLE, "time that it takes this rank beyond that", "ns"),
+        column("exposed_ns", _WHOLE, "the part of both that no computation hides on this rank", "ns"),
+        column("late_rank", _WHOLE, "rank that arrived last", role="identity"),
+        column(
+            "late_bucket", pa.string(), "bucket in which it spent more time than the others since the collective before"
+        ),
+        column("late_ns", _WHOLE, "how much later than the first it arrived", "ns"),
     ]
 )
 

@@ -22,8 +22,8 @@ from tracekit.trace.schema import column
 STEPS = pa.schema(
     [
         column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
-        column("steady", pa.bool_(), "whether nothing is compiled in it"),
-        column("step_ns", pa.int64(), "how long it takes", "ns"),
+        column("steady", pa.bool_(), "whether nothing is compiled in the step"),
+        column("step_ns", pa.int64(), "wall time of the step", "ns"),
         *(column(f"{key}_ns", pa.int64(), BUCKETS[key].meaning, "ns") for key in KEYS),
     ]
 )

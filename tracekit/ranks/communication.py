@@ -25,17 +25,26 @@ _STRAIGHT = ("broadcast", "reduce", "send_recv")
 COMMUNICATION = pa.schema(
     [
         column("kind", pa.string(), "all_reduce, all_to_all …", role="identity"),
-        column("group", pa.string(), "process group; null where the trace does not say it", role="identity"),
-        column("parallelism", pa.string(), "what the group is for, by its name or, marked so, by what it does"),
-        column("ranks", _WHOLE, "how many take part"),
-        column("bytes", _WHOLE, "what one of them communicates, as nccl-tests counts it", "B"),
-        column("calls", _REAL, "how many a rank takes part in per step"),
+        column("group", pa.string(), "process group; null where the trace does not name it", role="identity"),
+        column(
+            "parallelism",
+            pa.string(),
+            "what the group is for, by its name, or inferred from what it does and marked so",
+        ),
+        column("ranks", _WHOLE, "number of ranks that take part"),
+        column("bytes", _WHOLE, "size of one of them, as nccl-tests counts it", "B"),
+        column("calls", _REAL, "calls per rank and step"),
         column("transfer_ns", _REAL, "how long one of them takes once all have arrived, median", "ns"),
-        column("algbw", _REAL, "algorithm bandwidth: bytes by transfer_ns", "GB/s"),
+        column("algbw", _REAL, "algorithm bandwidth: bytes divided by transfer_ns", "GB/s"),
         column("busbw", _REAL, "bus bandwidth, by the formulas of nccl-tests", "GB/s"),
-        column("exposed_ns", _REAL, "per step and rank, what no computation hides", "ns"),
-        column("overlapped_ns", _REAL, "per step and rank, what computation hides", "ns"),
-        column("wait_ns", _REAL, "per step and rank, waiting for the last one to arrive; null for a single rank", "ns"),
+        column("exposed_ns", _REAL, "time that no computation hides, per step and rank", "ns"),
+        column("overlapped_ns", _REAL, "time that computation hides, per step and rank", "ns"),
+        column(
+            "wait_ns",
+            _REAL,
+            "time spent waiting for the last rank to arrive, per step and rank; null for a single rank",
+            "ns",
+        ),
     ]
 )
 

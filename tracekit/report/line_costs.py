@@ -51,7 +51,10 @@ class SideBySide:
                 column("file", pa.string(), "file of the line; null for several lines", role="source"),
                 [_file(row) for row in order],
             ),
-            (column("line_number", pa.int64(), "line in it", role="source"), [_number(row) for row in order]),
+            (
+                column("line_number", pa.int64(), "line number in the file", role="source"),
+                [_number(row) for row in order],
+            ),
         )
         return costs.table(named, order)
 

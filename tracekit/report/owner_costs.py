@@ -61,7 +61,7 @@ class Costs(Generic[Key]):
         """A column for each variant and each difference, in total, forward and backward, and by bucket."""
         costs = {each.name: each.by(self.key) for each in self.variants}
         for name, of in costs.items():
-            yield _ns(name, "a counted step"), [of.get(key, 0.0) for key in order]
+            yield _ns(name, "mean per counted step"), [of.get(key, 0.0) for key in order]
         for name, of in costs.items():
             base = self.baselines.get(name)
             if base in costs and base != name:

@@ -37,13 +37,19 @@ EVENTS = pa.schema(
         column("cat", LABEL, "category in today's spelling: cpu_op, cuda_runtime, kernel, …"),
         column("name", LABEL, "name as written"),
         column("track", pa.int32(), "row of the tracks table: the thread or the stream it ran on"),
-        column("correlation", pa.int64(), "ties a runtime call to its GPU activities; null where it ties nothing"),
+        column("correlation", pa.int64(), "links a runtime call with its GPU activities; null where it links nothing"),
         column("external_id", pa.int64(), "the profiler's id of the operator an event belongs to"),
-        column("stream", pa.int64(), "GPU stream, as its args say"),
+        column("stream", pa.int64(), "GPU stream, from the args of the event"),
         column("bytes", pa.int64(), "bytes moved by a copy or a memset", "B"),
-        column("sequence", pa.int64(), "autograd sequence number: ties a forward to its backward operator"),
         column(
-            "fwd_thread", pa.int64(), "of a backward operator: the profiler's number of the thread its forward ran on"
+            "sequence",
+            pa.int64(),
+            "autograd sequence number, which links a forward operator with its backward operator",
+        ),
+        column(
+            "fwd_thread",
+            pa.int64(),
+            "for a backward operator, the profiler's number of the thread that ran its forward operator",
         ),
         column("python_id", pa.int64(), "id of a Python frame"),
         column("python_parent_id", pa.int64(), "id of the frame that called it"),

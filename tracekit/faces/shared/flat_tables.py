@@ -16,46 +16,46 @@ from tracekit.trace.schema import column
 
 SENTENCES = pa.schema(
     [
-        column("section", pa.string(), "of the report"),
-        column("of", pa.string(), "the variant that it is said of; nothing where it is said of the run"),
-        column("sentence", pa.string(), "what the report says"),
+        column("section", pa.string(), "section of the report"),
+        column("of", pa.string(), "variant that the sentence is about; empty where it is about the run"),
+        column("sentence", pa.string(), "sentence of the report"),
     ]
 )
 _BREAKDOWN = pa.schema(
     [
         column("variant", pa.string(), "name of the variant", role="name"),
-        column("bucket", pa.string(), "where the time counts; total for all of it"),
-        column("mean_ns", pa.float64(), "of a counted step", "ns"),
-        column("baseline", pa.string(), "what it is set against", role="name"),
+        column("bucket", pa.string(), "bucket that the time belongs to; total for all of them"),
+        column("mean_ns", pa.float64(), "mean per counted step", "ns"),
+        column("baseline", pa.string(), "variant that it is compared with", role="name"),
         column("delta_ns", pa.float64(), "difference from the baseline", "ns"),
-        column("delta_low_ns", pa.float64(), "95 % interval of the difference: from", "ns"),
-        column("delta_high_ns", pa.float64(), "to", "ns"),
-        column("noise", pa.bool_(), "whether the difference could as well be none"),
+        column("delta_low_ns", pa.float64(), "lower end of its 95 % interval", "ns"),
+        column("delta_high_ns", pa.float64(), "upper end of its 95 % interval", "ns"),
+        column("noise", pa.bool_(), "whether the difference is within noise"),
     ]
 )
 _SERIES = pa.schema(
     [
         column("line", pa.string(), "variant, and whether these are its first steps", role="name"),
         column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
-        column("step_ns", pa.int64(), "how long it took; nothing where that is not known", "ns"),
-        column("mark", pa.string(), "compiles, unknown or nothing"),
+        column("step_ns", pa.int64(), "duration; empty where it is not known", "ns"),
+        column("mark", pa.string(), "compiles, unknown or empty"),
     ]
 )
 _NOTES = pa.schema(
     [
-        column("kind", pa.string(), "what is to be said: inferred, cannot answer, warning, …"),
-        column("variants", pa.string(), "which variants it is about; nothing for all"),
+        column("kind", pa.string(), "kind of note: inferred, cannot answer, warning, …"),
+        column("variants", pa.string(), "variants that it is about; empty for all"),
         column("text", pa.string(), "the note"),
     ]
 )
 _SOURCE = pa.schema(
     [
         column("file", pa.string(), "source file", role="place"),
-        column("line", pa.int64(), "line of it", role="identity"),
+        column("line", pa.int64(), "line number in the file", role="identity"),
         column("variant", pa.string(), "name of the variant", role="name"),
-        column("step_ns", pa.float64(), "what the line costs in a step by itself", "ns"),
-        column("fused_ns", pa.float64(), "what kernels cost that are for it and other lines: it counts once", "ns"),
-        column("source", pa.string(), "the line as it stands"),
+        column("step_ns", pa.float64(), "cost of the line by itself, per step", "ns"),
+        column("fused_ns", pa.float64(), "cost of kernels that it shares with other lines, which counts once", "ns"),
+        column("source", pa.string(), "text of the line"),
     ]
 )
 

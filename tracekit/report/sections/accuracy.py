@@ -17,34 +17,34 @@ from tracekit.trace.schema import column
 _REAL, _WHOLE, _TEXT = pa.float64(), pa.int64(), pa.string()
 ACCURACY_COLUMNS = (
     column("metric", _TEXT, "the recipe's metric after its last epoch"),
-    column("mean", _REAL, "over the seeds", "1"),
+    column("mean", _REAL, "mean over the seeds", "1"),
     column("between_seeds", _REAL, "standard deviation between seeds; null for one", "1"),
-    column("seeds", _WHOLE, "trainings that came to their end"),
-    column("failed", _WHOLE, "trainings that did not"),
-    column("difference", _REAL, "from the baseline, seed by seed", "1"),
+    column("seeds", _WHOLE, "trainings that finished"),
+    column("failed", _WHOLE, "trainings that failed"),
+    column("difference", _REAL, "difference from the baseline, seed by seed", "1"),
     column("low", _REAL, "lower end of its 95 % interval; null for one seed", "1"),
-    column("high", _REAL, "upper end", "1"),
-    column("verdict", _TEXT, "what the interval allows to say: better, no loss, worse, unknown"),
-    column("epoch_ns", _REAL, "an epoch of these trainings, compilation spread over it", "ns"),
+    column("high", _REAL, "upper end of its 95 % interval", "1"),
+    column("verdict", _TEXT, "what the interval supports: better, no loss, worse, unknown"),
+    column("epoch_ns", _REAL, "an epoch of these trainings, with compilation spread over all epochs", "ns"),
 )
 ACCURACY = pa.schema(
     [
         column("variant", _TEXT, "name of the variant", role="name"),
-        column("baseline", _TEXT, "what it is set against", role="name"),
+        column("baseline", _TEXT, "variant that it is compared with", role="name"),
         *ACCURACY_COLUMNS,
     ]
 )
 TRAININGS = pa.schema(
     [
         column("variant", _TEXT, "name of the variant", role="name"),
-        column("seed", _WHOLE, "of every random number generator", role="identity"),
+        column("seed", _WHOLE, "seed of every random number generator", role="identity"),
         column("outcome", _TEXT, "ok, oom, timeout, crash or error"),
-        column("error", _TEXT, "why it did not come to its end"),
-        column("epochs", _WHOLE, "trained"),
-        column("steps", _WHOLE, "of an epoch"),
-        column("metric", _TEXT, "the recipe's metric"),
+        column("error", _TEXT, "why it did not finish"),
+        column("epochs", _WHOLE, "epochs trained"),
+        column("steps", _WHOLE, "steps per epoch"),
+        column("metric", _TEXT, "name of the recipe's metric"),
         column("value", _REAL, "its value after the last epoch", "1"),
-        column("loss", _REAL, "of the last step", "1"),
+        column("loss", _REAL, "loss of the last step", "1"),
         column("first_epoch_ns", _REAL, "the first epoch", "ns"),
         column("epoch_ns", _REAL, "mean of all epochs, compilation included", "ns"),
     ]

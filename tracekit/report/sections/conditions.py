@@ -12,9 +12,9 @@ from tracekit.trace.schema import column
 
 CONDITIONS = pa.schema(
     [
-        column("variant", pa.string(), "the variant it holds for; null for all of its run", role="name"),
+        column("variant", pa.string(), "variant that it applies to; null for the whole run", role="name"),
         column("run", pa.string(), "the run; null for a bare trace", role="name"),
-        column("condition", pa.string(), "what it is called"),
+        column("condition", pa.string(), "name of the condition"),
         column("value", pa.string(), "its value"),
     ]
 )

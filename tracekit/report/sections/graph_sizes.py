@@ -22,19 +22,28 @@ _THOUSAND = 1000
 _ROWS = pa.schema(
     [
         column("variant", pa.string(), "the variant", role="name"),
-        column("against", pa.string(), "the size that a step is set against: edges, or nodes where only these vary"),
-        column("steps", pa.int64(), "how many steps that rests on"),
-        column("unprofiled", pa.bool_(), "whether they ran without the profiler; else they are those of the trace"),
+        column("against", pa.string(), "the size that step times are fitted to: edges, or nodes where only these vary"),
+        column("steps", pa.int64(), "number of steps in the fit"),
+        column(
+            "unprofiled",
+            pa.bool_(),
+            "whether these steps ran without the profiler; otherwise they are those of the trace",
+        ),
         column("least", pa.int64(), "the smallest size"),
-        column("median", pa.int64(), "the size in the middle"),
+        column("median", pa.int64(), "the median size"),
         column("most", pa.int64(), "the largest size"),
-        column("fixed_ns", pa.float64(), "what a step takes whatever its size; null where nobody can tell", "ns"),
-        column("fixed_low_ns", pa.float64(), "the 95 % interval's lower end", "ns", role="detail"),
-        column("fixed_high_ns", pa.float64(), "the 95 % interval's upper end", "ns", role="detail"),
-        column("per_thousand_ns", pa.float64(), "what a thousand edges, or nodes, add", "ns"),
-        column("per_thousand_low_ns", pa.float64(), "the 95 % interval's lower end", "ns", role="detail"),
-        column("per_thousand_high_ns", pa.float64(), "the 95 % interval's upper end", "ns", role="detail"),
-        column("explained", pa.float64(), "the part of the steps' spread that their sizes account for", "share"),
+        column(
+            "fixed_ns",
+            pa.float64(),
+            "the part of a step that does not depend on its size; null where it cannot be determined",
+            "ns",
+        ),
+        column("fixed_low_ns", pa.float64(), "lower end of its 95 % interval", "ns", role="detail"),
+        column("fixed_high_ns", pa.float64(), "upper end of its 95 % interval", "ns", role="detail"),
+        column("per_thousand_ns", pa.float64(), "what each thousand edges, or nodes, add", "ns"),
+        column("per_thousand_low_ns", pa.float64(), "lower end of its 95 % interval", "ns", role="detail"),
+        column("per_thousand_high_ns", pa.float64(), "upper end of its 95 % interval", "ns", role="detail"),
+        column("explained", pa.float64(), "share of the variation between steps that their sizes explain", "share"),
     ]
 )
 _STEPS = pa.schema(
@@ -43,7 +52,7 @@ _STEPS = pa.schema(
         column("pass", pa.int64(), "the unprofiled pass, from 0; all are 0 where the steps are those of the trace"),
         column("nodes", pa.int64(), "nodes of the step's graphs; null where unknown"),
         column("edges", pa.int64(), "edges of the step's graphs"),
-        column("step_ns", pa.int64(), "what the step took", "ns"),
+        column("step_ns", pa.int64(), "duration of the step", "ns"),
     ]
 )
 

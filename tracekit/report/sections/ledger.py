@@ -17,20 +17,20 @@ LEDGER = pa.schema(
         column(
             "entry", pa.string(), "compile, break (of a graph), limit (of recompilations) or skip (of a CUDA graph)"
         ),
-        column("id", pa.string(), "frame/attempt of the compilation; of a break or a skip, that it belongs to"),
+        column("id", pa.string(), "frame/attempt of the compilation, or of the one that a break or a skip belongs to"),
         column("kind", pa.string(), "first, recompile, backward, cudagraph or autotune"),
         column("span", pa.string(), "the compiler's name for it"),
         column("name", pa.string(), "the function that a limit is about"),
         column("code", pa.string(), "the user's function that is compiled: file:line name", role="place"),
-        column("file", pa.string(), "the file that a break, a limit or a skip lies in", role="source"),
-        column("line", pa.int64(), "its line", role="identity"),
-        column("reason", pa.string(), "in the compiler's words"),
+        column("file", pa.string(), "file of a break, a limit or a skip", role="source"),
+        column("line", pa.int64(), "line number in the file", role="identity"),
+        column("reason", pa.string(), "reason, in the compiler's own words"),
         column("guard", pa.string(), "the guard that failed"),
-        column("start_ns", pa.int64(), "when, in unix time", "ns"),
-        column("dur_ns", pa.int64(), "how long it took", "ns"),
+        column("start_ns", pa.int64(), "start, unix time", "ns"),
+        column("dur_ns", pa.int64(), "duration", "ns"),
         column("guard_ns", pa.int64(), "one evaluation of its guards, as Dynamo timed it", "ns"),
         column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
-        column("pass", pa.string(), "of the capture: cold, warmup, steady or detail"),
+        column("pass", pa.string(), "pass of the capture: cold, warmup, steady or detail"),
         column("failed", pa.string(), "why it produced no code"),
     ]
 )

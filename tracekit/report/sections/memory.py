@@ -16,7 +16,7 @@ MEMORY = pa.schema(
             pa.string(),
             "allocated or reserved on the GPU; resident on the host; above start: more than before the first step",
         ),
-        column("peak_bytes", pa.int64(), "at the peak of the unprofiled pass", "B"),
+        column("peak_bytes", pa.int64(), "memory at the peak of the unprofiled pass", "B"),
         column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
     ]
 )

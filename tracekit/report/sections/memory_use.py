@@ -24,14 +24,14 @@ DEVICES = pa.schema(
         _VARIANT,
         _DEVICE,
         column("peak_bytes", _WHOLE, "held at the peak above what was held when the recording began", "B"),
-        column("peak_phase", _TEXT, "phase in which the peak lies; null where no stacks tell phases"),
-        column("before_bytes", _WHOLE, "held when the recording began; null on a CPU, where nobody counts it", "B"),
-        column("allocated_bytes", _REAL, "allocated in a step, whatever is released again", "B"),
-        column("allocations", _REAL, "in a step"),
-        column("churn", _REAL, "allocated in a step, as a multiple of the part of it that is held at the peak", "×"),
-        column("reserved_bytes", _WHOLE, "reserved by the allocator at most; null where it reserves nothing", "B"),
-        column("idle_bytes", _WHOLE, "of this, not allocated when most is reserved", "B"),
-        column("fragmentation", _REAL, "idle part of what is reserved", "share"),
+        column("peak_phase", _TEXT, "phase of the peak; null where no stacks show phases"),
+        column("before_bytes", _WHOLE, "held when the recording began; null on a CPU, where it is not counted", "B"),
+        column("allocated_bytes", _REAL, "allocated per step, including what is released again", "B"),
+        column("allocations", _REAL, "allocations per step"),
+        column("churn", _REAL, "allocated per step, as a multiple of the part of it that is held at the peak", "×"),
+        column("reserved_bytes", _WHOLE, "most that the allocator reserves; null where it reserves nothing", "B"),
+        column("idle_bytes", _WHOLE, "of this, not allocated at the moment when most is reserved", "B"),
+        column("fragmentation", _REAL, "idle share of the reserved memory", "share"),
     ]
 )
 PHASES = pa.schema(
@@ -39,25 +39,34 @@ PHASES = pa.schema(
         _VARIANT,
         _DEVICE,
         column("phase", _TEXT, "data, forward, backward, optimizer, eval or other", role="name"),
-        column("peak_bytes", _WHOLE, "the most that is held in it, above what was held when the recording began", "B"),
-        column("allocated_bytes", _REAL, "allocated in it in a step", "B"),
-        column("allocations", _REAL, "in a step"),
+        column(
+            "peak_bytes", _WHOLE, "most memory held in the phase, above what was held when the recording began", "B"
+        ),
+        column("allocated_bytes", _REAL, "allocated in the phase, per step", "B"),
+        column("allocations", _REAL, "allocations per step"),
     ]
 )
 HOLDERS = pa.schema(
     [
         _VARIANT,
         _DEVICE,
-        column("where", _TEXT, "your line that allocates; for a backward operator that of its forward", role="place"),
+        column(
+            "where",
+            _TEXT,
+            "your line that allocates; for a backward operator, the line of its forward operator",
+            role="place",
+        ),
         column("operator", _TEXT, "operator that allocates", role="name"),
-        column("phase", _TEXT, "phase in which it does"),
-        column("peak_bytes", _WHOLE, "what it holds at the peak", "B"),
-        column("share", _REAL, "of what was allocated since the recording began and is held at the peak", "share"),
-        column("tensors", _WHOLE, "allocations that are held"),
-        column("allocated_bytes", _REAL, "allocated in a step", "B"),
-        column("allocations", _REAL, "in a step", role="detail"),
+        column("phase", _TEXT, "phase of these allocations"),
+        column("peak_bytes", _WHOLE, "memory held at the peak", "B"),
+        column(
+            "share", _REAL, "share of what was allocated since the recording began and is held at the peak", "share"
+        ),
+        column("tensors", _WHOLE, "allocations held at the peak"),
+        column("allocated_bytes", _REAL, "allocated per step", "B"),
+        column("allocations", _REAL, "allocations per step", role="detail"),
         column("file", _TEXT, "your file", role="source"),
-        column("line", _WHOLE, "line in it", role="source"),
+        column("line", _WHOLE, "line number in the file", role="source"),
         column("function", _TEXT, "your function", role="source"),
     ]
 )
@@ -66,9 +75,9 @@ CURVE = pa.schema(
         _VARIANT,
         _DEVICE,
         column("step", _WHOLE, "the N of ProfilerStep#N of the step with the peak", role="identity"),
-        column("at_ns", _WHOLE, "since the step was issued, in the recording with stacks", "ns"),
-        column("level_bytes", _WHOLE, "held after the event, above what was held when the recording began", "B"),
-        column("phase", _TEXT, "what the main thread is at"),
+        column("at_ns", _WHOLE, "time since the step was issued, in the recording with stacks", "ns"),
+        column("level_bytes", _WHOLE, "memory held after the event, above what was held when the recording began", "B"),
+        column("phase", _TEXT, "phase of the main thread"),
     ]
 )
 _Of = tuple[str, MemoryUse, DeviceUse]

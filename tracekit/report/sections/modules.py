@@ -16,7 +16,7 @@ from tracekit.trace.schema import column
 
 Chain = tuple[str, ...]
 NONE = "outside of modules"
-_MODULE = column("module", pa.string(), "the module, and before it those around it", role="name")
+_MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
 _NAMED = 3
 
 
@@ -42,7 +42,7 @@ def modules(report: Report) -> Contents | None:
 
 
 def _exclusive(variant: str) -> pa.Field:
-    meaning = "what it takes itself, without the modules inside: this adds up to the step"
+    meaning = "its own time, without the modules inside it; these columns add up to the step"
     return column(f"{variant} itself_ns", pa.float64(), meaning, "ns", role="detail")
 
 

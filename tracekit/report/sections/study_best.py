@@ -25,8 +25,8 @@ BEST = pa.schema(
         column("settings", pa.int64(), "settings of this model that were compared"),
         column("recommended", pa.int64(), "of these, those at which it is recommended"),
         column("speed_up", pa.float64(), "step time of the baseline divided by its own, geometric mean", "×"),
-        column("least", pa.float64(), "at the setting where it gains least", "×"),
-        column("most", pa.float64(), "at the one where it gains most", "×"),
+        column("least", pa.float64(), "speed-up at the setting where it gains least", "×"),
+        column("most", pa.float64(), "speed-up at the setting where it gains most", "×"),
     ]
 )
 

@@ -16,8 +16,8 @@ from tracekit.trace.schema import Role, column
 
 _SETTING = (
     column("model", pa.string(), "model, or recipe", role="name"),
-    column("data", pa.string(), "what it is trained on"),
-    column("setting", pa.string(), "whatever else tells settings of the study apart"),
+    column("data", pa.string(), "data that it is trained on"),
+    column("setting", pa.string(), "whatever else distinguishes settings of the study"),
 )
 _MEANING = "step time of the baseline divided by its own"
 _SIDE_BY_SIDE = 6  # variants
@@ -49,7 +49,7 @@ def _table(workload: str, of_workload: Sequence[Row]) -> Table:
     compared = [name for name in variants_of(every) if any(row.speed_up(name) for row in of_workload)]
     fields = [
         *_SETTING,
-        column("baseline", pa.string(), "what the others are set against", role="name"),
+        column("baseline", pa.string(), "variant that the others are compared with", role="name"),
         column("step_ns", pa.float64(), f"a step of {workload} of the baseline, unprofiled", "ns"),
         *(column(_head(name), pa.float64(), _MEANING, "×", role=_role(name, len(compared))) for name in compared),
     ]

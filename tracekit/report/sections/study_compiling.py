@@ -20,16 +20,16 @@ COMPILING = pa.schema(
     [
         column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
         column("variant", pa.string(), "compile settings", role="name"),
-        column("compile_ns", _REAL, "inside compilations; mean over the seeds", "ns"),
+        column("compile_ns", _REAL, "time inside compilations; mean over the seeds", "ns"),
         column("compiles", _REAL, "compilations"),
         column("first_step_ns", _REAL, "the first step, compilation included", "ns"),
         column("cold_cost_ns", _REAL, "how much longer the first steps took than as many steady ones", "ns"),
         column("break_even_steps", _REAL, "steps until the time saved makes up for compiling"),
-        column("epoch_steps", _WHOLE, "steps of an epoch; null where they cannot be counted"),
+        column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"),
         column("break_even_epochs", _REAL, "the same in epochs"),
         column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"),
         column("epoch_with_compiling_ns", _REAL, "the same, with the slower start spread over `epochs`", "ns"),
-        column("epochs", _WHOLE, "that were trained; 100 where none were"),
+        column("epochs", _WHOLE, "epochs trained; 100 where none were"),
     ]
 )
 

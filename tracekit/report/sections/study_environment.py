@@ -14,8 +14,8 @@ from tracekit.trace.schema import column
 ENVIRONMENT = pa.schema(
     [
         column("what", pa.string(), "a version, a device, a setting", role="name"),
-        column("value", pa.string(), "what it is"),
-        column("cells", pa.int64(), "cells that were measured so"),
+        column("value", pa.string(), "its value"),
+        column("cells", pa.int64(), "cells measured with it"),
     ]
 )
 _VARIES = ("cpu_load", "gather_bytes_per_s", "gpus")  # differ from cell to cell by their nature

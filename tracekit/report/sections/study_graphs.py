@@ -19,13 +19,13 @@ GRAPHS = pa.schema(
     [
         column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
         column("variant", pa.string(), "compile settings", role="name"),
-        column("graphs", _WHOLE, "compiled in the profiled pass"),
-        column("recompiles", _WHOLE, "of these, compiled again"),
+        column("graphs", _WHOLE, "graphs compiled in the profiled pass"),
+        column("recompiles", _WHOLE, "of these, recompilations"),
         column("graph_breaks", _WHOLE, "places where a graph breaks"),
-        column("reason", pa.string(), "why the first of them does, in the compiler's own words"),
-        column("gave_up", _WHOLE, "functions at the recompile limit, eager from then on"),
+        column("reason", pa.string(), "why the first of them breaks, in the compiler's own words"),
+        column("gave_up", _WHOLE, "functions that reached the recompile limit and run eagerly since"),
         column("mode", pa.string(), "the mode that was in effect"),
-        column("ran_eagerly", pa.string(), "why nothing was compiled, where it was asked for"),
+        column("ran_eagerly", pa.string(), "why nothing was compiled although that was asked for"),
     ]
 )
 

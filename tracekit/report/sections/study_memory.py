@@ -19,7 +19,7 @@ _REAL, _WHOLE = pa.float64(), pa.int64()
 _MEASURES = {
     "peak_allocated_bytes": "GPU memory allocated at the peak of the timed steps",
     "peak_reserved_bytes": "GPU memory reserved by the allocator",
-    "split_peak_bytes": "GPU memory in cut blocks that nothing uses, at the peak",
+    "split_peak_bytes": "GPU memory in unused parts of split blocks, at the peak",
     "step_peak_rss_bytes": "host memory resident at the peak of the timed steps",
     "host_peak_rss_bytes": "host memory resident at the peak of the process, compilation included",
 }
@@ -29,11 +29,14 @@ MEMORY = pa.schema(
         column("workload", pa.string(), "training or inference"),
         column("variant", pa.string(), "compile settings", role="name"),
         column(
-            "above_start_bytes", _WHOLE, "held at the peak of the timed steps beyond what was before the first", "B"
+            "above_start_bytes",
+            _WHOLE,
+            "held at the peak of the timed steps, beyond what was held before the first",
+            "B",
         ),
-        column("against_baseline", _REAL, "that divided by the baseline's", "×"),
+        column("against_baseline", _REAL, "above_start_bytes divided by the baseline's", "×"),
         *(column(name, _WHOLE, meaning, "B") for name, meaning in _MEASURES.items()),
-        column("alloc_retries", _WHOLE, "times that the allocator had to empty its cache"),
+        column("alloc_retries", _WHOLE, "how often the allocator had to empty its cache"),
         column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
     ]
 )

@@ -23,20 +23,20 @@ OUTCOMES = pa.schema(
 KINDS = pa.schema(
     [
         column("outcome", pa.string(), "how cells ended", role="name"),
-        column("cells", pa.int64(), "that ended so"),
-        column("share", pa.float64(), "of all cells", "share"),
-        column("recipes", pa.string(), "that did"),
-        column("variants", pa.string(), "in which they did", role="name"),
-        column("example", pa.string(), "what happened to the first of them, in one line", role="name"),
+        column("cells", pa.int64(), "cells that ended so"),
+        column("share", pa.float64(), "share of all cells", "share"),
+        column("recipes", pa.string(), "recipes of these cells"),
+        column("variants", pa.string(), "variants of these cells", role="name"),
+        column("example", pa.string(), "error of the first of them, in one line", role="name"),
     ]
 )
 FAILURES = pa.schema(
     [
         column("cell", pa.string(), "folder of the cell", role="detail"),
-        column("recipe", pa.string(), "what was run"),
+        column("recipe", pa.string(), "recipe or script that was run"),
         column("workload", pa.string(), "training or inference"),
         column("variant", pa.string(), "compile settings", role="name"),
-        column("seed", pa.int64(), "of every random number generator", role="identity"),
+        column("seed", pa.int64(), "seed of every random number generator", role="identity"),
         column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted"),
         column("error", pa.string(), "what happened, in one line", role="name"),
         column("params", pa.string(), "parameters of the cell"),

@@ -18,13 +18,13 @@ _WHERE = "The evidence for each is told in words by --full, and in the workbook.
 RECOMMENDATIONS = pa.schema(
     [
         column("model", pa.string(), "model, or recipe", role="name"),
-        column("data", pa.string(), "what it is trained on"),
+        column("data", pa.string(), "data that it is trained on"),
         column("workload", pa.string(), "training or inference"),
-        column("rest", pa.string(), "whatever else tells settings of the study apart"),
+        column("rest", pa.string(), "whatever else distinguishes settings of the study"),
         column("use", pa.string(), "the variant to use; null where nothing could be compared"),
         column("speed_up", pa.float64(), "step time of the baseline divided by its own", "×"),
         column("break_even_steps", pa.float64(), "steps until the time saved makes up for compiling"),
-        column("setting", pa.string(), "all of it in one", role="detail"),
+        column("setting", pa.string(), "the whole setting in one text", role="detail"),
         column("evidence", pa.string(), "the recommendation in words", role="detail"),
     ]
 )

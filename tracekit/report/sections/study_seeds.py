@@ -18,10 +18,10 @@ SEEDS = pa.schema(
     [
         column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
         column("variant", pa.string(), "compile settings", role="name"),
-        column("seeds", pa.int64(), "that were measured"),
+        column("seeds", pa.int64(), "seeds that were measured"),
         column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
-        column("least_ns", _REAL, "of the seed that is fastest", "ns"),
-        column("most_ns", _REAL, "of the one that is slowest", "ns"),
+        column("least_ns", _REAL, "step time of the fastest seed", "ns"),
+        column("most_ns", _REAL, "step time of the slowest seed", "ns"),
         column("between_seeds", _REAL, "standard deviation of log step time between seeds", "share"),
     ]
 )

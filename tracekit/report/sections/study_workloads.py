@@ -19,14 +19,14 @@ _REAL = pa.float64()
 WORKLOADS = pa.schema(
     [
         column("model", pa.string(), "model, or recipe", role="name"),
-        column("data", pa.string(), "what it is trained on"),
-        column("setting", pa.string(), "whatever else tells settings of the study apart"),
+        column("data", pa.string(), "data that it is trained on"),
+        column("setting", pa.string(), "whatever else distinguishes settings of the study"),
         column("variant", pa.string(), "compile settings", role="name"),
         column("training_step_ns", _REAL, "a step of training", "ns"),
-        column("training_faster", _REAL, "by how much less time it takes than the baseline's", "share"),
+        column("training_faster", _REAL, "how much less time it takes than the baseline", "share"),
         column("training_noise", pa.bool_(), "whether that is within noise"),
         column("inference_step_ns", _REAL, "an inference", "ns"),
-        column("inference_faster", _REAL, "by how much less time it takes than the baseline's", "share"),
+        column("inference_faster", _REAL, "how much less time it takes than the baseline", "share"),
         column("inference_noise", pa.bool_(), "whether that is within noise"),
     ]
 )

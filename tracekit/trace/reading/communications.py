@@ -18,22 +18,22 @@ from tracekit.trace.schema import column
 _WHOLE, _TEXT = pa.int64(), pa.string()
 COMMUNICATIONS = pa.schema(
     [
-        column("ts_ns", _WHOLE, "start of the event that says it", "ns"),
-        column("pid", _TEXT, "its process, or device on GPU rows"),
-        column("tid", _TEXT, "its thread, or stream on GPU rows"),
-        column("name", _TEXT, "its name"),
+        column("ts_ns", _WHOLE, "start of the event that records it", "ns"),
+        column("pid", _TEXT, "process of the event, or device on GPU rows"),
+        column("tid", _TEXT, "thread of the event, or stream on GPU rows"),
+        column("name", _TEXT, "name of the event"),
         column("collective", _TEXT, "allreduce, _allgather_base, send …; null where only shapes are recorded"),
         column("element_bytes", _WHOLE, "size of one element", "B"),
-        column("in_elements", _WHOLE, "how many go in on this rank"),
-        column("out_elements", _WHOLE, "how many come out on this rank"),
+        column("in_elements", _WHOLE, "number of input elements on this rank"),
+        column("out_elements", _WHOLE, "number of output elements on this rank"),
         column("group", _TEXT, "name of the process group"),
         column("description", _TEXT, "what the program calls the process group"),
-        column("group_size", _WHOLE, "how many ranks it has"),
-        column("members", pa.list_(_WHOLE), "which ranks these are"),
-        column("seq", _WHOLE, "the how manieth collective of the group it is, where the profiler counts them"),
-        column("source", _WHOLE, "rank that is received from"),
-        column("destination", _WHOLE, "rank that is sent to"),
-        column("input_bytes", _WHOLE, "size of the input, by its shapes", "B"),
+        column("group_size", _WHOLE, "number of ranks in the group"),
+        column("members", pa.list_(_WHOLE), "the ranks in the group"),
+        column("seq", _WHOLE, "number of the collective within its group, where the profiler counts them"),
+        column("source", _WHOLE, "rank that data is received from"),
+        column("destination", _WHOLE, "rank that data is sent to"),
+        column("input_bytes", _WHOLE, "size of the input, computed from its shapes", "B"),
     ]
 )
 _BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")

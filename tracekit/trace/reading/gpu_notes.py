@@ -18,13 +18,13 @@ from tracekit.trace.schema import column
 
 NOTES = pa.schema(
     [
-        column("ts_ns", pa.int64(), "start of the event that says it", "ns"),
-        column("pid", pa.string(), "its process, or device on GPU rows"),
-        column("tid", pa.string(), "its thread, or stream on GPU rows"),
-        column("name", pa.string(), "its name"),
+        column("ts_ns", pa.int64(), "start of the event that records it", "ns"),
+        column("pid", pa.string(), "process of the event, or device on GPU rows"),
+        column("tid", pa.string(), "thread of the event, or stream on GPU rows"),
+        column("name", pa.string(), "name of the event"),
         column("wait_stream", pa.int64(), "stream on which the awaited CUDA event was recorded"),
         column("wait_correlation", pa.int64(), "correlation id of the call that recorded it"),
-        column("bandwidth", pa.float64(), "of a copy or a set, 10⁹ bytes a second"),
+        column("bandwidth", pa.float64(), "bandwidth of a copy or a memset, 10⁹ bytes a second"),
         column("counters", pa.map_(pa.string(), pa.float64()), "performance counters of a kernel"),
     ]
 )

@@ -23,16 +23,16 @@ CELLS = pa.schema(
     [
         column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
         column("variant", pa.string(), "compile settings", role="name"),
-        column("seed", pa.int64(), "of every random number generator", role="identity"),
+        column("seed", pa.int64(), "seed of every random number generator", role="identity"),
         column("outcome", pa.string(), "ok, oom, timeout, crash, error, skipped, interrupted, or planned"),
         column("step_ns", _REAL, "a step, unprofiled", "ns"),
         column("speed_up", _REAL, "step time of the setting's first variant divided by its own, over the seeds", "×"),
-        column("compile_ns", _REAL, "inside compilations", "ns"),
-        column("above_start_bytes", pa.int64(), "held at the peak beyond what was before the first step", "B"),
-        column("took_ns", _REAL, "from its start to its end", "ns", role="detail"),
-        column("why", pa.string(), "why it did not succeed", role="detail"),
-        column("recommendation", pa.string(), "for its setting", role="detail"),
-        column("folder", pa.string(), "of the cell", role="detail"),
+        column("compile_ns", _REAL, "time inside compilations", "ns"),
+        column("above_start_bytes", pa.int64(), "held at the peak, beyond what was held before the first step", "B"),
+        column("took_ns", _REAL, "time from its start to its end", "ns", role="detail"),
+        column("why", pa.string(), "why it failed", role="detail"),
+        column("recommendation", pa.string(), "recommendation for its setting", role="detail"),
+        column("folder", pa.string(), "folder of the cell", role="detail"),
     ]
 )
 

@@ -17,9 +17,9 @@ NOTHING = "nothing that was recorded"
 ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # buckets that are made of what the GPU does
 _SUMS = pa.schema(
     [
-        column("class", LABEL, "what kind of work, inferred from the name"),
-        column("per_step", pa.float64(), "how often in a step"),
-        column("step_ns", pa.float64(), "time in a step", "ns"),
+        column("class", LABEL, "kind of work, inferred from the name"),
+        column("per_step", pa.float64(), "instances per step"),
+        column("step_ns", pa.float64(), "time per step", "ns"),
     ]
 )
 

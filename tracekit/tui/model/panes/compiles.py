@@ -17,11 +17,11 @@ from tracekit.tui.model.sheet import Sheet
 
 _TREE = pa.schema(
     [
-        column("region", pa.string(), "compiled code, and below it the places at which its graph ends"),
+        column("region", pa.string(), "compiled code, and below it the places where its graph breaks"),
         column("reason", pa.string(), "why, in the compiler's own words"),
-        column("breaks", pa.int64(), "how often compiling met it"),
+        column("breaks", pa.int64(), "compilations that broke there"),
         column("file", pa.string(), "file", role="source"),
-        column("line_number", pa.int64(), "line in it", role="source"),
+        column("line_number", pa.int64(), "line number in the file", role="source"),
     ]
 )
 

@@ -18,20 +18,20 @@ from tracekit.units import duration, percent
 _EVIDENCE = pa.schema(
     [
         column("step", pa.int64(), "the N of the step in which it starts", role="identity"),
-        column("name", pa.string(), "what it is", role="name"),
-        column("dur_ns", pa.int64(), "how long it lasts", "ns"),
+        column("name", pa.string(), "name of the event", role="name"),
+        column("dur_ns", pa.int64(), "duration", "ns"),
         column("event", pa.int64(), "row of the events table", role="plumbing"),
         column("file", pa.string(), "your file", role="source"),
-        column("line_number", pa.int64(), "line in it", role="source"),
+        column("line_number", pa.int64(), "line number in the file", role="source"),
     ]
 )
 
 _CULPRIT = pa.schema(
     [
         column("what", pa.string(), "line, function, kernel, operator or module", role="name"),
-        column("culprit", pa.string(), "which of them"),
+        column("culprit", pa.string(), "its name"),
         column("file", pa.string(), "your file", role="source"),
-        column("line_number", pa.int64(), "line in it", role="source"),
+        column("line_number", pa.int64(), "line number in the file", role="source"),
     ]
 )
 

@@ -28,11 +28,11 @@ from tracekit.units import duration
 
 _COLUMNS = pa.schema(
     [
-        column("variant", LABEL, "whose it is", role="name"),
+        column("variant", LABEL, "variant that it belongs to", role="name"),
         column("step", pa.int64(), "the N of the step that launched it, or in which it starts", role="identity"),
-        column("at_ns", pa.int64(), "start, after the step's work began", "ns", title="after"),
-        column("dur_ns", pa.int64(), "how long it lasts", "ns", title="lasts"),
-        column("latency_ns", pa.int64(), "from the start of its launch call to its own", "ns"),
+        column("at_ns", pa.int64(), "start, counted from the beginning of the step's work", "ns", title="after"),
+        column("dur_ns", pa.int64(), "duration", "ns", title="lasts"),
+        column("latency_ns", pa.int64(), "from the start of its launch call to its own start", "ns"),
         column("operator", LABEL, "operator that launched it", role="name"),
         column("track", LABEL, "stream or thread"),
         column("event", pa.int64(), "row of the events table", role="plumbing"),
@@ -40,8 +40,8 @@ _COLUMNS = pa.schema(
 )
 _STACK = pa.schema(
     [
-        column("inside", pa.string(), "the spans around it, outermost first, and it", title="inside of"),
-        column("dur_ns", pa.int64(), "how long the span lasts", "ns", title="lasts"),
+        column("inside", pa.string(), "enclosing spans, outermost first, and the event itself", title="inside of"),
+        column("dur_ns", pa.int64(), "duration of the span", "ns", title="lasts"),
         column("category", LABEL, "what kind of event"),
         column("event", pa.int64(), "row of the events table", role="plumbing"),
     ]

@@ -22,14 +22,14 @@ VIEWS = ("wall", "host")
 _LONGEST = 2000  # letters of a sentence: a name in it may have millions
 _FINDINGS = pa.schema(
     [
-        column("cost_ns", pa.float64(), "what it costs a step: what a cure gains at most", "ns", title="costs"),
-        column("share", pa.float64(), "part of the step", "share"),
-        column("variant", LABEL, "whose step", role="name"),
+        column("cost_ns", pa.float64(), "cost per step: the most that a fix would save", "ns", title="costs"),
+        column("share", pa.float64(), "share of the step", "share"),
+        column("variant", LABEL, "variant that the step belongs to", role="name"),
         column("finding", pa.string(), "what makes the step slow, and what to change"),
         column("advice", pa.string(), "what to change", role="detail"),
-        column("where", pa.string(), "the culprit", role="detail"),
+        column("where", pa.string(), "what is to blame", role="detail"),
         column("file", pa.string(), "your file", role="source"),
-        column("line_number", pa.int64(), "line in it", role="source"),
+        column("line_number", pa.int64(), "line number in the file", role="source"),
         column("place", pa.int64(), "place in the list of the variant's findings", role="plumbing"),
     ]
 )

@@ -19,7 +19,7 @@ from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.units import duration
 
-_MODULE = column("module", pa.string(), "the module, and before it those around it", role="name")
+_MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
 _NAMED = 12  # letters of a variant in a title
 _WINDOW_ASIDE = "A range of time does not narrow this: whose time it is, is known step by step."
 

@@ -47,7 +47,7 @@ def test_what_is_asked_wrongly_is_answered_with_what_there_is(tmp_path):
     with pytest.raises(TracekitError, match="File name too long"):
         tracekit.load("x" * 5000)
     data = tracekit.load(training(tmp_path / "eager.json"))
-    with pytest.raises(KeyError, match="There are: events"):
+    with pytest.raises(KeyError, match="Available: events"):
         data["nope"]
     assert "nope" not in data
 

@@ -107,7 +107,7 @@ class Tables(Mapping[str, pa.Table]):
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._tables:
-            raise KeyError(f"{name}: not a table. There are: {', '.join(self._tables)}")
+            raise KeyError(f"{name}: no such table. Available: {', '.join(self._tables)}")
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:

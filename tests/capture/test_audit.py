@@ -183,7 +183,7 @@ def test_what_cannot_be_audited(arguments, said):
 
 def test_what_raises_at_once_has_nothing_to_show(tmp_path):
     done = audit(tmp_path, "raise SystemExit('no data')", code=1)
-    assert "failed before its steps could be seen" in done.stderr
+    assert "failed before its steps could be audited" in done.stderr
 
 
 SLOW = """

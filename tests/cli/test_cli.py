@@ -80,7 +80,7 @@ def test_one_sentence_and_exit_1(tmp_path, capsys, content, said):
 def test_an_unknown_baseline_and_an_unwritable_place(tmp_path, capsys):
     path = str(training(tmp_path / "eager.json"))
     assert main(["report", path, "--baseline", "none"]) == 1
-    assert "There are: eager" in capsys.readouterr().err
+    assert "Available: eager" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert main(["export", path, "-o", str(tmp_path / "file" / "out")]) == 1
     assert main(["report", path, "--format", "json", "-o", str(tmp_path / "no" / "such.json")]) == 1
@@ -137,7 +137,7 @@ def test_an_export_that_fails_leaves_nothing(tmp_path):
     limited = f"ulimit -f 1; {python} -m tracekit export {trace} -o {tmp_path}/new/tables 2>&1 | cat"
     ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=True)
     assert ran.stdout == f"tracekit: {tmp_path}/new/tables: cannot be written (File too large). " + (
-        "Name another place with -o.\n"
+        "Choose another path with -o.\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["eager.json"]
 

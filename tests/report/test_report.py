@@ -105,7 +105,7 @@ def test_one_step_gives_no_interval(tmp_path):
 def test_the_baseline_is_named_or_the_first(pair):
     assert make_report(pair).baseline.name == "slow"
     assert make_report(pair, "fast").comparisons[0].variant == "slow"
-    with pytest.raises(UnknownVariantError, match="There are: slow, fast"):
+    with pytest.raises(UnknownVariantError, match="Available: slow, fast"):
         make_report(pair, "none")
 
 

@@ -83,7 +83,7 @@ def test_a_dry_run_runs_nothing_and_estimates_by_what_was_timed(tmp_path, captur
 def test_cells_are_selected_by_their_axes(tmp_path, captured):
     sweep(options(tmp_path, only={"model": ["gat"], "mode": ["default"]}))
     assert {(each.params["model"], each.variants[0]) for each in captured.asked} == {("gat", "compiled")}
-    with pytest.raises(NoCellError, match="There are: mode=eager,default"):
+    with pytest.raises(NoCellError, match="The axes are: mode=eager,default"):
         sweep(options(tmp_path, only={"model": ["gin"]}))
 
 

@@ -1,6 +1,6 @@
 """What all failures have in common, and how they name files."""
 
-_LONGEST = 200  # characters of a name that a sentence bears
+_LONGEST = 200  # characters of a name in a sentence
 _STDIN = "-"
 
 

@@ -36,27 +36,27 @@ class BrokenSyntaxError(TracekitError):
 
 
 class NoRecipeError(TracekitError):
-    """What only a recipe can be given, given to a script."""
+    """An option that only recipes take, given to a script."""
 
     def __init__(self, path: object, name: str, value: object, verb: str = "capture") -> None:
         super().__init__(
-            f"{named(path)}: is a script, and --param is for recipes. Give it its own arguments after --, "
+            f"{named(path)}: is a script, and only recipes take --param. Pass a script its own arguments after --, "
             f"as in tracekit {verb} {named(path)} -- --{name} {value}"
         )
 
 
 class NoScriptError(TracekitError):
-    """What only a script can be given, given to a recipe."""
+    """An option that only scripts take, given to a recipe."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path}: is a recipe, and arguments after --, --step-every and --step-at are for other scripts. "
-            "Give it parameters, --param NAME=VALUE, or say that it is one: --script"
+            f"{path}: is a recipe, and arguments after --, --step-every and --step-at are for scripts only. "
+            "Set its parameters with --param NAME=VALUE, or run it as a script with --script"
         )
 
 
 class NoRanksError(TracekitError):
-    """Several ranks, of a recipe."""
+    """Several ranks for a recipe."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
@@ -66,27 +66,27 @@ class NoRanksError(TracekitError):
 
 
 class NoEpochsError(TracekitError):
-    """Epochs to train, of a script or of inference."""
+    """Epochs to train, for a script or for inference."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{named(path)}: --epochs is for the training of a recipe. A script trains as long as it does: give it its "
-            "own arguments after --, and read its own metric"
+            f"{named(path)}: --epochs is only for training a recipe. A script decides itself how long it trains: "
+            "pass it its own arguments after --"
         )
 
 
 class NoSuchLineError(TracekitError):
-    """A line to end steps at where no statement begins."""
+    """A line that should end a step, but on which no statement begins."""
 
     def __init__(self, path: object, line: object) -> None:
         super().__init__(
-            f"{named(path)}:{line}: no statement begins there. Name the line of one that runs once in every step, "
-            "as in --step-at train.py:12"
+            f"{named(path)}:{line}: no statement begins on this line. Name the line of a statement that runs once in "
+            "every step, as in --step-at train.py:12"
         )
 
 
 class NoStepsError(TracekitError):
-    """A script in which nothing tells where a step ends."""
+    """A script in which nothing shows where a step ends."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
@@ -96,24 +96,24 @@ class NoStepsError(TracekitError):
 
 
 class RecipeFailedError(TracekitError):
-    """The recipe raised before anything was captured."""
+    """The recipe raised an exception before anything was captured."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(f"{named(path)}: failed before anything was captured ({why}). Does it run by itself?")
 
 
 class AuditFailedError(TracekitError):
-    """What was to be audited raised before its first steps were done."""
+    """What was to be audited raised an exception before its first steps were done."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: failed before its steps could be seen ({why}). Does it run by itself?")
+        super().__init__(f"{named(path)}: failed before its steps could be audited ({why}). Does it run by itself?")
 
 
 class UnknownParameterError(TracekitError):
     """A parameter that the recipe does not declare."""
 
     def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"{name}: the recipe has no such parameter. There are: {', '.join(known) or 'none'}")
+        super().__init__(f"{name}: the recipe has no such parameter. Available: {', '.join(known) or 'none'}")
 
 
 class BadParameterError(TracekitError):
@@ -164,31 +164,31 @@ class NoSuchDeviceError(TracekitError):
     """A device that PyTorch does not see."""
 
     def __init__(self, device: str, known: list[str]) -> None:
-        super().__init__(f"{device}: PyTorch sees no such device here. There are: {', '.join(known)}")
+        super().__init__(f"{device}: PyTorch sees no such device here. Available: {', '.join(known)}")
 
 
 class UnsupportedDeviceError(TracekitError):
-    """A device that PyTorch trains on, and that cannot be measured."""
+    """A device that PyTorch can train on, but that tracekit cannot measure."""
 
     def __init__(self, device: str) -> None:
         super().__init__(
-            f"{device}: a capture measures CPUs and GPUs of NVIDIA and AMD alone. Capture with --device cpu; "
-            "what torch.profiler recorded elsewhere is still read: tracekit report trace.json"
+            f"{device}: tracekit can capture only on CPUs and on GPUs of NVIDIA and AMD. Capture with --device cpu; "
+            "a trace that torch.profiler recorded on another device can be read: tracekit report trace.json"
         )
 
 
 class ForeignDeviceError(TracekitError):
-    """A script that trains on an accelerator that cannot be measured, though it was told that there is none."""
+    """A script that trains on an accelerator that cannot be measured, although the accelerator was hidden from it."""
 
     def __init__(self, script: object, device: str) -> None:
         super().__init__(
-            f"{script}: it trains on {device}, and a capture measures CPUs and GPUs of NVIDIA and AMD alone. "
-            "Tell it to train on the CPU, as by an argument after --"
+            f"{script}: it trains on {device}, but tracekit can capture only on CPUs and on GPUs of NVIDIA and "
+            "AMD. Make it train on the CPU, for example by an argument after --"
         )
 
 
 class NoInferenceError(TracekitError):
-    """Inference is to be measured, and the recipe has none."""
+    """Inference is to be measured, but the recipe has none."""
 
     def __init__(self, recipe: object) -> None:
         super().__init__(f"{recipe}: its setup returns no infer(), so there is no inference to measure.")

@@ -1,4 +1,4 @@
-"""Failures of showing: files to write, standard output, the terminal, and the variants that are named."""
+"""Failures of output: files to write, standard output, the terminal, and names of variants."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from tracekit.errors.base import TracekitError, named
 
 
 class UnknownMetricError(TracekitError):
-    """A metric that nobody measures."""
+    """A metric that is not measured."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"{name}: no such metric. There are: {', '.join(known)}")
+        super().__init__(f"{name}: no such metric. Available: {', '.join(known)}")
 
 
 class BudgetError(TracekitError):
@@ -23,32 +23,32 @@ class OutputError(TracekitError):
     """An output path that cannot be written."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: cannot be written ({why}). Name another place with -o.")
+        super().__init__(f"{named(path)}: cannot be written ({why}). Choose another path with -o.")
 
 
 class StandardOutputError(TracekitError):
     """Standard output that takes nothing: a full disk, or it was closed."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"Standard output cannot be written ({why}). Send it somewhere else.")
+        super().__init__(f"Standard output cannot be written ({why}). Redirect it to another place.")
 
 
 class NeedsFolderError(TracekitError):
-    """A format of several files without a folder to put them in."""
+    """A format of several files, without a folder to put them in."""
 
     def __init__(self, name: str, files: str = "several files") -> None:
         super().__init__(f"--format {name} writes {files}. Name a folder for them: -o {name}/")
 
 
 class BytesToTerminalError(TracekitError):
-    """Output that is not text, with a terminal to go to."""
+    """Output that is not text and would go to a terminal."""
 
     def __init__(self) -> None:
         super().__init__("This format is not text, and a terminal cannot show it. Name a file: -o FILE")
 
 
 class NeedsPackageError(TracekitError):
-    """A format or a verb without the package that it rests on."""
+    """A format or a verb without the package that it needs."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'tracekit[{extra}]'")
@@ -60,28 +60,28 @@ class ClusterError(TracekitError):
     def __init__(self, address: str, why: str) -> None:
         super().__init__(
             f"--cluster {named(address)}: {why.rstrip('.')}. Name the address that its scheduler printed, "
-            "or read here: --workers 8"
+            "or read the ranks on this machine: --workers 8"
         )
 
 
 class RanksLostError(TracekitError):
-    """Not one rank that can be read."""
+    """No rank can be read."""
 
     def __init__(self, count: int, why: str) -> None:
-        super().__init__(f"None of {count} traces could be read. Of the first: {why}")
+        super().__init__(f"None of the {count} traces could be read. The first one: {why}")
 
 
 class HtaError(TracekitError):
-    """An analysis of HTA's that fails on a trace."""
+    """An analysis by HTA that fails on a trace."""
 
     def __init__(self, analysis: str, why: str) -> None:
         super().__init__(
-            f"HTA cannot answer {analysis} here ({named(why)}). Others may: tracekit hta --help lists them."
+            f"HTA cannot answer {analysis} here ({named(why)}). Others may work: tracekit hta --help lists them."
         )
 
 
 class NothingToDrawError(TracekitError):
-    """A chart of something that nothing is known of."""
+    """A chart of something that was not recorded."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(
@@ -93,7 +93,7 @@ class QueryError(TracekitError):
     """A query that DuckDB cannot answer."""
 
     def __init__(self, why: str, tables: Sequence[str]) -> None:
-        super().__init__(f"The query has no answer ({why.rstrip('.')}). The tables are: {', '.join(tables)}.")
+        super().__init__(f"The query failed ({why.rstrip('.')}). The tables are: {', '.join(tables)}.")
 
 
 class NoTerminalError(TracekitError):
@@ -107,7 +107,7 @@ class NoTerminalError(TracekitError):
 
 
 class UnknownVariantError(TracekitError):
-    """A baseline that no variant is named after."""
+    """A name that no variant has."""
 
     def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"{name}: no such variant. There are: {', '.join(known)}")
+        super().__init__(f"{name}: no such variant. Available: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Failures of reading: files, traces, runs, and what is asked of them."""
+"""Failures of reading: files, traces, runs, and what is requested from them."""
 
 import errno
 import os
@@ -53,7 +53,7 @@ class NotATraceError(TracekitError):
 
 
 class EmptyTraceError(TracekitError):
-    """A trace, and no event with a duration in it."""
+    """A trace without any event that has a duration."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
@@ -81,12 +81,12 @@ class NoTraceInRunError(TracekitError):
 
 
 class BombError(TracekitError):
-    """An archive that unpacks to far more than traces do."""
+    """An archive that expands far more than traces do."""
 
     def __init__(self, path: object, packed: int, limit: int, setting: str) -> None:
         super().__init__(
-            f"{read_from(path)}: unpacks to more than {limit:,} bytes from {packed:,}, which no trace does. "
-            f"If it is one, raise the limit: {setting}={limit * 4}"
+            f"{read_from(path)}: unpacks from {packed:,} to more than {limit:,} bytes, which no trace does. "
+            f"If it is a trace all the same, raise the limit: {setting}={limit * 4}"
         )
 
 
@@ -94,11 +94,11 @@ class SourceUnavailableError(TracekitError):
     """An address that cannot be fetched."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: cannot be fetched ({why}). Fetch it by other means, and name the file.")
+        super().__init__(f"{named(path)}: cannot be fetched ({why}). Download it by other means, and name the file.")
 
 
 class NothingOfYoursError(TracekitError):
-    """Asking for lines where no recording has any."""
+    """Lines are requested, but no recording has any."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
@@ -108,15 +108,19 @@ class NothingOfYoursError(TracekitError):
 
 
 class BadCompileLogError(TracekitError):
-    """A compile log that cannot be read, or belongs to nothing that was given."""
+    """A compile log that cannot be read, or that does not belong to the traces given."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{path}: no compile log: {why}. Give one trace, and the folder that TORCH_TRACE named.")
+        super().__init__(
+            f"{path}: not usable as a compile log: {why}. Give one trace, and the folder that TORCH_TRACE named."
+        )
 
 
 class NoSuchSourceError(TracekitError):
-    """A file or a function that is not among the user's, or not one alone."""
+    """A name that does not stand for exactly one file or function of the user's."""
 
     def __init__(self, name: object, known: list[str]) -> None:
         shown = ", ".join(known[:8]) or "none"
-        super().__init__(f"{named(name)}: is not one source of yours in this recording. There are: {shown}")
+        super().__init__(
+            f"{named(name)}: does not name exactly one file or function of yours in this recording. Available: {shown}"
+        )

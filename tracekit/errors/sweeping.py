@@ -13,11 +13,11 @@ class SweepFileError(TracekitError):
 
 
 class NoCellError(TracekitError):
-    """A selection of cells that selects none."""
+    """A selection that matches no cell."""
 
     def __init__(self, selection: str, axes: Mapping[str, Sequence[str]]) -> None:
         known = "; ".join(f"{name}={','.join(values)}" for name, values in axes.items())
-        super().__init__(f"{selection}: no cell of the sweep is like that. There are: {known}")
+        super().__init__(f"{selection}: no cell of the sweep matches that. The axes are: {known}")
 
 
 class StudyInUseError(TracekitError):
@@ -30,7 +30,7 @@ class StudyInUseError(TracekitError):
 
 
 class OtherOptionsError(TracekitError):
-    """A study whose cells were captured otherwise than the sweep now asks for."""
+    """A study whose cells were captured with other options than the sweep now asks for."""
 
     def __init__(self, folder: object, differences: str) -> None:
         super().__init__(
@@ -43,14 +43,16 @@ class BadStudyError(TracekitError):
     """A file of a study that cannot be read."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: does not belong to a study that this version reads ({why}).")
+        super().__init__(f"{named(path)}: cannot be read as part of a study ({why}).")
 
 
 class NothingMeasuredError(TracekitError):
     """A study in which no cell has been measured."""
 
     def __init__(self, folder: object, outcomes: str) -> None:
-        super().__init__(f"{named(folder)}: no cell of this study was measured ({outcomes}): nothing to show.")
+        super().__init__(
+            f"{named(folder)}: no cell of this study was measured ({outcomes}), so there is nothing to show."
+        )
 
 
 class StudyAmongOthersError(TracekitError):
@@ -58,5 +60,6 @@ class StudyAmongOthersError(TracekitError):
 
     def __init__(self, folder: object) -> None:
         super().__init__(
-            f"{named(folder)}: is a study, and is opened alone. Its runs can be opened with others: cells/*/run.json"
+            f"{named(folder)}: is a study, which must be opened by itself. To open its runs with others, name them: "
+            "cells/*/run.json"
         )

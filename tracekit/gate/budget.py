@@ -68,4 +68,4 @@ def _allowed(path: Path, content: dict[str, Any]) -> frozenset[str]:
 
 def _known(path: Path, metric: str) -> None:
     if metric not in METRICS:
-        raise BudgetError(path, f"{metric!r} is not a metric. There are: {', '.join(METRICS)}")
+        raise BudgetError(path, f"{metric!r} is not a metric. Available: {', '.join(METRICS)}")

@@ -26,7 +26,7 @@ Covers = Literal["rounds", "passes", "steps"]
 COVERED: dict[Covers, str] = {
     "rounds": "passes that took turns, each in a process of its own, and their steps",
     "passes": "the passes of two captures, which did not take turns; it does not cover changes between the captures",
-    "steps": "the steps of one pass each; it does not cover how much one pass differs from the next",
+    "steps": "the steps of one pass each; it does not cover differences between passes",
 }
 _ALIKE = 1.005
 

@@ -70,7 +70,9 @@ def test_the_recompile_limit_is_recorded_and_turns_into_a_note(broken, recipe):
     assert limit.reason.startswith("0/7: self.calls == 7")
     stopped = [(entry.id, entry.failed) for entry in broken.ledger.compiles if entry.failed]
     assert stopped == [("0/8", "recompile_limit reached")]
-    assert broken.effective.notes == [f"forward ({recipe}:{at}) reached the recompile limit and runs eagerly since"]
+    assert broken.effective.notes == [
+        f"forward ({recipe}:{at}) reached the recompile limit and ran eagerly from then on"
+    ]
 
 
 def test_compilations_that_overlap_count_once():

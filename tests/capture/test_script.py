@@ -190,7 +190,7 @@ def test_a_script_may_leave_its_folder(tmp_path):
     # Of its four steps three are the first: the pace rests on one, which has no spread.
     assert eager.measured.steps == 1
     assert "a step, which is 1 step of Adam;" in done.stderr
-    assert "rests on one step only" in next(
+    assert "based on only one step" in next(
         warnings(SimpleNamespace(variant=eager), SimpleNamespace(name="eager", variant=eager))
     )
 

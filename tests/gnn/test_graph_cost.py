@@ -81,9 +81,9 @@ def test_the_size_that_makes_recompilations_is_named(tmp_path):
     made = variant("compiled", passes(sizes(rng), rng), compiled=True, ledger=Ledger(compiles=entries), graphs=graphs)
     lines, _ = one(tmp_path, made)
     assert lines[1] == (
-        "compiled: of its recompilations 2 for another number of nodes (x, dimension 0), 1 for another number of "
-        "user__rates__movie edges (e, dimension 1), 1 for another size (mask, dimension 0). With dynamic=True, or "
-        "graphs padded to one size, there would be none."
+        "compiled: of its recompilations, 2 are due to a different number of nodes (x, dimension 0), 1 is due to a "
+        "different number of user__rates__movie edges (e, dimension 1), 1 is due to a different size (mask, dimension "
+        "0). With dynamic=True, or graphs padded to one size, there would be none."
     )
 
 

@@ -36,7 +36,7 @@ def test_things_are_said_once_and_what_is_not_there_in_one_line(tmp_path):
     absent = " ".join(brief.split("Not in this run: ")[1].split("Not answered")[0].split())
     for title in ("kernels and copies", "longest gaps", "gathering and scattering", "launches"):
         assert title in absent
-    assert "Not answered by what was recorded: graph breaks, fallbacks." in brief
+    assert "What was recorded cannot answer: graph breaks, fallbacks." in brief
     assert brief.count("the host's view is the same, to the nanosecond") == 1
     assert "What the host does meanwhile" not in brief
     assert brief.count("Python is inferred") == 1

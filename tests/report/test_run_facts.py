@@ -41,7 +41,7 @@ def values_and_warnings(subject, label):
     [
         (None, "differs by 2.0e-03, more than the 1e-04 of rounding", True),
         (1e-5, "differs by 2.0e-03, more than the 1e-04 of rounding", True),
-        (1e-3, "the same but for rounding (2.0e-03 of up to 3e-03)", False),
+        (1e-3, "the same except for rounding (2.0e-03 of up to 3e-03)", False),
     ],
 )
 def test_losses_may_differ_as_far_as_rounding_moves_them(tmp_path, drift, said, warned):

@@ -73,12 +73,14 @@ def _compiling(member: Member) -> str:
     if not cost:
         return ""
     steps = f"{count(int(left_out.sum()))} of its {count(int(view.known.sum()))} steps"
-    return f" Compiling takes {duration(cost)} more, in {steps}."
+    return f" Compiling takes another {duration(cost)}, in {steps}."
 
 
 def _rests_on(contrast: Contrast) -> str:
     """What the interval does not cover; empty where it covers how much passes differ."""
-    return {"rounds": "", "passes": ", in another capture", "steps": ", by one pass of each"}[contrast.covers]
+    return {"rounds": "", "passes": ", measured in another capture", "steps": ", from one pass of each"}[
+        contrast.covers
+    ]
 
 
 def _contradiction(contrast: Contrast, wall: Difference) -> str:
@@ -102,7 +104,7 @@ def _gave_up(member: Member) -> str:
     if not names:
         return ""
     gave_up = ", ".join(names[:_NAMED])
-    return f" The compiler gave up on {gave_up} at the recompile limit, and it runs eagerly from then on."
+    return f" The compiler gave up on {gave_up} at the recompile limit, and it ran eagerly from then on."
 
 
 def _cold(member: Member, base: Member) -> str:
@@ -118,7 +120,7 @@ def _cold(member: Member, base: Member) -> str:
 
 def _faster(ours: float, theirs: float) -> str:
     if not ours or not theirs:
-        return "not to be compared with"
+        return "not comparable with"
     factor = theirs / ours
     if 0.995 < factor < 1.005:
         return "as fast as"

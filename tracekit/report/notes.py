@@ -18,7 +18,7 @@ _ORDER = ("problem", "warning", "cannot answer", "mean", "conditions", "comparis
 
 
 def notes(report: "Report") -> list[Note]:
-    """All notes, one for each variant that they hold for."""
+    """All notes, one for each variant that they apply to."""
     collected = [Note("problem", (name,), text) for name, text in report.subject.problems]
     for member in report.members:
         collected += _of_run(report, member)
@@ -28,7 +28,7 @@ def notes(report: "Report") -> list[Note]:
 
 
 def merged(each_note: list[Note], every: list[str]) -> list[Note]:
-    """Equal notes merged, the gravest first; one that holds for every variant names none."""
+    """Equal notes merged, the gravest first; one that applies to every variant names none."""
     variants_of: dict[tuple[str, str], list[str]] = {}
     for note in each_note:
         variants_of.setdefault((note.kind, note.text), []).extend(note.variants)
@@ -52,9 +52,11 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
         yield Note("cannot answer", of, f"the {view} view: {reason}{'' if reason.endswith('?') else '.'}")
     yield from _unknown_steps(profile)
     if profile.none_steady:
-        yield Note("mean", of, "no step is steady: the means are over all of them, compilation included.")
+        yield Note("mean", of, "no step is steady: the means are over all steps, compilation included.")
     if "host" not in profile.cost.cannot_answer and not profile.trace.has_stacks:
-        text = "without Python stacks, Python is inferred: the time between operators on the driving thread."
+        text = (
+            "there are no Python stacks, so Python is inferred: it is the time between operators on the driving thread."
+        )
         yield Note("inferred", of, text)
     for limit in profile.trace.health:
         yield Note("health", of, limit.message)
@@ -68,7 +70,7 @@ def _unknown_steps(profile: Profile) -> Iterator[Note]:
         why = (
             "the file was cut, and some of their events may be missing."
             if profile.trace.cut_short
-            else "they launched work, and none of it is in the trace."
+            else "they launched work, but none of it is in the trace."
         )
         yield Note("cannot answer", (profile.name,), f"the {name} view of {unknown} of {len(view.known)} steps: {why}")
 
@@ -76,10 +78,12 @@ def _unknown_steps(profile: Profile) -> Iterator[Note]:
 def _of_comparisons(report: "Report") -> Iterator[Note]:
     for entry in report.comparisons:
         if entry.wall is None:
-            text = f"its wall time cannot be set against {entry.baseline}'s."
+            text = f"its wall time cannot be compared with that of {entry.baseline}."
             yield Note("comparison", (entry.variant,), text)
         elif entry.wall.delta_interval is None:
-            yield Note("comparison", (entry.variant,), "too few steps to tell a difference from noise.")
+            yield Note(
+                "comparison", (entry.variant,), "there are too few steps to distinguish a difference from noise."
+            )
         else:
             yield Note("comparison", (entry.variant,), _what_intervals_cover(report, entry))
 
@@ -94,5 +98,7 @@ def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
             f"{sentence} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
         )
     if (contrast.ratio > 1) != (entry.wall.delta_ns > 0):
-        return f"{sentence} Its traced steps differ the other way round than its unprofiled ones: believe the latter."
+        return (
+            f"{sentence} Its traced steps differ in the opposite direction from its unprofiled ones: trust the latter."
+        )
     return sentence

@@ -57,7 +57,7 @@ class Outline:
         if self.absent:
             sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
-            sentences.append(f"Not answered by what was recorded: {_listed(self.unanswered)}.")
+            sentences.append(f"What was recorded cannot answer: {_listed(self.unanswered)}.")
         return sentences
 
 

@@ -1,4 +1,4 @@
-"""Sentences about what makes a variant's figures doubtful, and about what else to know of them."""
+"""Sentences about what makes a variant's figures doubtful, and other remarks about them."""
 
 import statistics
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import numpy as np
 from tracekit.profile import Member, Profile
 from tracekit.run import Run
 from tracekit.run_facts import inflation_of, loss_difference, tolerance_of
-from tracekit.units import count, duration, percent, ratio
+from tracekit.units import duration, many, percent, ratio
 
 PACE_TOLERANCE = 0.05
 LEAST_STEPS = 5  # with fewer, one odd step moves the median, and a spread means little
@@ -24,24 +24,23 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
     difference = loss_difference(member, baseline)
     if difference is not None and difference > tolerance_of(member, baseline):
         yield (
-            f"its losses differ from {baseline.name}'s by up to {percent(difference)}, and rounding explains "
+            f"its losses differ from {baseline.name}'s by up to {percent(difference)}, of which rounding explains "
             f"{percent(tolerance_of(member, baseline))}: the variants may not compute the same thing."
         )
     if variant.measured is not None and variant.measured.steps < LEAST_STEPS:
         steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
-        yield f"its unprofiled step time rests on {steps} only: train longer before comparing it."
+        yield f"its unprofiled step time is based on only {steps}: train longer before comparing it."
     if variant.measured is not None and variant.measured.compiles_timed:
-        compiles = variant.measured.compiles_timed
-        fell = "1 compilation fell" if compiles == 1 else f"{count(compiles)} compilations fell"
-        yield f"{fell} into the timed steps: it never settled, and its unprofiled step time contains what was compiled."
+        compiles = many(variant.measured.compiles_timed, "compilation")
+        yield f"{compiles} happened during the timed steps, so its unprofiled step time includes compiling."
     if isinstance(member, Profile) and variant.measured and variant.profiled and member.answered["wall"].any():
         walls = member.cost.wall_ns[member.answered["wall"]]
         # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.
         step_ns = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
         if abs(step_ns / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
             yield (
-                f"a step of the trace takes {duration(step_ns)}, one of the profiled pass "
-                f"{duration(variant.profiled.step_ns)}: the traced steps may not be representative."
+                f"a step takes {duration(step_ns)} in the trace, but {duration(variant.profiled.step_ns)} over the "
+                "whole profiled pass: the traced steps may not be representative."
             )
     yield from _too_fast(member)
     if reasons := variant.gpu.get("throttled_by"):
@@ -50,7 +49,7 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
 
 
 def remarks(member: Member) -> Iterator[str]:
-    """What is worth knowing of a variant, but no reason for doubt."""
+    """Remarks about a variant that are no reason for doubt."""
     if member.variant is None:
         return
     if member.variant.step:
@@ -63,7 +62,7 @@ def _too_fast(member: Member) -> Iterator[str]:
     inflation = inflation_of(member)
     if inflation is not None and inflation < _LEAST_INFLATION:
         yield (
-            f"its traced steps took {ratio(inflation)} the unprofiled step time, and a profiler only ever adds: either "
+            f"its traced steps took {ratio(inflation)} the unprofiled step time, but a profiler only adds time: either "
             "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
         )
 
@@ -78,4 +77,4 @@ def busy(run: Run) -> str | None:
     if before <= cores and during <= _OWN_LOAD * cores:
         return None
     load = f"load {before:.1f} before, {during:.1f} between the passes" if any(loads) else f"load {before:.1f} before"
-    return f"the machine was busy ({load}, on {cores} cores): other work disturbed what was measured."
+    return f"the machine was busy ({load}, on {cores} cores): other work disturbed the measurements."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.trace.iterations import find_iterations
-from tracekit.units import count, duration
+from tracekit.units import count, duration, many
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -25,7 +25,7 @@ class Health:
 
 
 def examine(trace: "Trace") -> list[Health]:
-    """All that limits what this trace can say, worst first."""
+    """Everything that limits what this trace can answer, worst first."""
     return list(_examine(trace))
 
 
@@ -35,7 +35,7 @@ def why_calls_unknown(trace: "Trace") -> str | None:
     if not census.any(lambda roles: roles.gpu):
         return None
     if not (census.roles.runtime & process[census.track]).any():
-        return "the trace holds GPU activity, but no runtime call of the process that trains"
+        return "the trace holds GPU activity, but no runtime call of the training process"
     if not census.any(lambda roles: roles.launch | roles.sync_by_name | roles.alloc):
         return "the runtime calls of this trace are not named as CUDA's or ROCm's"
     return None
@@ -49,8 +49,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.process is not None:
         yield Health(
             "merged_file",
-            f"One of several processes in the file ({trace.process}); rows that say no process, as the profiler's own "
-            "overhead, are left out.",
+            f"One of several processes in the file ({trace.process}); rows without a process, such as the profiler's "
+            "own overhead, are left out.",
         )
     if trace.header_lost:
         yield Health("lost_header", "The header before the events is too long to keep, and was left out.")
@@ -62,8 +62,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.mended:
         yield Health(
             "mended_events",
-            f"{count(trace.mended)} event{_s(trace.mended)} mended: an unescaped quote in a name, a value of the wrong "
-            "type, or a negative duration (which counts as 0).",
+            f"{many(trace.mended, 'event')} {'was' if trace.mended == 1 else 'were'} repaired: an unescaped quote in a "
+            "name, a value of the wrong type, or a negative duration (which counts as 0).",
         )
     gpu = trace.census.count(lambda roles: roles.gpu)
     launches = trace.census.count(lambda roles: roles.launch)
@@ -139,9 +139,9 @@ def _without_steps(trace: "Trace") -> Health:
         return Health("inferred_steps", f"{sentence} Where one ends and the next begins is not exact.")
     iterations = find_iterations(trace)
     offered = (
-        f"--steps infer takes {len(iterations.starts)} instead, by {iterations.by}."
+        f"--steps infer finds {len(iterations.starts)} steps instead, by {iterations.by}."
         if iterations is not None
-        else "Nothing in it repeats as iterations do."
+        else "Nothing in it repeats the way iterations do."
     )
     sentence = "No ProfilerStep annotations: the whole trace counts as one step."
     return Health("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")

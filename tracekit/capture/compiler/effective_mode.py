@@ -46,7 +46,8 @@ def _nothing_compiled(job: Job, happened: Ledger) -> str:
 
 def _limit_notes(happened: Ledger) -> list[str]:
     return [
-        f"{_readable(limit.name or '')} ({limit.file}:{limit.line}) reached the recompile limit and runs eagerly since"
+        f"{_readable(limit.name or '')} ({limit.file}:{limit.line}) reached the recompile limit and ran eagerly from "
+        "then on"
         for limit in happened.limits
     ]
 

@@ -37,8 +37,8 @@ def _alone(profile: Profile) -> list[RankColumns]:
 
 def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:
     hidden = f", and computation hides {duration(overlapped)}" if overlapped else ""
-    share = f" ({percent(exposed / (exposed + overlapped))} of it)" if overlapped and exposed else ""
-    text = f"A step and rank spends {duration(exposed)} in exposed communication{share}{hidden}."
+    share = f" ({percent(exposed / (exposed + overlapped))} of all communication)" if overlapped and exposed else ""
+    text = f"Each rank spends {duration(exposed)} a step in exposed communication{share}{hidden}."
     fastest = max((row for row in rows if row["busbw"]), key=lambda row: row["bytes"], default=None)
     if fastest is not None:
         text += (
@@ -46,7 +46,7 @@ def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alon
             f"a bus bandwidth of {bandwidth(fastest['busbw'])} (formulas of nccl-tests)."
         )
     if alone:
-        text += " In a single rank's trace, the fastest call of each size stands for the transfer."
+        text += " In a single rank's trace, the fastest call of each size is taken as the transfer."
     if any(row["group"] is None for row in rows):
         text += " The trace does not name process groups: calls are matched by step, kind and order."
     return text

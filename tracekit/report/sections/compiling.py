@@ -58,7 +58,7 @@ def _reason(seen: Effects) -> str:
         which = "each step compiles" if compiling == recorded else f"{compiling} of {recorded} steps compile"
         return f"because {which} again{_guard(seen)}"
     if limits and not _gained(seen):
-        return f"because {', '.join(limits[:3])} reached the recompile limit and runs eagerly since{_guard(seen)}"
+        return f"because {', '.join(limits[:3])} reached the recompile limit and ran eagerly from then on{_guard(seen)}"
     if seen.traces_disagree:
         change = seen.compiled.step_ns / seen.eager.step_ns - 1
         which = f"{percent(abs(change))} {'longer' if change > 0 else 'shorter'}"
@@ -88,23 +88,25 @@ def _bound(seen: Effects) -> str:
     name = max(bounds, key=lambda each: bounds[each])
     share = percent(bounds[name])
     if name == "host":
-        return f"because {_waiting(seen.compiled)} {share} of a step: {_host(seen)}"
+        return f"because {_waiting(seen.compiled, share)}: {_host(seen)}"
     return (
         "because "
         + {
-            "products": f"{share} of a step is matrix products and convolutions, which it leaves as they are",
+            "products": f"{share} of a step is matrix products and convolutions, which compiling leaves as they are",
             "work": f"{share} of a step is {_other_work(seen)}",
-            "syncs": f"{share} of a step is lost to syncs, which it does not remove",
-            "data": f"{share} of a step is waiting for data, which it does not touch",
-            "communication": f"{share} of a step is communication that nothing hides, which it does not touch",
-            "copies": f"{share} of a step is copies that nothing hides, which it does not touch",
+            "syncs": f"{share} of a step is lost to syncs, which compiling does not remove",
+            "data": f"{share} of a step is waiting for data, which compiling does not touch",
+            "communication": f"{share} of a step is communication that nothing hides, which compiling does not touch",
+            "copies": f"{share} of a step is copies that nothing hides, which compiling does not touch",
             "compiling": f"{share} of a step is compiling",
         }[name]
     )
 
 
-def _waiting(side: Side) -> str:
-    return "the GPU still waits for the host" if side.has_gpu else "Python and what it calls still take"
+def _waiting(side: Side, share: str) -> str:
+    if side.has_gpu:
+        return f"the GPU still spends {share} of a step waiting for the host"
+    return f"Python and what it calls still take {share} of a step"
 
 
 def _host(seen: Effects) -> str:
@@ -125,7 +127,7 @@ def _other_work(seen: Effects) -> str:
     sides = (seen.eager, seen.compiled)
     key = "gpu_compute" if seen.compiled.has_gpu else "cpu_compute"
     before, after = (side.parts.get(key, 0.0) - side.bounds.get("products", 0.0) * side.step_ns for side in sides)
-    kind = "other work of the GPU" if seen.compiled.has_gpu else "other computing on the CPU"
+    kind = "other GPU work" if seen.compiled.has_gpu else "other CPU work"
     if after < 0.95 * before:
         return f"{kind}, of which fusing saved {duration(before - after)}"
     if after > 1.05 * before:
@@ -188,7 +190,9 @@ def _launches(seen: Effects) -> Iterator[str]:
     before, after = seen.eager.launches, seen.compiled.launches
     if before is not None and after is not None:
         waits = seen.compiled.bounds.get("host", 0.0)
-        still = f"; the GPU still waits for the host {percent(waits)} of a step" if waits >= _WORTH_SAYING else ""
+        still = (
+            f"; the GPU still spends {percent(waits)} of a step waiting for the host" if waits >= _WORTH_SAYING else ""
+        )
         yield f"Launch calls a step: {count(before)} eager, {count(after)} compiled{still}."
 
 

@@ -93,15 +93,15 @@ def _sentence(name: str, cost: GraphCost) -> str:
     more = _more(line, cost.dimension)
     if cost.growth == "unclear":
         return (
-            f"{who}: what an edge costs cannot be known: the sizes ({sizes}) lie too close together for how much steps "
-            f"vary; it could as well be {_ends(_scaled(line.slope_interval))} per thousand {cost.dimension}."
+            f"{who}: what an edge costs cannot be known: the sizes ({sizes}) are too similar, given how much steps "
+            f"vary. It may be anywhere in {_ends(_scaled(line.slope_interval))} per thousand {cost.dimension}."
         )
     if cost.growth == "flat":
         return f"{who}: a step takes {duration(cost.typical_ns)} however large its graph is ({sizes}{of_trace})."
     if not cost.knows_fixed:
         return (
-            f"{who}: a step takes {more}; what it takes besides cannot be known: the sizes ({sizes}{of_trace}) lie "
-            "too close together for how much steps vary."
+            f"{who}: a step takes {more}; what it takes besides cannot be known: the sizes ({sizes}{of_trace}) are "
+            "too similar, given how much steps vary."
         )
     return (
         f"{who}: a step takes {duration(line.fixed)} ({_ends(line.fixed_interval)}) + {more}; {_share(cost)} "
@@ -112,7 +112,7 @@ def _sentence(name: str, cost: GraphCost) -> str:
 def _share(cost: GraphCost) -> str:
     assert cost.line is not None
     if cost.line.fixed_interval[1] < 0:
-        return "larger graphs cost more than in proportion"
+        return "larger graphs cost disproportionately more"
     return f"{percent(cost.growing_share)} of a step of median size grows with its graph"
 
 
@@ -151,13 +151,16 @@ def _recompilations(member: Member) -> Iterator[str]:
     changes = changed_sizes(member.variant) if member.variant is not None else []
     if changes:
         times = sum(each.times for each in changes)
-        listed = ", ".join(f"{count(each.times)} for {_dimension(each)}" for each in changes[:3])
+        listed = ", ".join(
+            f"{count(each.times)} {'is' if each.times == 1 else 'are'} due to {_dimension(each)}"
+            for each in changes[:3]
+        )
         cure = " With dynamic=True, or graphs padded to one size, there would be none." if times > 1 else ""
-        yield f"{sanitize(member.name)}: of its recompilations {listed}.{cure}"
+        yield f"{sanitize(member.name)}: of its recompilations, {listed}.{cure}"
 
 
 def _dimension(changed: Changed) -> str:
-    size = f"another number of {sanitize(changed.what)}" if changed.what else "another size"
+    size = f"a different number of {sanitize(changed.what)}" if changed.what else "a different size"
     return f"{size} ({sanitize(changed.tensor, 60)}, dimension {changed.dimension})"
 
 

@@ -23,7 +23,7 @@ def libraries(report: Report) -> Contents | None:
         return None
     worth = max(each.share(lambda owner: bool(owner.library)) for each in variants)
     if not worth:
-        nothing = Sentences(("No library but torch works in a step.",))
+        nothing = Sentences(("No library other than torch is used in a step.",))
         return Contents((nothing,), worth=0.0, status="absent")
     costs = Costs(variants, lambda owner: owner.library, report.baselines)
     order = costs.dearest_first()

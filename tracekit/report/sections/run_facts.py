@@ -170,7 +170,7 @@ def _memory(member: Member) -> str | None:
     if memory is None or memory.peak_allocated_bytes is None:
         return None
     if records_graphs(member.variant):
-        return f"{size(memory.peak_reserved_bytes)} reserved, its CUDA graphs' own among it"
+        return f"{size(memory.peak_reserved_bytes)} reserved, including the memory of its CUDA graphs"
     return f"{size(memory.peak_allocated_bytes)} ({size(memory.peak_reserved_bytes)})"
 
 
@@ -203,7 +203,7 @@ def _losses(member: Member, baseline: Member) -> str | None:
     if off > tolerance:
         return f"differs by {off:.1e}, more than the {tolerance:.0e} of rounding"
     if off > loss_tolerance():
-        return f"the same but for rounding ({off:.1e} of up to {tolerance:.0e})"
+        return f"the same except for rounding ({off:.1e} of up to {tolerance:.0e})"
     return f"the same (within {off:.0e})" if off else "the same"
 
 

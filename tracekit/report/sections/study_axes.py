@@ -44,6 +44,7 @@ def axes(_: Report, study: Study) -> Contents | None:
     if not rows:
         return None
     said = (
-        "Step times at each value of an axis, divided by those at its first value, over cells that differ in it only."
+        "Step times at each value of an axis, divided by those at its first value, over cells that differ in "
+        "nothing else."
     )
     return Contents((Sentences((said,), "quiet"), Table("axes", pa.Table.from_pylist(rows, AXES))))

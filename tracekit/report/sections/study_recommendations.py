@@ -14,7 +14,7 @@ from tracekit.study.recommendations import Recommendation, recommend
 from tracekit.trace.schema import column
 
 _MANY = 20  # settings, of which nobody reads a sentence each
-_WHERE = "The evidence for each is told in words by --full, and in the workbook."
+_WHERE = "--full and the workbook give the evidence for each in words."
 RECOMMENDATIONS = pa.schema(
     [
         column("model", pa.string(), "model, or recipe", role="name"),

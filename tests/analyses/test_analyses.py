@@ -39,7 +39,7 @@ def test_steps(tmp_path):
     ("call", "around", "said"),
     [
         ("cudaLaunchKernel", "aten::mm", "the GPU mostly waits for the host"),
-        ("cudaStreamSynchronize", "aten::item", "the GPU idles most because the host waits for it"),
+        ("cudaStreamSynchronize", "aten::item", "the GPU idles mostly because the host waits for it"),
         (
             None,
             "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",

@@ -103,5 +103,5 @@ def test_what_is_no_log_is_said(tmp_path, capsys, content):
 def test_a_log_belongs_to_one_trace(log, tmp_path, capsys):
     traces = [str(write(tmp_path / f"{name}.json", step(0, 0, 100), op("aten::mm", 20, 60))) for name in "ab"]
     assert main(["report", *traces, "--compile-log", str(log)]) == 1
-    assert "given were 2" in capsys.readouterr().err
+    assert "but 2 were given" in capsys.readouterr().err
     assert main(["report", traces[0], "--compile-log", str(tmp_path / "none")]) == 1

@@ -122,8 +122,8 @@ def test_an_address_that_does_not_answer_is_one_sentence(job, capsys, monkeypatc
     monkeypatch.setattr("tracekit.fleet.cluster._PATIENCE", 1)
     assert main(["report", str(job), "--cluster", "tcp://127.0.0.1:1"]) == 1
     assert capsys.readouterr().err == (
-        "tracekit: --cluster tcp://127.0.0.1:1: nobody answers there. Name the address that its scheduler printed, "
-        "or read here: --workers 8\n"
+        "tracekit: --cluster tcp://127.0.0.1:1: nothing answers there. Name the address that its scheduler printed, "
+        "or read the ranks on this machine: --workers 8\n"
     )
     with pytest.raises(ClusterError):
         readers(1, "nonsense://x")

@@ -228,5 +228,5 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
     limits = profile.variant.ledger.limits if profile.variant is not None else []
     for limit in limits[:3]:
         function = f"{limit.file}:{limit.line}" if limit.file else "a function"
-        text += f" The recompile limit was reached for {limit.name or function}: it runs eagerly from there on."
+        text += f" The recompile limit was reached for {limit.name or function}: it ran eagerly from then on."
     return text

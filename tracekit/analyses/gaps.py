@@ -49,7 +49,13 @@ class _Gaps:
 def answer(profile: Profile) -> Answer:
     """One row per gap, the longest first."""
     if profile.trace.device != "gpu" or profile.means["wall"] is None:
-        return Answer("gaps", "Longest gaps", "No GPU whose gaps could be seen.", GAPS.empty_table(), status="absent")
+        return Answer(
+            "gaps",
+            "Longest gaps",
+            "There is no GPU in this trace that could idle.",
+            GAPS.empty_table(),
+            status="absent",
+        )
     pieces = profile.cost.pieces
     gaps = _gaps(profile, pieces)
     length = gaps.end - gaps.start
@@ -122,8 +128,8 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], 
 def _sentence(longest: Ints, total: int, number: int) -> str:
     named = longest[:_NAMED]
     which = "the only gap" if number == 1 else f"the {count(len(named))} longest of {count(number)} gaps"
-    hold = "is" if number == 1 else "hold"
+    make_up = "is" if number == 1 else "make up"
     return (
-        f"The GPU idles {duration(total)} in counted steps; {which} {hold} {percent(int(named.sum()) / total)} of it, "
-        f"up to {duration(int(longest[0]))} each."
+        f"The GPU idles {duration(total)} in counted steps; {which} {make_up} {percent(int(named.sum()) / total)} of "
+        f"it, up to {duration(int(longest[0]))} each."
     )

@@ -18,7 +18,7 @@ from tracekit.profile.where import PLACE
 from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, percent
+from tracekit.units import count, duration, many, percent
 
 SUMMARY = pa.schema(
     [
@@ -150,9 +150,9 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     known = summary["per_step"].null_count < len(summary)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
     number = f"{count(per_step)} kernels and copies a step" if known else _of_no_step(trace)
-    names = f"{count(len(summary))} name{'s' if len(summary) > 1 else ''}"
+    names = many(len(summary), "different name")
     return (
-        f"{number} of {names}; {_idle_sentence(_idle(trace))}. Most GPU time goes to "
+        f"{number} with {names}; {_idle_sentence(_idle(trace))}. Most GPU time goes to "
         f"{short_kernel(first['name'])}: {_most(first, summary)}."
     )
 

@@ -156,12 +156,15 @@ def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
 
 def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
     if not len(summary) and _is_compiled(recording):
-        return "Cannot be answered: compiled kernels gather and scatter among other things, and do not say how much."
+        return (
+            "Cannot be answered: compiled kernels gather and scatter among other things, and the trace does not "
+            "show how much."
+        )
     if not len(summary):
         return "No operator gathers or scatters rows."
     rows = summary.to_pylist()
     ns, share = sum(row["step_ns"] for row in rows), sum(row["share"] for row in rows)
-    what = "the GPU's work" if profile.trace.device == "gpu" else "what operators compute"
+    what = "the GPU's work" if profile.trace.device == "gpu" else "the operators' work"
     sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {what}"
     known = [row for row in rows if row["bytes"] is not None]
     if known:
@@ -176,8 +179,8 @@ def _against(profile: Profile, rate: float) -> str:
     if profile.trace.device == "gpu" and isinstance(measured, int | float) and measured > 0:
         return f": {percent(rate / measured)} of what was measured for gathering alone"
     if profile.trace.device == "gpu" and (known := memory_bandwidth(profile.trace)) is not None:
-        return f": {percent(rate / known[1])} of what the memory of {known[0]} can by its data sheet"
-    return "; what this device can is not known"
+        return f": {percent(rate / known[1])} of the memory bandwidth of {known[0]} by its data sheet"
+    return "; the memory bandwidth of this device is not known"
 
 
 def _advice(rows: list[dict[str, Any]], share: float) -> str:

@@ -7,7 +7,7 @@ from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, percent
+from tracekit.units import count, duration, many, percent
 
 SUMMARY = pa.schema(
     [
@@ -73,13 +73,13 @@ def _summary(profile: Profile) -> pa.Table:
 
 def _sentence(profile: Profile, summary: pa.Table) -> str:
     if profile.trace.device != "cpu":
-        return "The work runs on a GPU: its kernels say what takes the time."
+        return "The work runs on a GPU: the kernels show what takes the time."
     if not len(summary):
         return "No operator computes in this trace."
     first = summary.slice(0, 1).to_pylist()[0]
     per_step = float(summary["per_step"].to_numpy().sum())
-    names = f"{count(len(summary))} name{'s' if len(summary) > 1 else ''}"
+    names = many(len(summary), "different name")
     return (
-        f"{count(round(per_step, 1))} operators a step of {names}. Most of a step goes to "
+        f"{count(round(per_step, 1))} operators a step with {names}. Most of a step goes to "
         f"{first['name']}: {duration(first['step_ns'])}, {percent(first['share'])}."
     )

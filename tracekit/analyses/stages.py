@@ -36,7 +36,11 @@ def answer(profile: Profile) -> Answer:
     loading = mean.parts["dataload"] if mean is not None else 0.0
     if mean is None or not loading:
         status: Status = "unanswered" if mean is None else "absent"
-        sentence = "Cannot be answered: neither can the wall time." if mean is None else "No loader is waited for."
+        sentence = (
+            "Cannot be answered, because the wall time cannot be answered."
+            if mean is None
+            else "The loop does not wait for a loader."
+        )
         return Answer("stages", "From sampling to training", sentence, SUMMARY.empty_table(), worth=0.0, status=status)
     rows = _loading_operators(profile)
     inside = _covered(profile, rows) / loading

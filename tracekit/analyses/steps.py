@@ -32,10 +32,10 @@ IDLE = 0.5  # below this part of a step the GPU mostly waits, for what takes mos
 GPU_BOUND = 0.9
 _WAITS = {
     "the GPU mostly waits for the host": ("kernel_launch", "dispatch", "python", "guards", "alloc", "profiler"),
-    "the GPU idles most because the host waits for it": ("sync_stall",),
+    "the GPU idles mostly because the host waits for it": ("sync_stall",),
     "the GPU mostly waits for the next batch": ("dataload",),
     "the GPU mostly waits while code is compiled or loaded": ("compile", "module_load"),
-    "the GPU idles most between work that is queued": ("gpu_gap",),
+    "the GPU idles mostly between work that is queued": ("gpu_gap",),
 }
 
 
@@ -95,7 +95,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     if busy < IDLE:
         pace = _waits(profile)
     issued = f"the host issues one in {duration(float(hosts.mean()))}, " if len(hosts) else ""
-    return f"{text}; {issued}the GPU is busy {percent(busy)}: {pace}."
+    return f"{text}; {issued}the GPU is busy {percent(busy)} of the time: {pace}."
 
 
 def _waits(profile: Profile) -> str:

@@ -191,7 +191,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     number, wait = (float(summary[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
     if not number:
         outside = int(summary["count"].to_numpy().sum())
-        return f"No sync in the steps counted; {count(outside)} outside of them."
+        return f"No sync is in counted steps; {count(outside)} are outside of them."
     sentence = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
     if summary["stall_ns"].null_count == len(summary):
         return f"{sentence}; what that cost the GPU cannot be answered."

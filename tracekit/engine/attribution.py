@@ -157,8 +157,8 @@ def _why_no_wall(trace: Trace, shown: Bools) -> str | None:
     launching = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
     if len(launching) > 1:
         return (
-            f"{len(launching)} processes launch work in this file: a merge of ranks that share a device, or were "
-            "not to be told apart (--no-ranks). Give each rank's trace by itself"
+            f"{len(launching)} processes launch work in this file: ranks that share a device were merged, or "
+            "--no-ranks was given. Give the trace of each rank separately"
         )
     if trace.device != "gpu":
         if launching:

@@ -31,7 +31,9 @@ class NoTraceInsideError(DirectoryGivenError):
     """A folder that was named for its traces holds none."""
 
     def __init__(self, path: object) -> None:
-        super().__init__(path, "no trace was found in this folder. Name one that holds .json or .json.gz files itself.")
+        super().__init__(
+            path, "no trace was found in this folder. Name a folder that contains .json or .json.gz files directly."
+        )
 
 
 class UnreadableFileError(TracekitError):

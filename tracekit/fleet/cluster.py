@@ -27,7 +27,7 @@ class Cluster:
         try:
             self._client: Any = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, TimeoutError, ValueError, ImportError) as error:
-            raise ClusterError(address, "nobody answers there" if isinstance(error, OSError) else str(error)) from None
+            raise ClusterError(address, "nothing answers there" if isinstance(error, OSError) else str(error)) from None
         self._address = address
         self._having: dict[Path, list[str]] = {}
         self.width = 2 * sum(each["nthreads"] for each in self._workers().values())

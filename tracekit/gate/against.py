@@ -79,6 +79,6 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     assert theirs is not None
     interval = contrast(ours, theirs, SURE).interval
     if interval is None:
-        return Reading(None, why="a single step on either side does not tell a difference from noise")
+        return Reading(None, why="with a single step on either side, a difference cannot be distinguished from noise")
     base = theirs.step_ns / NS_PER_MS
     return Reading(reading.value, (interval[0] * base, interval[1] * base))

@@ -94,8 +94,8 @@ def _summary(rows: Sequence[Row]) -> str:
     said = f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}." if failing else f"{checks}: {passed}."
     if not unsure:
         return said
-    lies = "1 lies" if unsure == 1 else f"{unsure} lie"
-    return f"{said} Of them {lies} beyond the limit, but within noise: captures with more passes would tell."
+    are = "1 of them is" if unsure == 1 else f"{unsure} of them are"
+    return f"{said} {are} beyond the limit, but within noise: captures with more passes would settle it."
 
 
 def _sentence(row: Row) -> str:

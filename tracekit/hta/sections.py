@@ -203,10 +203,10 @@ def _of_ranks(frame: pd.DataFrame) -> dict[int, dict[Any, Any]]:
 
 
 def _why(profile: Profile, ours: GpuTime) -> str:
-    """What is known to make HTA's number another."""
+    """Why HTA's number differs, as far as that is known."""
     number, length = taken_for_kernels(profile.trace)
     if number:
-        return f"it counts {number} events of the host that carry a stream as kernels ({duration(length)})"
+        return f"it counts {number} host events that have a stream as kernels ({duration(length)})"
     if ours.overlap is not None:
-        return "it tells communication by the names nccl and hccl alone"
+        return "it recognises communication only by the names nccl and hccl"
     return "for no reason that is known here"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tracekit.lines.timeline import Recording
 
 MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in memory; `tracekit lines` has no limit
-_NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lies beside it"
+_NO_STACKS = "the trace holds no Python stacks, and there is no recording with stacks beside it"
 
 
 @dataclass(frozen=True)

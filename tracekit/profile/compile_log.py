@@ -13,7 +13,7 @@ def with_compile_log(subject: Subject, path: Path) -> Subject:
     """The same with what the log says of its one bare trace. Raises BadCompileLogError; where there are more, too."""
     bare = [profile for profile in subject.profiles if profile.variant is None]
     if len(bare) != 1:
-        raise BadCompileLogError(path, f"it is of one trace that is no run's, and given were {len(bare)}")
+        raise BadCompileLogError(path, f"it belongs to a single trace outside of a run, but {len(bare)} were given")
     (profile,) = bare
     ledger, graphs = read(path)
     variant = Variant(name=profile.name, outcome="ok", requested=Requested(compile=True), ledger=ledger)

@@ -196,5 +196,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         folder = Path(run_file).resolve().parent
         path = (folder / named).resolve()
         if not path.is_relative_to(folder):
-            raise BadRunError(run_file, f"the trace {named} of {variant.name} lies outside the run's folder")
+            raise BadRunError(run_file, f"the trace {named} of {variant.name} is outside the run's folder")
         return path

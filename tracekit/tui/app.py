@@ -196,7 +196,7 @@ class TracekitApp(Narrowing):
             with self.suspend():
                 subprocess.run([*shlex.split(editor), f"+{place.line}", str(path)], check=False)
         except SuspendNotSupported:
-            failed = "This terminal cannot be lent to an editor."
+            failed = "This terminal cannot be handed to an editor."
         except (OSError, ValueError) as error:
             failed = f"{editor}: {error}"
         self.refresh()

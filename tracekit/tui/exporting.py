@@ -10,8 +10,8 @@ from tracekit.tui.model.sheet import Sheet
 
 FORMATS = {
     "s": ("svg", "SVG, a picture of the screen"),
-    "t": ("txt", "text, as the screen has it"),
-    "p": ("parquet", "Parquet, the table with the cursor: every column, the rows that are shown"),
+    "t": ("txt", "text, as it is on the screen"),
+    "p": ("parquet", "Parquet, the table with the cursor: every column of the rows shown"),
 }
 
 

@@ -88,7 +88,7 @@ class Panes(Arriving):
         with Stage(id="stage"):
             yield Progress(self._paths, self._reading)
         yield Below(id="below")
-        yield Input(placeholder="words that a row must hold; Enter keeps, Esc shows all", id="filter")
+        yield Input(placeholder="words that a row must contain; Enter keeps, Esc shows all", id="filter")
         yield KeyBar()
 
     def on_mount(self) -> None:

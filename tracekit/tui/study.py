@@ -45,7 +45,9 @@ class StudyApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),
         Binding("ctrl+c", "quit", id="interrupt", show=False, priority=True, system=True),
-        Binding("slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that hold these words"),
+        Binding(
+            "slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that contain these words"
+        ),
         Binding("escape", "all_rows", "All rows", key_display="esc", id="widen", tooltip="Show all rows again"),
         Binding("left_square_bracket", "turn(-1)", id="previous", show=False),
         Binding("right_square_bracket", "turn(1)", "Next page", key_display="[ ]", id="next"),
@@ -80,7 +82,7 @@ class StudyApp(App[None]):
         with Container(id="stage"):
             yield Grid(self.page.sheet, self._begin)
         yield Below(id="below")
-        yield Input(placeholder="words that a row must hold; Enter keeps, Esc shows all", id="filter")
+        yield Input(placeholder="words that a row must contain; Enter keeps, Esc shows all", id="filter")
         yield KeyBar()
 
     def on_mount(self) -> None:

@@ -13,7 +13,7 @@ from tracekit.capture.audit.watch import Watch
 
 NAME = "emulated GPU"
 _MEMORY = 80 * 2**30
-_NO_MEMORY = "it asked how much memory is in use: it was told what its tensors take now, peaks and caches left out"
+_NO_MEMORY = "it asked how much memory is in use, and was given the size of its tensors, without peaks and caches"
 _NO_GRAPHS = "it records CUDA graphs by hand, and that is not emulated: audit it with them switched off"
 
 

@@ -9,7 +9,7 @@ from tracekit.capture.audit.emulation import Emulation
 from tracekit.capture.audit.operators import READS
 
 _TRUE = {name: getattr(torch.Tensor, name) for name in ("tolist", "numpy")}
-_NOT_NUMPY = "would crash: a tensor on the GPU is asked for its NumPy array"
+_NOT_NUMPY = "would crash: a tensor on the GPU has no NumPy array"
 
 
 class Reading:

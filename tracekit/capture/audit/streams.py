@@ -10,7 +10,7 @@ import torch
 from tracekit.capture.audit.devices import GPU
 from tracekit.capture.audit.watch import Watch
 
-_NO_TIME = "it timed with CUDA events: it was told the CPU's times"
+_NO_TIME = "it timed with CUDA events, and was given the CPU's times"
 _WAITS = "waits for all that the GPU was given"
 _FREES = "gives memory back, and waits for the GPU to be done with it"
 

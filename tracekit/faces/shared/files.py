@@ -106,7 +106,7 @@ def fill(folder: Path, make: Callable[[Path], object], overwriting: Overwriting)
             written = [folder / file.relative_to(part) for file in sorted(part.rglob("*")) if file.is_file()]
             for path in written:
                 if path.is_dir():
-                    raise OutputError(path, "a folder of that name stands there")
+                    raise OutputError(path, "there is a folder of that name")
                 if path.parent.is_dir():
                     overwriting.refuse(path)
     except OSError as error:

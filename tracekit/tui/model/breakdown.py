@@ -116,7 +116,7 @@ def bucket_sheet(numbers: Breakdown, enter: Enter = nowhere) -> Sheet:
     for name in numbers.names:
         shares = [line.shares[name] for line in numbers.lines]
         texts = [f"{share.value} {share.share:>7}" for share in shares]
-        add(name, "a counted step, and the part of it", texts, [share.thousandths for share in shares])
+        add(name, "mean per counted step, and its share of the step", texts, [share.thousandths for share in shares])
     compared = [*numbers.lines[-1].changes] if numbers.lines else []
     around: Role = "figure" if len(compared) == 1 else "detail"  # of several, the row under the cursor tells
     for name in compared:
@@ -125,9 +125,7 @@ def bucket_sheet(numbers: Breakdown, enter: Enter = nowhere) -> Sheet:
         add(f"{DELTA} {name}", f"against {numbers.baseline}", [change.value for change in changes], values)
         if any(change.interval not in ("", "–") for change in changes):
             spans = [f"{change.interval} {'~' if change.noise else ' '}" for change in changes]
-            add(
-                f"{name} 95 %", "where the difference could as well lie; ~ where that holds none", spans, values, around
-            )
+            add(f"{name} 95 %", "95 % interval of the difference; ~ where it contains zero", spans, values, around)
     fields = [*columns, *keys]
     arrays = [pa.array(values, each.type) for each, values in (columns | keys).items()]
     return Sheet(

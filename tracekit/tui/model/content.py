@@ -112,7 +112,7 @@ def of_all_steps(selection: Selection) -> tuple[Piece, ...]:
     """That a pane is narrowed by variants alone, where more is selected."""
     if all(facet.kind in ("variant", "finding", "event") for facet in selection.facets):
         return ()
-    return (prose("This is of all steps: of what is selected, only a variant narrows it.", tone="quiet"),)
+    return (prose("This covers all steps: of the selection, only a variant narrows it.", tone="quiet"),)
 
 
 def to_source(sheet: Sheet, selection: Selection) -> Sheet:

@@ -38,7 +38,7 @@ class Reading:
     def lines(self) -> list[str]:
         """What is done, and how far what is being done is."""
         if self.asking:
-            return [*(f"{name}: read" for name in self.files), "asking every question"]
+            return [*(f"{name}: read" for name in self.files), "answering every question"]
         return [*(f"{name}: read" for name in self.files[:-1]), *(self._now(name) for name in self.files[-1:])]
 
     @property
@@ -46,7 +46,7 @@ class Reading:
         """What is read now, in a few words."""
         share = f", {100 * self.seen.done / max(self.seen.size, 1):.0f} %" if self.seen is not None else ""
         return (
-            "asking every question"
+            "answering every question"
             if self.asking
             else f"reading {sanitize(self.files[-1], 24)}{share}"
             if self.files

@@ -84,7 +84,7 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
                 "compile_ns": measured.compile_ns if measured is not None else None,
                 "above_start_bytes": result.variant.memory.above_start_bytes if result.variant is not None else None,
                 "took_ns": result.record.seconds * 1e9 if result.record is not None else None,
-                "why": result.record.error if result.record is not None else "it was not run yet",
+                "why": result.record.error if result.record is not None else "it has not been run yet",
                 "recommendation": advice,
                 "folder": str(result.folder),
             }

@@ -155,7 +155,7 @@ class State:
         """An event, in the step that it lies in."""
         instance = find(self.view.variants[variant], row)
         if instance is None:
-            return replace(self, note="this event lies on no lane")
+            return replace(self, note="this event is on no lane")
         start = bounds(self.view.variants[variant], instance)[0]
         return self.to_moment(variant, start).selected(variant, instance).nearer()
 

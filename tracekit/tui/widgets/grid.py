@@ -26,7 +26,9 @@ _MARK = 2  # cells before the first column, where rows have signs
 class Grid(ScrollView, can_focus=True):
     """Rows of a sheet below a heading; one is under the cursor. Arrows beyond its ends leave it."""
 
-    HELP = "Arrows move; Enter narrows to the row; / filters, o sorts by the next column, O turns the order; y copies."
+    HELP = (
+        "Arrows move; Enter narrows to the row; / filters, o sorts by the next column, O reverses the order; y copies."
+    )
     COMPONENT_CLASSES: ClassVar[set[str]] = {"grid--head", "grid--cursor", "grid--dim", "grid--more", "grid--less"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", id="grid.up", show=False, key_display="↑ ↓", tooltip="Move through a table"),
@@ -41,7 +43,7 @@ class Grid(ScrollView, can_focus=True):
         Binding(
             "o", "sort", "Sort", id="grid.sort", tooltip="Sort by the next column; a click on a heading sorts by it"
         ),
-        Binding("O", "turn", id="grid.turn", show=False, tooltip="Turn the order"),
+        Binding("O", "turn", id="grid.turn", show=False, tooltip="Reverse the order"),
     ]
 
     class Moved(Message):

@@ -12,10 +12,10 @@ class LanesView(Timeline):
     """The timeline of some variants. Esc widens, except where there is a range to drop."""
 
     HELP = (
-        "Arrows move through time and lanes, + and - zoom, f fits the step, z goes near; , and . go to the same event "
-        "before and after, n and p to the next step and the one before, i s c to where the GPU idles next, to the next "
-        "sync and the next compilation; r begins and ends a range, whose kernels Enter on the pane of kernels then "
-        "shows; l locks variants by time or by share."
+        "Arrows move through time and lanes, + and - zoom, f fits the step, z zooms to the selection; , and . go to "
+        "the previous and next event of the same name, n and p to the next and previous step, i, s and c to the next "
+        "gap, sync and compilation; r begins and ends a range, to which the panes of kernels and operators are "
+        "narrowed; l locks variants by time or by share of the step."
     )
 
     def __init__(self, lanes: Lanes) -> None:

@@ -26,11 +26,13 @@ _STEP = Style(color=BUCKETS["gpu_copy"].colour)
 class Steps(Static, can_focus=True):
     """A line for each variant. The cursor is on a step, in all lines at once; Shift and arrows take more of them."""
 
-    HELP = "← → go from step to step, with Shift they take a range; Enter narrows everything to it. So do clicks."
+    HELP = (
+        "← → go from step to step, with Shift they select a range; Enter narrows everything to it. Clicks do the same."
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(-1)", "Step", key_display="← →", id="steps.left", tooltip="Go from step to step"),
         Binding("right", "step(1)", id="steps.right", show=False),
-        Binding("shift+left", "stretch(-1)", "Range", key_display="⇧← ⇧→", id="steps.wider", tooltip="Take a range"),
+        Binding("shift+left", "stretch(-1)", "Range", key_display="⇧← ⇧→", id="steps.wider", tooltip="Select a range"),
         Binding("shift+right", "stretch(1)", id="steps.wider-right", show=False),
         Binding("enter", "enter", "Narrow", key_display="⏎", id="steps.enter", tooltip="Narrow to these steps"),
         Binding("up", "leave(-1)", id="steps.up", show=False),

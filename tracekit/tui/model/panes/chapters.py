@@ -10,7 +10,7 @@ from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
-_HELP = "What one question of the report says of each variant; – is what the trace does not say."
+_HELP = "The answer to one question of the report, for each variant; – marks what the trace does not show."
 _CLOSING, _NOTES = "about", "notes"
 
 
@@ -18,7 +18,7 @@ def chapter_panes(opened: Opened, shown: Collection[str]) -> list[Pane]:
     """A pane for each chapter that no other pane shows, and one for what is to be known of all of them."""
     chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in {*shown, _NOTES}]
     panes = [Pane(chapter.id, sanitize(chapter.title), _HELP, _of(chapter.id)) for chapter in chapters]
-    about = Pane(_CLOSING, "What to know", "What the figures rest on, and what was inferred or left out.", _about)
+    about = Pane(_CLOSING, "What to know", "What the figures are based on, and what was inferred or left out.", _about)
     return [*panes, about]
 
 
@@ -27,7 +27,7 @@ def _of(name: str) -> Callable[[Opened, Selection], Content]:
         narrowed = opened.narrowed(selection)
         chapter = next((each for each in narrowed.outline.chapters if each.id == name), None)
         if chapter is None:
-            return Content((prose("Nothing of it lies in what is selected."),))
+            return Content((prose("The selection contains none of it."),))
         return Content((*of_all_steps(selection), *_pieces(chapter, selection)))
 
     return query

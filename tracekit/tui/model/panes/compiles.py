@@ -89,8 +89,8 @@ def _are_there(opened: Opened) -> bool:
 COMPILES = Pane(
     "compiles",
     "Compiles",
-    "What was compiled, when, for how long and why: reason and guard stand below the table in full. The tree has each "
-    "compiled function and the places at which its graph breaks. Enter shows the line.",
+    "What was compiled, when, for how long and why: reason and guard are shown in full below the table. The tree has "
+    "each compiled function with the places where its graph breaks. Enter shows the line.",
     compiles,
     _are_there,
     chapters=frozenset({"compiles", "graph_breaks"}),

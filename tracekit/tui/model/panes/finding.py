@@ -40,13 +40,13 @@ def finding(opened: Opened, selection: Selection) -> Content:
     """The sentence, the advice, the culprit, and the longest of the events."""
     chosen = selection.of("finding")
     if chosen is None:
-        return Content((prose("No finding is selected: Enter on one of the overview."),))
+        return Content((prose("No finding is selected: press Enter on one in the overview."),))
     name, place = chosen
     shown = opened.report.diagnoses[name].findings[place]
     pieces: list[Piece] = [
         prose(_cost(shown, name), tone="lead"),
         prose(shown.title),
-        prose(*filter(None, (shown.advice, shown.link and f"Read on: {shown.link}")), title="What to change"),
+        prose(*filter(None, (shown.advice, shown.link and f"Read more: {shown.link}")), title="What to change"),
     ]
     if shown.confidence == "inferred":
         pieces.append(prose("This is inferred: the recording does not prove it."))
@@ -98,7 +98,7 @@ def _crumb(name: str | None) -> str:
 
 def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet | Piece:
     if not shown.evidence:
-        return prose("No single event stands for it.", tone="quiet")
+        return prose("There is no single event behind it.", tone="quiet")
     rows = [
         {
             "step": each.step,

@@ -216,7 +216,7 @@ def _around(profile: Profile, row: int, selection: Selection) -> Piece:
     def enter(index: int) -> Selection:
         return selection.narrowed("event", (profile.name, rows[index]), event_label(profile, rows[index]), "event")
 
-    return Sheet("stack", table, "Its launch, inside of" if launch >= 0 else "Inside of", enter)
+    return Sheet("stack", table, "Its launch, and what encloses it" if launch >= 0 else "What encloses it", enter)
 
 
 INSTANCES = Pane(
@@ -229,7 +229,8 @@ INSTANCES = Pane(
 EVENT = Pane(
     "event",
     "Event",
-    "One event: when it ran, what launched it, and the spans around that. Enter shows one of these, t the timeline.",
+    "One event: when it ran, what launched it, and the spans that enclose the launch. Enter shows one of these, t the "
+    "timeline.",
     event,
     is_listed=False,
 )

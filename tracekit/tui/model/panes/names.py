@@ -29,7 +29,7 @@ def kernels(opened: Opened, selection: Selection) -> Content:
     """Kernels and copies by name."""
     profiles = [profile for profile in opened.chosen(selection) if profile.trace.device == "gpu"]
     if not profiles:
-        return Content((prose("No variant has GPU activity: its operators say what takes the time."),))
+        return Content((prose("No variant has GPU activity: the operators show what takes the time."),))
     if any(selection.of(kind) is not None for kind in _NARROWING):
         tables = {each.name: _by_kernel(opened, each, selection) for each in profiles}
     else:
@@ -127,7 +127,7 @@ def _sheet(
     name: str, what: str, tables: Mapping[str, pa.Table], opened: Opened, to: Callable[[str], Selection]
 ) -> Sheet | Prose:
     if not tables:
-        return prose("Nothing of it lies in what is selected.")
+        return prose("The selection contains none of it.")
     of_no_step = all(len(table) and table["step_ns"].null_count == len(table) for table in tables.values())
     value, number = ("total_ns", "count") if of_no_step else ("step_ns", "per_step")
     table = joined(tables, ("name", "class"), value, number, opened.report.baselines)
@@ -158,7 +158,7 @@ def _to(selection: Selection, kind: Kind, pane: str) -> Callable[[str], Selectio
 KERNELS = Pane(
     "kernels",
     "Kernels",
-    "What each kernel and copy takes of a step, in every variant; the differences add up to the difference of all. "
+    "How much of a step each kernel and copy takes, in every variant; the differences add up to that of the total. "
     "Enter shows its instances.",
     kernels,
     lambda opened: any(profile.trace.device == "gpu" for profile in opened.report.profiles),
@@ -167,8 +167,8 @@ KERNELS = Pane(
 OPERATORS = Pane(
     "operators",
     "Operators",
-    "GPU time by the operator that launched it; without a GPU, what each operator computes. Where a bucket of the host "
-    "is selected, the events to blame for it: they add up to the bucket. Enter shows what is behind a name.",
+    "GPU time by the operator that launched it; without a GPU, the CPU time of each operator. If a bucket of the host "
+    "is selected, the events to blame for it, which add up to the bucket. Enter shows what is behind a name.",
     operators,
     chapters=frozenset({"operators"}),
 )

@@ -44,7 +44,7 @@ def overview(opened: Opened, selection: Selection) -> Content:
     lines_said = (sanitize(line, _LONGEST) for line in headline(narrowed.report))
     pieces: list[Piece] = [prose(*lines_said, tone="lead")]
     if problems := opened.report.subject.problems:
-        pieces.append(prose(*(f"{name}: {why}" for name, why in problems), title="Not as it should be"))
+        pieces.append(prose(*(f"{name}: {why}" for name, why in problems), title="Problems"))
     if len(findings):
         pieces.append(findings)
     else:
@@ -107,9 +107,9 @@ OVERVIEW = Pane(
     "overview",
     "Overview",
     "How long a step takes, what makes it slow, and where its time goes. Enter on a finding shows its evidence, on a "
-    "bucket what it is made of. The bars share one scale; their parts stand in the order of the table. Δ is the "
-    "difference from the baseline, ~ marks one within noise. In the lines of steps C compiles and ! stands out; "
-    "Enter selects a step, Shift with arrows several.",
+    "bucket what it is made of. The bars share one scale; their parts are in the order of the table. Δ is the "
+    "difference from the baseline; ~ marks one within noise. In the lines of steps, C marks a step that compiles and ! "
+    "an outlier; Enter selects a step, Shift with the arrow keys several.",
     overview,
     chapters=frozenset({"headline", "findings", "wall", "host", "step_series"}),
 )

@@ -21,7 +21,7 @@ from tracekit.units import duration
 
 _MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
 _NAMED = 12  # letters of a variant in a title
-_WINDOW_ASIDE = "A range of time does not narrow this: whose time it is, is known step by step."
+_WINDOW_ASIDE = "A range of time does not narrow this: the owners of time are known only step by step."
 
 
 def modules(opened: Opened, selection: Selection) -> Content:
@@ -115,7 +115,7 @@ def _names(variants: list[OfVariant]) -> tuple[str, ...]:
 
 def _unknown(opened: Opened, what: str) -> str:
     reasons = [each.means.reason for each in opened.owners if each.means.reason]
-    return f"No {what} is known of what is selected{f': {reasons[0]}' if reasons else ''}."
+    return f"No {what} is known for the selection{f': {reasons[0]}' if reasons else ''}."
 
 
 def are_known(opened: Opened) -> bool:
@@ -126,7 +126,7 @@ def are_known(opened: Opened) -> bool:
 MODULES = Pane(
     "modules",
     "Modules",
-    "What each module takes of a step, with the modules that it calls. Enter shows the lines at work in it.",
+    "How much of a step each module takes, including the modules that it calls. Enter shows its lines.",
     modules,
     lambda opened: any(each.share(lambda owner: bool(owner.module)) for each in opened.owners),
     chapters=frozenset({"modules"}),
@@ -134,7 +134,7 @@ MODULES = Pane(
 LINES = Pane(
     "lines",
     "Lines",
-    "What each line of yours takes of a step; lines that were fused by the compiler stand together. Enter shows it in "
+    "How much of a step each line of yours takes; lines that the compiler fused share a row. Enter shows it in "
     "its file.",
     lines,
     are_known,

@@ -16,7 +16,7 @@ from tracekit.tui.model.sheet import Sheet
 
 _MOST_BYTES = 4 << 20  # of a file that nobody captured
 _FUSED = ("+", "#8854d0")
-_NO_FILE = "Where is it? Neither the recording holds {} nor is it on this machine; start tracekit in its folder."
+_NO_FILE = "{} is neither in the recording nor found on this machine. Start tracekit in the folder that it is in."
 
 
 def source(opened: Opened, selection: Selection) -> Content:
@@ -24,7 +24,7 @@ def source(opened: Opened, selection: Selection) -> Content:
     chosen = selection.of("line")
     place = Place(*chosen) if chosen is not None else _dearest(opened)
     if place is None:
-        return Content((prose("No line is selected, and no recording tells which lines cost most."),))
+        return Content((prose("No line is selected, and no recording shows which lines cost most."),))
     code = code_at(opened, place, selection)
     return Content((code if code is not None else prose(_NO_FILE.format(place.file)),), (0, max(place.line - 1, 0)))
 
@@ -41,7 +41,7 @@ def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
     known = {line.file for each in opened.owners for owner in each.means.owners for line in owner.lines}
     costs = source_costs(opened.owners_over(selection), matching(known, place.file) or place.file, text)
     return Code(
-        _sheet(costs, opened, selection, " as it is now: the recording does not hold it"), place.file, place.line
+        _sheet(costs, opened, selection, " as it is now: the recording does not contain it"), place.file, place.line
     )
 
 
@@ -85,7 +85,7 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
     columns += [[*numbers], [*lines]]
     for name in names:
         together = _together(costs, name)
-        meaning = f"what kernels fused of this line and others cost in {name}: never split between them"
+        meaning = f"cost in {name} of kernels that were fused from this line and others; never split between them"
         fields.append(column(f"{name} with others_ns", pa.float64(), meaning, "ns", role="detail"))
         columns.append([together.get(number) for number in numbers])
     fields += [column("file", pa.string(), "", role="source"), column("line_number", pa.int64(), "", role="source")]
@@ -132,8 +132,9 @@ def _dearest(opened: Opened) -> Place | None:
 SOURCE = Pane(
     "source",
     "Source",
-    "Your file with what each line costs alone in every variant; + marks lines that were fused with others, whose cost "
-    "is told below the table and never split. Enter shows the kernels or operators of a line, e opens it in $EDITOR.",
+    "Your file, with what each line costs by itself in every variant; + marks lines that were fused with others: "
+    "their common cost is shown below the table and never split. Enter shows the kernels or operators of a line, e "
+    "opens it in $EDITOR.",
     source,
     lambda opened: bool(sources(opened.owners)),
 )

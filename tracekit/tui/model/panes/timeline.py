@@ -13,7 +13,7 @@ def timeline(opened: Opened, selection: Selection) -> Content:
     """The lanes of the variants, and where to look."""
     profiles = tuple(profile for profile in opened.chosen(selection) if len(profile.trace.steps))
     if not profiles:
-        return Content((prose("No event lasts: there is nothing to draw."),))
+        return Content((prose("No event has a duration: there is nothing to draw."),))
     return Content((Lanes(profiles, _target(opened, selection)),))
 
 
@@ -36,7 +36,7 @@ def _target(opened: Opened, selection: Selection) -> Target | None:
 TIMELINE = Pane(
     "timeline",
     "Timeline",
-    "Every event in its place: what the GPU did and what kept it idle, streams, threads, compilations. What is "
-    "selected is told below; t shows what its launch lies inside of. A range (r) narrows kernels and operators to it.",
+    "Every event over time: what the GPU did and what kept it idle, streams, threads, compilations. The selected event "
+    "is described below; t shows what encloses its launch. A range (r) narrows kernels and operators to it.",
     timeline,
 )

@@ -54,19 +54,20 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     first = culprits[0]
-    shares = ", ".join(f"{plain(each.name)} ({percent(each.step_ns / mean.step_ns)})" for each in culprits[:_NAMED])
+    shares = [(plain(each.name), percent(each.step_ns / mean.step_ns)) for each in culprits[:_NAMED]]
+    others = "".join(f", {name} {share_of_step}" for name, share_of_step in shares[1:])
     line, share = line_of(profile, "cpu_compute")
     culprit = where(profile, int(first.rows[0]), plain(first.name))
     if share >= _OF_A_LINE:
         location = Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
-        most = f"{location.at}: {shares}"
+        most = f", most of all{location.at} ({percent(share)} of that time)"
     else:
         location = culprit
-        most = f" {shares}{f'; the longest {plain(first.name)} is{culprit.at}' if culprit.file else ''}"
+        most = f", the longest {plain(first.name)}{culprit.at}" if culprit.file else ""
     claim: Union = pieces.union(chosen)
     yield Finding(
         "cpu_compute",
-        f"Operators compute on the CPU, most of all{most}",
+        f"Operators compute on the CPU{most}: {shares[0][0]} takes {shares[0][1]} of a step{others}",
         advice=_advice(first.name),
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),

@@ -138,7 +138,7 @@ def _reserved(device: DeviceUse) -> str:
     if not device.reserved_bytes or device.idle_bytes is None:
         return ""
     idle = percent(device.idle_bytes / device.reserved_bytes)
-    return f" The allocator reserves {size(device.reserved_bytes)}, of which {idle} stay unused."
+    return f" The allocator reserves {size(device.reserved_bytes)}, of which {idle} stays unused."
 
 
 def _peak_phase(use: MemoryUse, device: DeviceUse) -> str | None:

@@ -54,7 +54,7 @@ def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Line:
 
 
 def _first(x: Floats, y: Floats) -> tuple[float, float]:
-    """The median slope of all pairs, and the level that half of the points lie above."""
+    """The median slope of all pairs, and the level that half of the points are above."""
     if len(x) > _MOST_PAIRED:
         chosen = np.linspace(0, len(x) - 1, _MOST_PAIRED).astype(np.int64)
         x, y = x[chosen], y[chosen]

@@ -30,7 +30,7 @@ def busy(path, *work, call="cudaLaunchKernel"):
 
 
 @pytest.mark.parametrize(
-    ("work", "verdict", "operator", "dearest"),
+    ("work", "verdict", "operator", "costliest"),
     [
         ([("aten::mm", GEMM, 600, "kernel"), ("aten::add", ADD, 300, "kernel")], "gpu_bound_gemm", "aten::mm", GEMM),
         ([("aten::mm", GEMM, 300, "kernel"), ("aten::add", ADD, 600, "kernel")], MEMORY, "aten::add", ADD),
@@ -38,10 +38,10 @@ def busy(path, *work, call="cudaLaunchKernel"):
         ([("aten::copy_", "Memcpy DtoD", 900, "gpu_memcpy")], MEMORY, "aten::copy_", "Memcpy DtoD"),
     ],
 )  # fmt: skip
-def test_the_kind_that_takes_most(tmp_path, work, verdict, operator, dearest):
+def test_the_kind_that_takes_most(tmp_path, work, verdict, operator, costliest):
     diagnosis = busy(tmp_path / "busy.json", *work)
     assert diagnosis.verdict.id == verdict
-    assert (diagnosis.verdict.where.operator, diagnosis.verdict.where.kernel) == (operator, dearest)
+    assert (diagnosis.verdict.where.operator, diagnosis.verdict.where.kernel) == (operator, costliest)
     assert diagnosis.verdict.share > 0.95
 
 

@@ -1,4 +1,4 @@
-"""What findings cost: no time twice, dearest first, doubts before all."""
+"""What findings cost: no time twice, costliest first, doubts before all."""
 
 import json
 

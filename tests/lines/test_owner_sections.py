@@ -52,7 +52,7 @@ def test_libraries(sections):
     assert sum(costs.values()) == 100_000
 
 
-def test_the_dearest_comes_first_below_what_calls_it():
+def test_the_costliest_comes_first_below_what_calls_it():
     costs = {("a",): 5.0, ("a", "b"): 1.0, ("a", "c"): 3.0, ("d",): 9.0, ("d", "e"): 2.0, (): 6.0}
     assert in_tree([costs]) == [("d",), ("d", "e"), (), ("a",), ("a", "c"), ("a", "b")]
 

@@ -72,7 +72,7 @@ def test_every_table_of_events_has_their_lines(tmp_path):
             assert table["where"].to_pylist() == [f"{FILE}:{line} work"]
 
 
-def test_a_group_of_events_has_its_dearest_line(tmp_path):
+def test_a_group_of_events_has_its_costliest_line(tmp_path):
     more = (launch(50, 51, 1), launch(130, 135, 2), launch(136, 141, 3), kernel("gemm", 150, 160, 1))
     more += (kernel("gemm", 160, 164, 2), kernel("gemm", 164, 169, 3))
     profile = opened(recorded_run(recorded(tmp_path / "trace.json"), *more))

@@ -24,7 +24,7 @@ class KernelTime(NamedTuple):
 
 
 def kernel_times(profile: Profile) -> list[KernelTime]:
-    """The kernels and copies whose launch is known, the dearest first."""
+    """The kernels and copies whose launch is known, the costliest first."""
     trace = profile.trace
     width = len(trace.names) + 1
     groups = Grouping(profile, ["dur_ns"])

@@ -58,7 +58,7 @@ class _Moved(NamedTuple):
 
 @analysis("message_passing", rank=27)
 def answer(profile: Profile) -> Answer:
-    """One row per layer and operator, the dearest first."""
+    """One row per layer and operator, the costliest first."""
     recording = _recording(profile)
     moved = [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
@@ -190,5 +190,5 @@ def _advice(rows: list[dict[str, Any]], share: float) -> str:
     of_kind = {
         kind: sum(row["step_ns"] for row in rows if row["kind"] == kind) for kind in ("gather", "scatter", "segment")
     }
-    dearest = max(of_kind, key=lambda kind: of_kind[kind])
-    return {"scatter": f" {_UNSORTED}", "gather": f" {_GATHERED}", "segment": ""}[dearest]
+    costliest = max(of_kind, key=lambda kind: of_kind[kind])
+    return {"scatter": f" {_UNSORTED}", "gather": f" {_GATHERED}", "segment": ""}[costliest]

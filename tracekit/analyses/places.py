@@ -33,11 +33,11 @@ class Places:
 
     def columns(self, groups: int) -> dict[str, list[Any]]:
         """The columns of `PLACE`, an entry for each group: nulls where no line of yours is known."""
-        dearest = [
+        costliest = [
             max(of, key=lambda where: (of[where], where)) if (of := self._ns.get(k)) else None for k in range(groups)
         ]
         nothing: dict[str, Any] = dict.fromkeys(PLACE.names)
-        return {name: [self._by_text.get(where or "", nothing)[name] for where in dearest] for name in PLACE.names}
+        return {name: [self._by_text.get(where or "", nothing)[name] for where in costliest] for name in PLACE.names}
 
 
 def place_columns(profile: Profile, rows: Ints | Rows) -> dict[str, pa.ChunkedArray]:

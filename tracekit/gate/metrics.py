@@ -63,7 +63,7 @@ def _of_view(name: str, key: str | None) -> Read:
 
 
 def _mean(steps: Ints, profile: Profile) -> Reading:
-    """The mean over steps; its interval holds how they vary and how far repeated passes lie apart."""
+    """The mean over steps; its interval covers how much steps vary and how much repeated passes differ."""
     values = (steps / NS_PER_MS).tolist()
     mean = statistics.fmean(values)
     half = math.hypot(half_width_of_mean(values, SURE) if len(values) > 1 else 0.0, mean * _between_passes(profile))
@@ -71,7 +71,7 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
 
 
 def _between_passes(profile: Profile) -> float:
-    """How far one more pass may lie from the mean of those that were measured, as a share of the step."""
+    """How far one more pass may be from the mean of those that were measured, as a share of the step."""
     measured = profile.variant.measured if profile.variant is not None else None
     logs = [math.log(each.step_ns) for each in measured.counted] if measured is not None else []
     if len(logs) < 2:

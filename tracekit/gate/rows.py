@@ -7,7 +7,7 @@ from typing import Any, Literal
 from tracekit.gate.metrics import Reading
 from tracekit.uncertainty import Interval
 
-# `noise`: beyond the limit, but not for sure; `unanswered`: nobody can say; `allowed`: nor need they.
+# `noise`: beyond the limit, but not for sure; `unanswered`: it cannot be known; `allowed`: nor need it be.
 Outcome = Literal["pass", "noise", "fail", "unanswered", "allowed"]
 _FAILING = ("fail", "unanswered")
 
@@ -57,5 +57,5 @@ def judged(variant: str, metric: str, limit: float, reading: Reading, allowed: b
 
 
 def unanswered(variant: str, metric: str, limit: float | None, why: str, allowed: bool) -> Row:
-    """What nobody can say."""
+    """A metric that cannot be answered."""
     return Row(variant, metric, limit, None, None, "allowed" if allowed else "unanswered", why)

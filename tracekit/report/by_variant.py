@@ -14,7 +14,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class ByVariant:
-    """Results by the name of their variant, each worked out when it is first asked for."""
+    """Results by the name of their variant, each worked out on first use."""
 
     _answers: dict[str, list[Answer]] = field(default_factory=dict)
     _diagnoses: dict[str, Diagnosis] = field(default_factory=dict)

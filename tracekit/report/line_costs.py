@@ -43,7 +43,7 @@ class SideBySide:
     def table(self) -> pa.Table:
         """A row per line or group, most expensive first."""
         costs = Costs(self.variants, lambda owner: self.row_of[owner.lines], self.baselines)
-        order = costs.dearest_first()
+        order = costs.costliest_first()
         named = (
             (column("line", pa.string(), "your lines", role="place"), [short(row) or NO_LINE for row in order]),
             (column("function", pa.string(), "your function", role="detail"), [functions_of(row) for row in order]),

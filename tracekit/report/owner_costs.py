@@ -49,7 +49,7 @@ class Costs(Generic[Key]):
     key: Callable[[Owner], Key]
     baselines: Mapping[str, str] = field(default_factory=dict)
 
-    def dearest_first(self) -> list[Key]:
+    def costliest_first(self) -> list[Key]:
         """Every key that occurs, ordered by its highest cost in any variant."""
         most: dict[Key, float] = {}
         for each in self.variants:

@@ -17,7 +17,7 @@ from tracekit.trace.storing.scratch import scratch
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-_INNER_FIRST = np.ones(OTHER + 1, np.int8)  # of equal intervals the higher lies inside
+_INNER_FIRST = np.ones(OTHER + 1, np.int8)  # of equal intervals the higher is inside
 _INNER_FIRST[[PYTHON, OPERATOR, RUNTIME]] = 0, 1, 2
 _FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
 _LIBRARY = re.compile(
@@ -63,7 +63,7 @@ def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
     order = np.argsort(rows, kind="stable")
     rows_in_order = np.asarray(rows, np.int64)[order]
     spans = np.full(len(rows_in_order), -1, np.int64)
-    start = int(np.searchsorted(rows_in_order, 0))  # −1 asks for nothing
+    start = int(np.searchsorted(rows_in_order, 0))  # −1 stands for none
     on = np.bincount(trace.track[rows_in_order[start:]], minlength=len(trace.tracks)) > 0
     for block in Blocks(trace, lambda part: wanted(part) & part.lasting & on[part.track]):
         end = int(np.searchsorted(rows_in_order, block.next))
@@ -91,13 +91,13 @@ def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class AroundCalls:
-    """Of every runtime call of the process what lies around it: the operator that made it, or the user's frame."""
+    """What encloses every runtime call of the process: the operator that made it, or the user's frame."""
 
     calls: Rows  # in ascending order
     around: Rows  # −1 for none
 
     def of(self, rows: Ints | Rows) -> Ints:
-        """What lies around each of some calls; −1 for none, and for what is not a call."""
+        """What encloses each of some calls; −1 for none, and for what is not a call."""
         return looked_up(self.calls, self.around, rows)
 
 

@@ -1,7 +1,7 @@
 """Which stretch of a trace without steps comes again and again?
 
 Only what repeats is found, and where one iteration ends and the next begins is inferred: where an optimizer's step
-ends, where the next batch is asked for, or else where a sequence of operators begins anew.
+ends, where the next batch is requested, or else where a sequence of operators begins again.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _TRIED = 64  # periods
 
 @dataclass(frozen=True)
 class Iterations:
-    """From when to when each lasts, ns, and by what they were told apart."""
+    """The start and end of each, ns, and what they were recognised by."""
 
     starts: Ints
     ends: Ints
@@ -47,7 +47,7 @@ def find_iterations(trace: "Trace") -> Iterations | None:
 
 
 def _outermost(trace: "Trace", main: int) -> Ints:
-    """The main thread's operators, and calls that submit work, that lie in no other."""
+    """The main thread's operators, and calls that submit work, that no other operator encloses."""
 
     def works(part: "Events") -> Bools:
         operators = (part.roles.kind == OPERATOR) & ~part.roles.annotation
@@ -74,7 +74,7 @@ def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
     if len(marks) < _LEAST:
         return None
     starts, end = trace.ts_ns[marks], trace.rows(operators[-1:]).end_ns
-    bounds = np.append(starts, end[end > starts[-1]])  # a loader is asked once more than it has batches
+    bounds = np.append(starts, end[end > starts[-1]])  # a loader is called once more than it has batches
     return _whole_ones(trace, operators, bounds, "the batches asked for")
 
 

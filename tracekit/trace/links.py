@@ -26,7 +26,7 @@ GROUP = 1 << 20  # correlated events matched at a time
 
 @dataclass(frozen=True)
 class Links:
-    """Rows are indices into the events table, in ascending order; what stands in none has no link."""
+    """Rows are indices into the events table, in ascending order; an event in none of them has no link."""
 
     activities: Rows  # GPU activities that a call is known to have submitted
     launches: Rows  # of each of them that call
@@ -53,7 +53,7 @@ class Links:
 
     @cached_property
     def _by_call(self) -> tuple[Rows, Rows, Rows]:
-        order = np.argsort(self.launches, kind="stable")  # activities stand in order of their starts
+        order = np.argsort(self.launches, kind="stable")  # activities are in order of their starts
         calls = self.launches[order]
         bounds = runs(calls)
         counts = np.diff(bounds).astype(np.int32)
@@ -83,7 +83,7 @@ def _groups(trace: "Trace") -> Iterator[tuple[Rows, Ints]]:
         return
     groups = min(-(-most // GROUP), 255)
     rows, ids = scratch(most, np.int32), scratch(most, np.int64)
-    bounds = []  # of each part where each group's events lie
+    bounds = []  # for each part, where each group's events are
     filled = 0
     for part in trace.parts():
         tied = _tied(part)
@@ -152,7 +152,7 @@ def looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:
 
 
 def _position(keys: Ints | Rows, rows: Ints | Rows) -> Ints:
-    """Where each row stands among the keys, −1 where it does not."""
+    """The position of each row among the keys; −1 where it is not among them."""
     if not len(keys):
         return np.full(len(rows), -1, np.int64)
     wanted = rows.astype(keys.dtype, copy=False)

@@ -165,7 +165,7 @@ class Trace:
 
     @cached_property
     def frames(self) -> AroundCalls:
-        """Which Python frame of the user's lies around which runtime call."""
+        """Which of the user's Python frames encloses each runtime call."""
         return find_frames(self)
 
     @cached_property

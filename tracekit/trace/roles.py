@@ -60,7 +60,7 @@ COMPILE = re.compile(
 )
 GUARDS = re.compile(r"TorchDynamo Cache Lookup")
 COMPILED_CODE = re.compile(r"(?:## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
-# Generated code lies in a folder named by two characters of its own name, wherever the cache folder is.
+# Generated code is in a folder named by two characters of its own name, wherever the cache folder is.
 INDUCTOR_FRAME = re.compile(
     r".*torchinductor.*|(?:.*[/\\])?(?P<two>[a-z2-7]{2})[/\\]c(?P=two)[a-z2-7]{20,}\.py\(.*", re.DOTALL
 )
@@ -141,7 +141,7 @@ class Roles:
 
     @cached_property
     def own_wait(self) -> Bools:
-        """Spans around the capture's own syncs: their time is real, but nobody's code is to blame for it."""
+        """Spans around the capture's own syncs: their time is real, but the user's code is not to blame for it."""
         mask: Bools = (self.kind == USER) & self.named(OWN_WAIT)
         return mask
 

@@ -1,4 +1,4 @@
-"""Some events of a trace and their roles, computed when they are asked for and never held for all events at once."""
+"""Some events of a trace and their roles, computed on request and never held for all events at once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: 
     The role says how people are to see it: an `identity` is a number that names a thing, a `place` is in source code,
     a `kernel` or a `name` may be long and is shortened, a `figure` is text that reads as a number, `plumbing` ties rows
     to other tables or to a clock and is for programs, as is a `source`, of which people read the `place` beside it, a
-    `detail` is shown where there is room for everything. The title stands over the column where its name would not do.
+    `detail` is shown where there is room for everything. The title heads the column where its name would not do.
     """
     given = {"role": role, "title": title}
     given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}
@@ -56,7 +56,7 @@ EVENTS = pa.schema(
     ]
 )
 
-# The same columns while a trace is being read: text as numbers, which mean something in the part they stand in.
+# The same columns while a trace is being read: text as numbers, which have a meaning only in their own part.
 CODED = pa.schema([pa.field(f.name, pa.int32() if f.type == LABEL else f.type) for f in EVENTS])
 
 TRACKS = pa.schema(
@@ -77,7 +77,7 @@ ALIASES = {
     "memset": "gpu_memset",
     "user": "gpu_user_annotation",
 }
-# Files of 2019 have no categories; the process tells what an event is.
+# Files of 2019 have no categories; the process shows what an event is.
 CATEGORY_BY_PID = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
 
 

@@ -59,7 +59,7 @@ def _training(trace: Trace, pids: Rows) -> list[str]:
 
 
 def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | None:
-    """Which process launched the work of each device; None where that cannot be told, as where two share a device.
+    """Which process launched the work of each device; None where that is unknown, as where two share a device.
 
     Correlation ids repeat from process to process. But of the right one, each activity of the device has a call, and
     none begins before it.

@@ -45,7 +45,7 @@ class StepTable:
         return (int(self.issued[0]), int(self.done[-1])) if len(self.number) else (0, 0)
 
     def of(self, points: Ints) -> Ints:
-        """In which step's time each moment lies, −1 for none."""
+        """The step that contains each moment; −1 for none."""
         if not len(self.number):
             return np.full(len(points), -1)
         index = np.searchsorted(self.issued, points, side="right") - 1
@@ -53,7 +53,7 @@ class StepTable:
 
 
 def find_steps(trace: "Trace") -> StepTable:
-    """The steps of the main thread; without annotations, the whole trace as step 0, or, if asked, what repeats."""
+    """The steps of the main thread; without annotations, the whole trace as step 0 or, on request, what repeats."""
     main = trace.threads.main
     if main is None or not trace.census.any(lambda roles: roles.step):
         iterations = find_iterations(trace) if trace.infers_steps else None

@@ -1,7 +1,7 @@
 """From when on may events be missing in a file that was cut?
 
 Kineto does not write in order of time. What the host did comes first, thread by thread and then all Python frames;
-what the runtime and the GPU did follows, buffer by buffer: in real traces a call stands up to the whole length of the
+what the runtime and the GPU did follows, buffer by buffer: in real traces a call is up to the whole length of the
 recording behind a later one. Whatever is missing from such a file may belong to any moment, and one missing launch
 changes the step around it. So a cut file is unknown from its very start.
 
@@ -35,7 +35,7 @@ def first_loss(trace: "Trace") -> int | None:
 
 
 def _host_follows_gpu(trace: "Trace") -> bool:
-    """Whether an operator stands behind a GPU activity."""
+    """Whether an operator comes after a GPU activity."""
     seen = False
     for part in trace.parts():
         gpu, host = (np.flatnonzero(mask) for mask in (part.roles.gpu, part.roles.kind == OPERATOR))
@@ -46,7 +46,7 @@ def _host_follows_gpu(trace: "Trace") -> bool:
 
 
 def _take_turns(trace: "Trace") -> bool:
-    """Whether an event of some thread stands behind one of another that stands behind one of its own."""
+    """Whether an event of some thread comes after one of another thread that comes after one of its own."""
     turns, last = 0, -1
     for part in trace.parts():
         tracks = part.track[part.roles.host]

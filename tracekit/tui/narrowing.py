@@ -40,7 +40,7 @@ class Narrowing(Panes):
         self.go(self.now.at(message.name))
 
     def on_chosen(self, message: Chosen) -> None:
-        """An event was selected on the timeline: it is what is selected, and told below."""
+        """An event was selected on the timeline: it is the selection, and described below."""
         opened, name, row = self.opened, message.stretch.variant, message.row
         if opened is None or self.now.pane != "timeline" or row < 0:
             return

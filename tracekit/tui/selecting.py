@@ -120,7 +120,7 @@ class Panes(Arriving):
     def become(self, opened: Opened) -> None:
         """Show what was opened, where it was looked at before as far as that is still there."""
         before, self.opened, self.panes = self.opened, opened, all_panes(opened)
-        if before is opened:  # every question was asked of it meanwhile
+        if before is opened:  # every question has been answered meanwhile
             self._show_panes()
             self.refresh_bindings()
             return

@@ -95,7 +95,7 @@ def looks(keys: Sequence[str], key: str, colour: str) -> dict[str, Any]:
 
 
 def outline(colour: str = INK) -> dict[str, Any]:
-    """How a bar looks that stands for no bucket."""
+    """The style of a bar that represents no bucket."""
     return {"facecolor": colour, "edgecolor": "white", "linewidth": 0.5}
 
 

@@ -33,7 +33,7 @@ def edge_types(report: Report) -> Contents | None:
     if not typed:
         return _unanswered(unanswerable)
     costs = Costs(typed, _type_of, report.baselines)
-    order = costs.dearest_first()
+    order = costs.costliest_first()
     named = {each: each for each in [*filter(None, order)][:_NAMED]}
     worth = max(each.share(lambda owner: bool(owner.module)) for each in typed)
     most = "up to " if len(typed) > 1 else ""

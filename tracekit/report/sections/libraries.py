@@ -26,8 +26,8 @@ def libraries(report: Report) -> Contents | None:
         nothing = Sentences(("No library other than torch is used in a step.",))
         return Contents((nothing,), worth=0.0, status="absent")
     costs = Costs(variants, lambda owner: owner.library, report.baselines)
-    order = costs.dearest_first()
-    dearest = {name: name for name in [*filter(None, order)][:_NAMED]}
-    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), dearest)}."
+    order = costs.costliest_first()
+    costliest = {name: name for name in [*filter(None, order)][:_NAMED]}
+    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), costliest)}."
     named = [(_LIBRARY, [name or NONE for name in order])]
     return Contents((Sentences((sentence,)), Table("libraries", costs.table(named, order), detail=True)), worth=worth)

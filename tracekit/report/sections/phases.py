@@ -21,7 +21,7 @@ def phases(report: Report) -> Contents | None:
     if not variants:
         return None
     costs = Costs(variants, lambda owner: owner.phase, report.baselines)
-    order = costs.dearest_first()
+    order = costs.costliest_first()
     named = {phase: phase for phase in order[:_NAMED]}
     sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), named)}."
     table = Table("phases", costs.table([(_PHASE, order)], order), detail=True)

@@ -1,6 +1,6 @@
 """What the profiler wrote of some events beside their times: the shapes of inputs, how full the GPU was.
 
-It is read apart from all else, and for the events that somebody asks for: few questions need it, and of few events.
+It is read separately and on request: few questions need it, and only for few events.
 """
 
 from collections.abc import Iterator

@@ -27,7 +27,7 @@ _TRIES = 400  # braces looked at, from the last one back, for a boundary with a 
 
 
 def after_bracket(text: bytes | bytearray) -> int | None:
-    """Where the first event stands, right after the bracket that opens their list; None where no list has begun."""
+    """Where the first event begins, right after the bracket that opens their list; None where no list has begun."""
     bare = text[:64].lstrip(_SPACE + _BOM)
     if bare[:1] == b"[":
         return text.index(b"[") + 1
@@ -123,7 +123,7 @@ class Chunks:
             searched = max(self._fill - _OVERLAP, 0)
 
     def _last_boundary(self, any_will_do: bool) -> int | None:
-        """Where the last comma between two events stands: after a whole event, if there is such a one.
+        """Where the last comma between two events is: after a whole event, if there is one.
 
         Objects inside an event's args may look like events; only an event is whole, and has a phase and a comma after.
         """
@@ -165,7 +165,7 @@ class Chunks:
 
 
 def _after_event(buffer: bytearray, start: int, end: int) -> int | None:
-    """Where the comma after the event that starts there stands; None where no whole event does."""
+    """Where the comma after the event that starts there is; None if no whole event starts there."""
     end = min(end, start + _LOOKED_AT)
     text = bytes(memoryview(buffer)[start:end]).decode("utf-8", "surrogateescape")
     try:
@@ -179,7 +179,7 @@ def _after_event(buffer: bytearray, start: int, end: int) -> int | None:
 
 
 def _back(buffer: bytearray, at: int, wanted: bytes) -> int | None:
-    """Where `wanted` stands, at `at` or before it with white space between."""
+    """Where `wanted` is: at `at`, or before it with only white space between."""
     lowest = max(at - _OVERLAP, 0)
     while at > lowest and buffer[at] in _SPACE:
         at -= 1

@@ -25,7 +25,7 @@ _INT64 = 1 << 63
 
 
 class Span(NamedTuple):
-    """When the events of a batch start, as they stand in the file."""
+    """When the events of a batch start, in the order of the file."""
 
     first: int
     last: int
@@ -159,7 +159,7 @@ class Decoder:
 
 def _categories(events: list[Event]) -> list[object]:
     cats: list[object] = [event.cat for event in events]
-    if None in cats:  # files of 2019: the process tells
+    if None in cats:  # files of 2019: the process shows it
         cats = [category(event.cat, event.pid) for event in events]
     return cats
 

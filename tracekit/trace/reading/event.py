@@ -1,4 +1,4 @@
-"""One event of the file, as far as anything here asks."""
+"""One event of the file: the fields that are used."""
 
 import msgspec
 

@@ -38,7 +38,7 @@ class Reading:
     in_order: bool  # whether a file that was cut holds its events in order of time
     header_lost: bool  # the keys before the events were too long to keep
     damage: str | None  # what is wrong with the archive it is packed in
-    file: Path | None  # where the events lie as an Arrow file, if they do
+    file: Path | None  # the events as an Arrow file, if they are stored as one
 
 
 def read(
@@ -205,5 +205,5 @@ def _meta(header: bytes, rest: bytes) -> dict[str, Any]:
 
 
 def _numbers_of(text: str) -> dict[str, Any]:
-    """Of a header that is not JSON (a quote left bare in some value), the plain numbers that stand in it."""
+    """Of a header that is not JSON (a quote left bare in some value), the plain numbers in it."""
     return {key: int(value) for key, value in re.findall(r'"(\w+)"\s*:\s*(\d{1,19})\b', text)}

@@ -134,7 +134,7 @@ def _valued(piece: str) -> str:
 
 
 def _quoted(piece: str) -> str:
-    """With every quote escaped that neither opens nor closes a text: no bracket, colon or comma stands beside it."""
+    """With every quote escaped that neither opens nor closes a text: no bracket, colon or comma is beside it."""
     out = []
     for index, character in enumerate(piece):
         if (

@@ -1,4 +1,4 @@
-"""A second process: decompresses all of a file and converts every n-th chunk of it. Talks to nobody.
+"""A second process: decompresses all of a file and converts every n-th chunk. It talks to no other.
 
     python -m tracekit.trace.reading.read_worker FILE OUT FIRST EVERY PARENT
 

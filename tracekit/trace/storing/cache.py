@@ -1,6 +1,6 @@
 """What was read once, on disk: tables as Arrow files, keyed by the content of the trace. Never trusted blindly.
 
-    TRACEKIT_CACHE_DIR/traces/KEY/events.columns  the columns, mapped into memory when somebody asks for them
+    TRACEKIT_CACHE_DIR/traces/KEY/events.columns  the columns, mapped into memory on request
                                  /tracks.arrow …  and what was worked out from them
                                  /entry.json      size and checksum of each file; written last
                       /work/                      unfinished entries; see tracekit/workspace.py
@@ -149,7 +149,7 @@ def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
             try:
                 folder.rename(target)
                 break
-            except OSError:  # another process was faster, or something else lies there
+            except OSError:  # another process was faster, or something else is there
                 if (theirs := find(content)) is not None:
                     return theirs
                 _remove(target)
@@ -225,7 +225,7 @@ def _checksum(content: bytes, before: int = 0) -> int:
 
 
 def _remove(folder: Path) -> None:
-    """Move an entry out of the way at once and delete it then, so that nobody finds half of it."""
+    """Move an entry out of the way at once and delete it then, so that no process finds half of it."""
     aside = home() / "work" / f"gone-{os.getpid()}-{time.monotonic_ns()}"
     with suppress(OSError):
         aside.parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ def sources(*modules: str, root: Path = _ROOT) -> dict[str, Path]:
     """The modules of tracekit that these import, directly or not, themselves included; and the file of each.
 
     A package counts with each of its modules, for importing a module runs it. The outermost one does not: it imports
-    nothing before something is asked of it.
+    nothing before it is used.
     """
     return {name: module.file for name, module in _reached(modules, root).items()}
 

@@ -1,7 +1,7 @@
 """A table as one file of plain columns, mapped into memory: each column is one piece, however long the table.
 
 Arrow's own files hold batches, and a column in pieces has to be copied together before numpy can look at it as a whole.
-What the numbers of labels stand for lies beside it, as an ordinary Arrow file.
+The labels that the numbers stand for are beside it, in an ordinary Arrow file.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Arrays that may be longer than memory should hold: a long one lies in a file that nobody else sees."""
+"""Arrays that may be longer than memory should hold: a long one is kept in a file that no other process sees."""
 
 import tempfile
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Where the time of a step goes, bucket by bucket: the report's table, and the bars that stand for it."""
+"""Where the time of a step goes, bucket by bucket: the report's table, and the bars that show it."""
 
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
@@ -118,7 +118,7 @@ def bucket_sheet(numbers: Breakdown, enter: Enter = nowhere) -> Sheet:
         texts = [f"{share.value} {share.share:>7}" for share in shares]
         add(name, "mean per counted step, and its share of the step", texts, [share.thousandths for share in shares])
     compared = [*numbers.lines[-1].changes] if numbers.lines else []
-    around: Role = "figure" if len(compared) == 1 else "detail"  # of several, the row under the cursor tells
+    around: Role = "figure" if len(compared) == 1 else "detail"  # of several, it is shown for the row under the cursor
     for name in compared:
         changes = [line.changes[name] for line in numbers.lines]
         values = [change.thousandths for change in changes]

@@ -17,7 +17,7 @@ def joined(
 ) -> pa.Table:
     """A row for each value of the keys; what a variant has nothing of is 0 in it, and null where it cannot answer.
 
-    `value` is a quantity in ns, `number` how many. `baselines` has for each variant the one that it is set against. The
+    `value` is a quantity in ns, `number` how many. `baselines` names for each variant the one that it is compared with. The
     line is that of the variant in which the row costs most.
     """
     rows: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
@@ -28,7 +28,7 @@ def joined(
     fields = [first.schema.field(key) for key in keys]
     columns: list[list[Any]] = [[key[k] for key in rows] for k in range(len(keys))]
     values = {name: [_value(of, name, value) for of in rows.values()] for name in tables}
-    is_alone = len(tables) == 1  # then its name stands above the table
+    is_alone = len(tables) == 1  # then its name is above the table
     for name in tables:
         meaning = metadata(first.schema.field(value), "comment")
         fields.append(column(f"{name}_ns", pa.float64(), meaning, "ns", title="takes" if is_alone else name))
@@ -43,9 +43,9 @@ def joined(
         fields.append(column(f"n {name}", pa.float64(), meaning, title="n" if is_alone else f"n {name}"))
         columns.append([_value(of, name, number) for of in rows.values()])
     if all(place in first.schema.names for place in _PLACES):
-        dearest = [max(of.values(), key=lambda row: row[value] or 0.0) for of in rows.values()]
+        costliest = [max(of.values(), key=lambda row: row[value] or 0.0) for of in rows.values()]
         fields += [first.schema.field(place) for place in _PLACES]
-        columns += [[row[place] for row in dearest] for place in _PLACES]
+        columns += [[row[place] for row in costliest] for place in _PLACES]
     arrays = [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 

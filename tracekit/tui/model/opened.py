@@ -51,7 +51,7 @@ class Opened:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every question of the report was asked: the first screen needs but a few."""
+        """Whether every question of the report was answered: the first screen needs only a few."""
         return "outline" in vars(self)
 
     @cached_property
@@ -80,7 +80,7 @@ class Opened:
         return self._means_of_steps[key]
 
     def work(self, profile: Profile) -> Work:
-        """The work of a variant, event by event; worked out when it is first asked for."""
+        """The work of a variant, event by event; worked out on first use."""
         if profile.name not in self._works:
             self._works[profile.name] = work_of(profile)
         return self._works[profile.name]
@@ -97,7 +97,7 @@ class Opened:
         return next(profile for profile in self.report.profiles if profile.name == name)
 
     def chosen(self, selection: Selection) -> list[Profile]:
-        """The variants to show: all, or one and what it is set against."""
+        """The variants to show: all, or one and its baseline."""
         name = selection.of("variant")
         if name is None:
             return self.report.profiles
@@ -138,7 +138,7 @@ class Opened:
 def steps_of(profile: Profile, selection: Selection) -> Bools:
     """The steps that figures are over: those selected, or else those that the report counts.
 
-    What is behind a bucket of the host is told of the steps that the selected view can answer.
+    What is behind a bucket of the host covers the steps that the selected view can answer.
     """
     chosen, bucket = selection.of("steps"), selection.of("bucket")
     is_behind = bucket is not None and bucket not in ON_THE_GPU

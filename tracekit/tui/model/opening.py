@@ -75,7 +75,7 @@ def open_report(
     """Read, attribute and ask everything; of several files those that can be read. Raises TracekitError.
 
     `arrived` gets what can be looked at meanwhile: where reading takes long, the variants that are there when the next
-    is begun; in the end all of them, before the questions are asked that the first screen does not need.
+    is begun; in the end all of them, before answering the questions that the first screen does not need.
     """
     so_far: list[Subject] = []
     shown = time.monotonic()
@@ -101,7 +101,7 @@ def open_report(
 
 
 def _opened(subject: Subject, baseline: str | None, strict: bool = True) -> Opened:
-    """What was read, asked only which panes it has. Unless it is `strict`, the baseline may still be to come."""
+    """What was read, with only its panes worked out. Unless it is `strict`, the baseline may still be to come."""
     is_there = strict or baseline in [profile.name for profile in subject.profiles]
     opened = Opened(report(subject, baseline if is_there else None))
     all_panes(opened)  # what these look at is worked out here, and not where keys are answered

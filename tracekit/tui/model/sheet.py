@@ -42,11 +42,11 @@ class Sheet:
     rows: pa.Table
     title: str = ""
     enter: Enter = nowhere
-    sort: tuple[str, bool] | None = None  # column, and whether the largest stand first
+    sort: tuple[str, bool] | None = None  # column, and whether the largest come first
     pattern: str = ""
     marks: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the column that sorts them
-    variants: tuple[str, ...] = ()  # whose names stand in titles: where there is no room, what they share is left out
+    variants: tuple[str, ...] = ()  # whose names are in titles: where there is no room, what they share is left out
 
     @cached_property
     def table(self) -> pa.Table:
@@ -60,7 +60,7 @@ class Sheet:
 
     @cached_property
     def details(self) -> list[pa.Field]:
-        """The columns that are told of the row under the cursor only."""
+        """The columns that are shown only for the row under the cursor."""
         shown = {each.name for each in self.fields}
         return [each for each in readable(self.table) if each.name not in shown]
 
@@ -90,7 +90,7 @@ class Sheet:
 
     @cached_property
     def numbers(self) -> list[bool]:
-        """Which columns stand flush right."""
+        """Which columns are flush right."""
         return [is_number(each) for each in self.fields]
 
     @cached_property
@@ -196,7 +196,7 @@ class Sheet:
         return np.array([end(each) for each in values for end in (np.nanargmin, np.nanargmax)], np.int64)
 
     def _in_order(self, rows: Ints, column: str, descending: bool) -> Ints:
-        """Which of these rows stands first, second, and so on."""
+        """Which of these rows comes first, second, and so on."""
         import pyarrow.compute as pc  # for who sorts or filters: it takes a tenth of a second to import
 
         values = _in_one(self.table[self.sort_keys.get(column, column)])
@@ -220,7 +220,7 @@ class Sheet:
         return wanted
 
     def _searched(self, of: pa.Field) -> pa.Array:
-        """A column of text with what is shown of it beside what stands in it."""
+        """A column of text, with the shown form beside the full one."""
         column = _in_one(self.table[of.name])
         if role(of) != "kernel":
             return column

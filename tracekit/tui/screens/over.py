@@ -1,4 +1,4 @@
-"""What lies over a pane: while it is open, the line of keys below shows its keys."""
+"""What covers a pane: while it is open, the line of keys below shows its keys."""
 
 from typing import TypeVar
 

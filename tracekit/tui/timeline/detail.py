@@ -13,7 +13,7 @@ _AROUND = 4  # of what surrounds an event, the innermost
 
 
 def title(index: Index, instance: Instance) -> str:
-    """The full name; of what no event stands for, its kind. Text of the trace, not sanitized."""
+    """The full name; its kind, where no event stands for it. Text of the trace, not sanitized."""
     row = event(index, instance)
     category = CATEGORIES[lane_of(index, instance).category[instance.position]]
     if index.groups[instance.group].family == "wall":

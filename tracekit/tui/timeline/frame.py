@@ -22,7 +22,7 @@ _RANGE = 12  # columns of a range, at least: it says how long it is
 
 @dataclass(frozen=True)
 class Spot:
-    """Which lanes of which variant stand on a line of the frame; without a row its heading."""
+    """Which lanes of which variant are on a line of the frame; without a row its heading."""
 
     variant: int
     row: Row | None = None
@@ -47,7 +47,7 @@ class Drawing:
         return max(self.width - self.gutter, 1)
 
     def edges(self, window: tuple[int, int]) -> Ints:
-        """The moments between which the columns lie."""
+        """The moments that bound the columns."""
         low, high = window
         return low + np.arange(self.columns + 1, dtype=np.int64) * (high - low) // self.columns
 
@@ -65,7 +65,7 @@ class Drawing:
 
 @dataclass
 class Frame:
-    """The lines, and what stands on each of them; None for the scale."""
+    """The lines, and what each of them shows; None for the scale."""
 
     drawing: Drawing
     lines: list[list[Run]] = field(default_factory=list)

@@ -20,7 +20,7 @@ class Instance:
 
 
 def lane_of(index: Index, instance: Instance) -> Lane:
-    """The lane that it lies on."""
+    """The lane that it is on."""
     return index.groups[instance.group].lanes[instance.lane]
 
 
@@ -36,7 +36,7 @@ def event(index: Index, instance: Instance) -> int:
 
 
 def find(index: Index, row: int) -> Instance | None:
-    """Where an event lies; None where it is on no lane."""
+    """Where an event is; None where it is on no lane."""
     start = index.profile.trace.ts_ns[row]
     for number, group in enumerate(index.groups):
         if group.family in ("gpu", "host", "frames"):
@@ -49,7 +49,7 @@ def find(index: Index, row: int) -> Instance | None:
 
 
 def alike(index: Index, instance: Instance) -> Ints:
-    """The rows of all events of its name that lie on such lanes, itself among them; nothing where it is no event."""
+    """The rows of all events of its name that are on such lanes, itself among them; nothing where it is no event."""
     row = event(index, instance)
     if row < 0 or index.groups[instance.group].family == "wall":
         return np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Which lanes stand on which rows of the screen: each on its own while there is room, else the last ones two on one."""
+"""Which lanes are on which rows of the screen: one on each while there is room, else the last ones in pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from tracekit.timeline import Family, Index
 
 _MAY_SHARE: tuple[Family, ...] = ("frames", "host")
-_FRAMES = 4  # rows of Python frames that are to be seen; more lie below what is on the screen
+_FRAMES = 4  # rows of Python frames that are shown; more are below the screen
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a variant: one lane of a group, or two of them; `title` stands on the group's first."""
+    """A row of a variant: one lane of a group, or two of them; the group's first row has the `title`."""
 
     group: int
     lanes: tuple[int] | tuple[int, int]

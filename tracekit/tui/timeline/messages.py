@@ -1,4 +1,4 @@
-"""What a timeline tells the widgets around it."""
+"""The messages of a timeline to the widgets around it."""
 
 from textual.message import Message
 

@@ -36,7 +36,7 @@ class Palette:
 
     @cached_property
     def muted(self) -> str:
-        """Of what stands beside the picture."""
+        """The style of what is beside the picture."""
         return blend(self.background, self.foreground, 0.6)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A lane as a line of the screen: eighths of a block say how much of a column is covered, names stand where they fit.
+"""A lane as a line of the screen: eighths of a block say how much of a column is covered; names are where they fit.
 
 Where rows are few two lanes share a line, in halves of blocks, and the strength of the colour says how much is covered.
 """

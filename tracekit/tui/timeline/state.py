@@ -118,7 +118,7 @@ class State:
         return replace(state, range=state._reached())
 
     def at(self, variant: int, group: int, lane: int, moment: int) -> "State":
-        """On a lane, with what lies there at a moment or nearest to it, if that can be seen."""
+        """On a lane, with what is there at a moment or nearest to it, if that can be seen."""
         instance = nearest(self.view.variants[variant], group, lane, moment)
         low, high = self.view.window(variant)
         if instance is not None:
@@ -152,7 +152,7 @@ class State:
         return self.selected(self.variant, following, f"no {'further' if way > 0 else 'earlier'} {what}")
 
     def to_event(self, variant: int, row: int) -> "State":
-        """An event, in the step that it lies in."""
+        """An event, in the step that contains it."""
         instance = find(self.view.variants[variant], row)
         if instance is None:
             return replace(self, note="this event is on no lane")
@@ -166,7 +166,7 @@ class State:
         return replace(state.seen(state.view.to(low, high)), variant=variant, range=(low, high), extended=None)
 
     def to_moment(self, variant: int, moment: int) -> "State":
-        """The step of a variant that a moment lies in, or the last before it."""
+        """The step of a variant that contains a moment, or the last before it."""
         lows = self.view.variants[variant].step_bounds[0]
         step = max(int((lows <= moment).sum()) - 1, 0)
         return self.seen(self.view.at_step(step))

@@ -107,7 +107,7 @@ class View:
         return self.to(self.low + by, self.high + by).anchored()
 
     def zoomed(self, factor: float, at: float = 0.5) -> "View":
-        """So many times as near; what lies at that share of the width stays there."""
+        """Zoomed by that factor; what is at that share of the width stays there."""
         span = max(round(self.span / factor), LEAST)
         low = self.low + round((self.span - span) * at)
         return self.to(low, low + span)

@@ -24,7 +24,7 @@ class KeyBar(Widget):
     @property
     def keys(self) -> list[tuple[str, str, str]]:
         """Of each key that is shown: its name on screen, what it does, and its action; in the order of importance."""
-        active = self.app.screen.active_bindings.values()  # of what lies over the panes, where something does
+        active = self.app.screen.active_bindings.values()  # of what covers the panes, where something does
         shown = (each for each in active if each.binding.show and each.enabled)
         first = sorted(shown, key=lambda each: each.node is self.app)
         named = {(self.app.get_key_display(each.binding), each.binding.description): each.binding.key for each in first}

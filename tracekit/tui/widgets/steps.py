@@ -79,7 +79,7 @@ class Steps(Static, can_focus=True):
             self.update(Text("\n").join(self.lines(width)))
 
     def lines(self, width: int) -> list[Text]:
-        """A line for each variant; its legend stands beside the steps, or below them where there is no room."""
+        """A line for each variant; its legend is beside the steps, or below them where there is no room."""
         drawn, self._rows = [], []
         names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
         for line, name in zip(self.strip.lines, names, strict=True):
@@ -145,5 +145,5 @@ class Steps(Static, can_focus=True):
                 self.action_enter()
 
     def action_leave(self, way: int) -> None:
-        """Go to what stands before, or after."""
+        """Go to what comes before, or after."""
         self.post_message(self.Left(self, way))

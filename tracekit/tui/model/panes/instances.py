@@ -1,4 +1,4 @@
-"""The events of one name, and one of them: when, where, what launched it, and what it lies inside."""
+"""The events of one name, and one of them: when, where, what launched it, and what encloses it."""
 
 import re
 from collections.abc import Iterator
@@ -111,7 +111,7 @@ def _tracks(trace: Trace) -> pa.Array:
 
 
 def event(opened: Opened, selection: Selection) -> Content:
-    """One event in full, and the spans that it, or the call that launched it, lies inside."""
+    """One event in full, and the spans that enclose it, or the call that launched it."""
     chosen = selection.of("event")
     if chosen is None:
         return Content((prose("No event is selected."),))

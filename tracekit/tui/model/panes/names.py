@@ -59,7 +59,7 @@ def operators(opened: Opened, selection: Selection) -> Content:
 
 
 def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools) -> Bools:
-    """Which rows of the work lie in these steps and belong to the bucket, the operator and the line selected."""
+    """Which rows of the work are in these steps and belong to the bucket, the operator and the line selected."""
     chosen: Bools = (work.step >= 0) & np.append(steps, False)[work.step]
     if (window := selection.of("window")) is not None:
         chosen = _within(profile, work, window)
@@ -91,7 +91,7 @@ def name_code(profile: Profile, name: str) -> int:
 
 
 def _of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Bools:
-    """Which events belong to the line and lie in the module selected."""
+    """Which events belong to the line and the module selected."""
     line, chain = selection.of("line"), selection.of("module")
     if line is None and chain is None:
         return np.ones(len(events), bool)

@@ -10,7 +10,7 @@ from tracekit.tui.model.selection import Selection
 
 @dataclass(frozen=True)
 class Pane:
-    """`title` stands on its chip. `query` answers for a selection; it may take as long as reading a trace."""
+    """`title` is the text of its chip. `query` answers for a selection; it may take as long as reading a trace."""
 
     name: str
     title: str

@@ -14,7 +14,7 @@ from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
-_MOST_BYTES = 4 << 20  # of a file that nobody captured
+_MOST_BYTES = 4 << 20  # of a file that was not captured
 _FUSED = ("+", "#8854d0")
 _NO_FILE = "{} is neither in the recording nor found on this machine. Start tracekit in the folder that it is in."
 
@@ -22,7 +22,7 @@ _NO_FILE = "{} is neither in the recording nor found on this machine. Start trac
 def source(opened: Opened, selection: Selection) -> Content:
     """The file of the selected line; else the one that costs most."""
     chosen = selection.of("line")
-    place = Place(*chosen) if chosen is not None else _dearest(opened)
+    place = Place(*chosen) if chosen is not None else _costliest(opened)
     if place is None:
         return Content((prose("No line is selected, and no recording shows which lines cost most."),))
     code = code_at(opened, place, selection)
@@ -118,7 +118,7 @@ def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:
     return total
 
 
-def _dearest(opened: Opened) -> Place | None:
+def _costliest(opened: Opened) -> Place | None:
     """The line that costs most of those whose file was captured."""
     files, total = sources(opened.owners), dict[tuple[str, int], float]()
     for each in opened.owners:

@@ -61,7 +61,7 @@ def filling(folder: Path) -> Iterator[Path]:
 def put(path: Path, content: bytes) -> None:
     """Write a small file that another process of ours reads: it finds the whole file or none.
 
-    For folders that nobody else writes to: temporary files of killed processes are not removed.
+    For folders that no other process writes to: temporary files of killed processes are not removed.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}{_SUFFIX}")
     try:

@@ -1,7 +1,7 @@
-"""The facts of a report in plain lines, most valuable first, in no more tokens than asked for: for language models.
+"""The facts of a report in plain lines, most valuable first, in no more tokens than requested: for language models.
 
-A token is reckoned as three bytes of UTF-8. Tokenizers of today make about four bytes of English into one, and about
-three of names and figures, so that the estimate is rather too high than too low.
+A token is counted as three bytes of UTF-8. Today's tokenizers make about four bytes of English into one, and about
+three of names and figures, so the estimate is too high rather than too low.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _LONGEST = 600  # letters of a fact
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text is reckoned as."""
+    """How many tokens a text counts as."""
     return -(-len(text.encode()) // BYTES_A_TOKEN)
 
 

@@ -1,6 +1,6 @@
 """The lines file: which lines the profiler's event tree saw, and which lines the compiler's kernels come from.
 
-It lies beside a trace with stacks, `detail.lines.json.gz` beside `detail.json.gz`: columns in JSON, compressed. Times
+It is beside a trace with stacks, `detail.lines.json.gz` beside `detail.json.gz`: columns in JSON, compressed. Times
 are unix ns on the trace's clock: `baseTimeNanoseconds + ts`.
 """
 
@@ -47,7 +47,7 @@ class Graph(NamedTuple):
     compile: str  # compile id
     kernels: list[tuple[str, list[str]]]  # "name:handle", stacks as Python prints them, innermost last
     backward: bool = False
-    by_code: bool = False  # the compiler kept no stacks: the comments of its code tell the lines, less sharply
+    by_code: bool = False  # the compiler kept no stacks: the lines come from the comments in its code, less precisely
 
 
 class LinesFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ def cold_cost_ns(variant: Variant | None) -> float | None:
 
 
 def epoch_ns(variant: Variant | None) -> float | None:
-    """An epoch at the unprofiled step time; None where nobody knows how many steps it has."""
+    """An epoch at the unprofiled step time; None where its number of steps is unknown."""
     measured = variant.measured if variant is not None else None
     if measured is None or measured.epoch_steps is None:
         return None

@@ -72,7 +72,7 @@ def other_accelerator() -> str | None:
 
 
 def holds_tensors(kind: str) -> bool:
-    """Does any tensor of this process lie on that kind of accelerator? Where nobody can say, one may."""
+    """Is any tensor of this process on that kind of accelerator? True where that is unknown."""
     import torch
 
     module = getattr(torch, kind, None)
@@ -166,7 +166,7 @@ def _gpus() -> list[dict[str, Any]]:
 
 
 def _cupti() -> str | None:
-    """The version of the library that tells the profiler of kernels, where it came with PyTorch as a package."""
+    """The version of the library that reports kernels to the profiler, where it came with PyTorch as a package."""
     for each in importlib.metadata.distributions():
         if (each.metadata["Name"] or "").startswith("nvidia-cuda-cupti"):
             return each.version

@@ -28,7 +28,7 @@ _DOES = (
 )
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 _SECONDS = 10
-# Bits of NVML's mask of what holds the clocks down; being idle, or told to by an application, is not a fault.
+# Bits of NVML's mask of what holds the clocks down; being idle, or limited by an application, is not a fault.
 _REASONS = {
     0x4: "power cap",
     0x8: "hardware slowdown",

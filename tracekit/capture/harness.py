@@ -71,7 +71,7 @@ def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out:
             options.tell(messages.moved_aside(aside))
         if variant.outcome == "interrupted":
             options.tell(messages.interrupted(run, out))
-            raise KeyboardInterrupt(variant.error)  # the command line tells by it which signal it was
+            raise KeyboardInterrupt(variant.error)  # the command line reads from it which signal it was
     if not any(each.measured for each in run.variants):
         first = run.variants[0]
         raise NothingCapturedError(run.script, first.error or first.outcome, first.outcome)
@@ -127,7 +127,7 @@ def _was_written(run: Run, out: Path) -> bool:
 def run_file(out: Path) -> Path:
     """Where the run goes, whatever becomes of the current folder; refuses to take the place of anything but a run.
 
-    A link is followed, so that it stays one, and traces lie beside the file that names them.
+    A link is followed, so that it stays one, and traces are beside the file that names them.
     """
     if out.is_dir():
         raise OutputError(out, f"it is a folder: name a file in it, as in {out / 'run.json'}")

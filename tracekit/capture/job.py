@@ -1,4 +1,4 @@
-"""What the parent asks of a child process, and what the child answers: two JSON files."""
+"""The parent's request to a child process, and the child's answer: two JSON files."""
 
 from typing import Any, Literal
 

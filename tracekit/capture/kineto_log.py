@@ -23,7 +23,7 @@ def loud() -> dict[str, str]:
 
 
 def without_chatter(log: str) -> str:
-    """The log for people: what it says at every start and stop is of use to nobody."""
+    """The log for people: what it says at every start and stop is of no use."""
     return _CHATTER.sub("", log)
 
 

@@ -33,7 +33,7 @@ _OUTCOMES: dict[Outcome, str] = {
 
 def on_stderr(line: str) -> None:
     """One line, harmless to the terminal, whoever chose the names in it. stdout is for data."""
-    with suppress(OSError):  # nobody listens any more: the capture goes on all the same
+    with suppress(OSError):  # stderr is closed: the capture goes on all the same
         print(sanitize(line), file=sys.stderr, flush=True)
 
 
@@ -141,7 +141,7 @@ def short(path: Path) -> Path:
     """As one would type it here."""
     try:
         return path.relative_to(Path.cwd())
-    except (ValueError, OSError):  # it lies elsewhere, or this folder is gone
+    except (ValueError, OSError):  # it is elsewhere, or this folder is gone
         return path
 
 
@@ -161,7 +161,7 @@ def _compilations(variant: Variant) -> str:
     graphs = sum(entry.kind in ("first", "recompile") and not entry.failed for entry in ledger.compiles)
     again = sum(entry.kind == "recompile" for entry in ledger.compiles)
     counts = [_some(graphs, "graph"), _some(again, "recompilation"), _some(len(ledger.breaks), "graph break")]
-    if ledger.breaks:  # an operator that Dynamo cannot trace stands in the reason
+    if ledger.breaks:  # an operator that Dynamo cannot trace is named in the reason
         counts[-1] += f" ({_commonest(ledger.breaks)})"
     return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"
 

@@ -144,13 +144,13 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
 
 
 def _which(job: Job) -> str:
-    """What tells the log of a pass from those of others of its stage."""
+    """What distinguishes the log of a pass from others of its stage."""
     number = f"-{job.round + 1}" if job.round else f"-seed-{job.seed}" if job.stage == "train" else ""
     return f"{number}{'-rounded' if job.rounded else ''}"
 
 
 def _with_warnings(answer: PassResult, log: Path) -> PassResult:
-    """What the profiler's library warned of, too: nobody reads its log. That stays where it says anything else."""
+    """The answer, with what the profiler's library warned of. Its log is kept if it says anything else."""
     text = log.read_text(errors="replace")
     if rest := kineto_log.without_chatter(text):
         log.write_text(rest)
@@ -162,7 +162,7 @@ def _with_warnings(answer: PassResult, log: Path) -> PassResult:
 
 
 def load_average() -> float | None:
-    """Of the last minute: how many processes ran or waited for a processor; None where no system tells."""
+    """Of the last minute: how many processes ran or waited for a processor; None where the system does not say."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
@@ -216,7 +216,7 @@ def _joined(effective: Effective, *others: Effective) -> Effective:
 
 
 def relative(traces: Traces, traces_folder: Path) -> Traces:
-    """The worker knows file names; the run file stands beside the run's folder."""
+    """The worker knows file names; the run file is beside the run's folder."""
     named = {which: getattr(traces, which) for which in ("cold", "steady", "detail")}
     return replace(
         traces,

@@ -31,7 +31,7 @@ _GRACE_S = 20.0  # for the other ranks, once one has ended
 def scratch() -> AbstractContextManager[Path]:
     """An empty folder for compiler caches, gone afterwards; those of killed captures go too.
 
-    What the script of a killed capture wrote is undone before that: the journal lies in there, and so do backups.
+    What the script of a killed capture wrote is undone before that: the journal is in there, and so are backups.
     """
     return workspace(temporary_home("tracekit-passes"), before_sweep=undo)
 
@@ -146,7 +146,7 @@ def _die_with(parent: int) -> None:
 
 
 def _environment(job: Job, folder: Path) -> dict[str, str]:
-    """Ours, with compiler caches that nobody has filled; ranks share them."""
+    """Ours, with compiler caches that are still empty; ranks share them."""
     folder = Path(job.meeting) if job.meeting else folder
     return {
         **os.environ,
@@ -177,7 +177,7 @@ def _kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _strays(folder: Path) -> Iterator[int]:
-    """Who left the group, known by the folder for temporary files that we gave it. Only Linux tells."""
+    """Processes that left the group, recognised by the folder for temporary files that we gave it; only on Linux."""
     mark = f"TMPDIR={folder}\0".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):

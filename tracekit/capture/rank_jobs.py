@@ -42,7 +42,7 @@ def rank_log(log: Path, rank: int) -> Path:
 def torchrun_environment(job: Job) -> dict[str, str]:
     """What torchrun sets; nothing for a single process.
 
-    As there, each process computes on one thread unless told otherwise.
+    As there, each process computes on one thread unless configured otherwise.
     """
     if job.ranks == 1:
         return {}

@@ -32,7 +32,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
     """Profile what runs inside, and write it to that run: the trace, its steps, and what the compiler did.
 
     A step ends where `tracekit.step()` is called, or else where the first optimizer to step does; without either all
-    of it is one step. With `stacks` the trace also tells the lines of your code that its time is for, and the shapes of
+    of it is one step. With `stacks` the trace also shows the lines of your code that its time is for, and the shapes of
     its operators, at the price of slower steps. Other profilers are idle meanwhile. A second
     recording adds its variant to the run of the first, unless the run has one of that name: that begins a new run.
     """

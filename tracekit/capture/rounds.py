@@ -21,15 +21,15 @@ from tracekit.capture.variants import Plan
 from tracekit.run import Measured, Pass, Run, Variant
 from tracekit.unprofiled import contrast, step_interval
 
-# With so many rounds, passes that found everything compiled stand alone; of fewer each is needed, the first, too.
+# With so many rounds, passes that found everything compiled suffice; of fewer, each is needed, the first one too.
 ENOUGH_ROUNDS = 4
-NARROW = 0.02  # of the step time to either side: then more passes tell little more
+NARROW = 0.02  # of the step time to either side: then more passes add little
 _SECONDS_A_VARIANT = 30
-_MOST_SECONDS = 600  # unless asked for
+_MOST_SECONDS = 600  # unless requested
 
 
 def budget(run: Run, options: Options) -> float:
-    """Seconds that later rounds may take: what was asked for, or as long as the first passes took, within reason."""
+    """Seconds that later rounds may take: what was requested, or as long as the first passes took, within reason."""
     if options.budget is not None:
         return options.budget
     first = sum(each.seconds for variant in run.variants for each in _passes(variant))
@@ -38,7 +38,7 @@ def budget(run: Run, options: Options) -> float:
 
 @dataclass
 class Rounds:
-    """Rounds of one capture, until every interval is narrow, or the time is spent, or so many were asked for."""
+    """Rounds of one capture, until every interval is narrow, the time is spent, or the number requested is reached."""
 
     prepared: Prepared
     folder: Path

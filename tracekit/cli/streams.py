@@ -9,7 +9,7 @@ from tracekit.errors import StandardOutputError
 
 
 def open_streams() -> None:
-    """Give every stream that was closed (`>&-`) a stand-in, and make none fail at a sign that it cannot encode.
+    """Give every stream that was closed (`>&-`) a stand-in, and make none fail at a character that it cannot encode.
 
     Without, the next file to be opened would be taken for the stream.
     """
@@ -18,7 +18,7 @@ def open_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115 - when written
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - nobody listens
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it is never read
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

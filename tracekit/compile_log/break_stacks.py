@@ -34,7 +34,7 @@ class _Frame(NamedTuple):
 
 
 class BreakStacks:
-    """Completes the stacks of graph breaks, once a later compilation tells the line."""
+    """Completes the stacks of graph breaks, once a later compilation shows the line."""
 
     def __init__(self, breaks: list[LogEntry]) -> None:
         self._breaks = breaks

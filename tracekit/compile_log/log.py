@@ -15,7 +15,7 @@ _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d
 
 
 class CompileLog:
-    """Torch's structured log, as far as anything here asks: fed with records, whoever read them."""
+    """Torch's structured log, as far as it is used here: fed with records, wherever they come from."""
 
     def __init__(self) -> None:
         self.compiled: list[Span] = []
@@ -51,7 +51,7 @@ class CompileLog:
         t_ns = round(event["ts"] * 1000)
         spans = self._open[thread]
         if event["ph"] == "B":
-            # torch 2.6 tells the id beside the event only.
+            # torch 2.6 gives the id only beside the event.
             spans.append(Span(event["name"], str(event["args"].get("compile_id") or compile_id), thread, t_ns))
         elif event["ph"] == "E" and any(span.name == event["name"] for span in spans):
             while spans[-1].name != event["name"]:  # an exception ended these without a word

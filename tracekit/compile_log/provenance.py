@@ -1,4 +1,4 @@
-"""Which lines of the user's does a compiled kernel come from? Inductor says so where it was asked before it started.
+"""Which lines of the user's does a compiled kernel come from? Inductor says so if that was requested before it started.
 
 Where it does not, the code that it generated and the graphs that it lowered say it less sharply.
 """

@@ -33,7 +33,7 @@ def attributed(trace: Trace) -> Attribution:
 
 
 def _written(cost: Attribution) -> bytes:
-    """One row per step; what holds of the whole trace stands in the schema's metadata."""
+    """One row per step; what applies to the whole trace is in the schema's metadata."""
     trace, steps = cost.trace, cost.trace.steps
     columns: dict[str, Any] = {"number": [str(number) for number in steps.number]}
     columns |= {name: getattr(steps, name) for name in _TIMES}

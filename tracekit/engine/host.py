@@ -32,7 +32,7 @@ class Threads:
 
     edges: Ints
     main: ThreadStates
-    main_at: Rows  # how many of the main thread's edges lie at or before each moment
+    main_at: Rows  # how many of the main thread's edges are at or before each moment
     helpers: list[ThreadStates]
     idle: Bools  # the main thread is in Python or in the autograd engine
     working: Bools  # a helper is at work

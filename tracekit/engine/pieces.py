@@ -37,7 +37,7 @@ class Pieces:
         return self.end - self.start
 
     def of(self, *buckets: str) -> Bools:
-        """Those that lie in one of these buckets."""
+        """The pieces in one of these buckets."""
         return among(self.bucket, [CODES[key] for key in buckets])
 
     def union(self, chosen: Bools) -> Union:

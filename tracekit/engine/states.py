@@ -20,7 +20,7 @@ ENGINE = len(CODES)  # the autograd engine at work or waiting: resolved into ano
 SYNC = CODES["sync"]
 _CALLS = [CODES[key] for key in ("sync", "kernel_launch", "alloc")]  # innermost, they decide whatever is around
 
-# What stands around, or is no more than a name for what happens inside: bits.
+# Events that surround others, or only name what happens inside them: bits.
 ANNOTATION, COMPILE, DATALOAD, COMPILED, WORK = (1 << bit for bit in range(5))
 
 
@@ -42,7 +42,7 @@ class HostRules:
     bits: NDArray[np.uint8]
     compute: int  # the bucket of operators and compiled code: the CPU computes there only if no GPU does
     names: int
-    blame: bool  # whether the event behind every moment is asked for, and not only that of syncs
+    blame: bool  # whether the event behind every moment is needed, and not only that of syncs
 
     @staticmethod
     def of(trace: "Trace", blame: bool) -> "HostRules":
@@ -123,7 +123,7 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[in
 def _leaves_on_others(starts: Ints, ends: Ints, leaves: Bools) -> StepFunction:
     """`topmost` where nothing starts inside a leaf, and it does not matter which of the other events is on top.
 
-    That saves sorting and painting those others, which are most: any of them stands for all.
+    That saves sorting and painting those others, which are most: any one of them represents all.
     """
     leaf = np.flatnonzero(leaves & (ends > starts))
     others = Union.of(starts[~leaves], ends[~leaves])

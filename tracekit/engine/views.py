@@ -1,4 +1,4 @@
-"""The two views of an attribution, alike in shape: whatever one asks of wall time, one can ask of the host's time."""
+"""The two views of an attribution, alike in shape: a question about wall time can also be asked about the host's."""
 
 from dataclasses import dataclass
 

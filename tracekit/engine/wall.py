@@ -136,7 +136,7 @@ def is_sync(trace: "Trace", calls: Ints) -> Bools:
 
 
 def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], Ints, Bools]:
-    """The bucket of each moment that lies in a gap."""
+    """The bucket of each moment in a gap."""
     positions = below(host.states.edges, points)
     state, event = host.states.of(positions), host.events.of(positions)
     if not len(gaps.start):

@@ -18,7 +18,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
-    """The findings of the rules of these modules; None where they were never asked, or something has changed since."""
+    """The findings of the rules of these modules; None where they never ran, or something has changed since."""
     content = profile.trace.entry.recall(_name(profile, rules)) if profile.trace.entry is not None else None
     if content is None:
         return None

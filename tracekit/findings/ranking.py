@@ -12,7 +12,7 @@ from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.units import duration
 
-LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is asked for
+LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is requested
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
 

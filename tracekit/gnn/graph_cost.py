@@ -15,7 +15,7 @@ LEAST_SIZES = 5  # different ones
 LEAST_STEPS = 10
 _FLAT = 0.1  # of a step: where no more than that can come of its graph, and it could as well be nothing
 _NOTHING = 0.03  # of a step: less is nothing, however sure it is
-_UNKNOWN_FIXED = 0.25  # of a step, to either side: then nobody knows what is fixed
+_UNKNOWN_FIXED = 0.25  # of a step, to either side: beyond that it is unknown what is fixed
 Growth = Literal["grows", "flat", "unclear"]
 Dimension = Literal["edges", "nodes"]
 
@@ -53,7 +53,7 @@ class GraphCost:
 
     @property
     def dimension(self) -> Dimension:
-        """What the step is set against."""
+        """The size that step times are fitted to."""
         return self.steps.dimension
 
     @cached_property
@@ -101,7 +101,7 @@ class GraphCost:
 
     @property
     def knows_fixed(self) -> bool:
-        """Whether the sizes lie far enough apart to tell what a step without a graph would take."""
+        """Whether the sizes differ enough to show what a step without a graph would take."""
         if self.line is None:
             return False
         low, high = self.line.fixed_interval

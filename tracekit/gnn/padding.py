@@ -1,4 +1,4 @@
-"""How much of a graph is padding? A shape does not tell, but another variant that draws the same batches does."""
+"""How much of a graph is padding? A shape does not show it, but another variant that draws the same batches does."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""How GPU time divides, as HTA asks it but worked out here: exact, and by the profiler's kind of each event."""
+"""How GPU time divides, for HTA's questions but computed here: exactly, and by the profiler's kind of each event."""
 
 from dataclasses import dataclass
 

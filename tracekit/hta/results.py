@@ -1,4 +1,4 @@
-"""What HTA can be asked, by name; each answer is a set of named data frames."""
+"""HTA's analyses, by name; each answer is a set of named data frames."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ _NO_CHART = {"visualize": False}
 
 @dataclass(frozen=True)
 class Question:
-    """What an analysis is asked of, and what some of them must be told."""
+    """The input of an analysis, with the parameters that some need."""
 
     hta: Analysis
     other: Analysis | None = None  # the trace that is compared with it

@@ -1,4 +1,4 @@
-"""What HTA adds to a report: critical path, overlap, idle time, queue length. Only where it is asked for.
+"""What HTA adds to a report: critical path, overlap, idle time, queue length. Only on request.
 
 Where HTA's number is not ours, the section says which is which, and why.
 """

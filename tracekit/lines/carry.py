@@ -145,7 +145,7 @@ def _pair(step: _Step, other: _Step, one: Ints, two: Ints) -> _Pair:
 
 
 def _read(pair: _Pair, owners: StepFunction, clock: Clock) -> tuple[Ints, Ints, Ints]:
-    """Starts, owners and whether they are divided, of the stretches of a steady step; its end comes as nobody's."""
+    """Starts, owners and whether they are divided, of the stretches of a steady step; its end has no owner."""
     steady, detailed = pair.steady, pair.detailed
     low, high = np.searchsorted(owners.edges, (detailed[0], detailed[-1]), side="right")
     changes = owners.edges[low:high]

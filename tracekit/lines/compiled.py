@@ -26,13 +26,13 @@ _NOTHING = GraphCalls()
 
 @dataclass(frozen=True)
 class Compiled:
-    """Whose the compiled kernels of a trace are, and how many calls of graphs tell which lines those are for."""
+    """Whose the compiled kernels of a trace are, and for how many calls of graphs their lines are known."""
 
     threads: dict[int, Thread]  # with the kernels that run on the host
     gpu: Ints  # the owner of a GPU activity by its row; −1 where its launch says it
     calls: int  # of compiled graphs
     without_lines: int  # of these, those whose graph does not say which lines its kernels are for
-    by_code: int  # of these, such whose code alone tells it
+    by_code: int  # of these, calls whose lines only the generated code shows
 
 
 def compiled(

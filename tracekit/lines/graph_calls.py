@@ -1,6 +1,6 @@
 """What does a compiled graph call, in order, and which lines of the user's is each call for?
 
-A call is a kernel that the compiler generated or an operator that it left as it is. Events are set against calls by
+A call is a kernel that the compiler generated or an operator that it left as it is. Events are matched with calls by
 name where that was generated, else by the order of both.
 """
 
@@ -38,13 +38,13 @@ class GraphCalls(NamedTuple):
     """What a graph calls, in order."""
 
     calls: tuple[GraphCall, ...] = ()
-    by_code: bool = False  # the comments of its code tell the lines, less sharply than stacks
+    by_code: bool = False  # the lines come from the comments in its code, which are less precise than stacks
 
 
 def graph_calls(lines: LinesFile | None, more: Collection[Graph] = ()) -> dict[str, GraphCalls]:
     """What each compiled graph calls, by its key and by its compilation (`name_of`).
 
-    Of the graphs that a lines file knows, and of more what their stacks say: of these, paths tell the user's files.
+    From the graphs in a lines file, and others by their stacks, whose paths show which files are the user's.
     """
     graphs = _by_name(more, is_users)
     if lines is None:
@@ -99,7 +99,7 @@ def _innermost(stack: str, is_mine: Callable[[str], bool]) -> Line | None:
 
 
 def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:
-    """The lines of each event on the host right inside a call of the graph; no lines where the graph tells none.
+    """The lines of each event on the host right inside a call of the graph; no lines where the graph has none.
 
     An event that no call of the graph stands for, as for memory, goes with the one before it.
     """

@@ -35,7 +35,7 @@ class Mean(NamedTuple):
 
 
 class Function(NamedTuple):
-    """Where a function of the user's stands."""
+    """Where a function of the user's is."""
 
     file: str
     name: str
@@ -52,8 +52,8 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str] = {}  # the user's files, as they were
     functions: list[Function] = []
     graph_calls: int = 0  # calls of compiled graphs
-    calls_without_lines: int = 0  # of these, those of whose kernels nothing tells the lines
-    by_code_calls: int = 0  # of these, such of which the comments of the generated code alone tell them
+    calls_without_lines: int = 0  # of these, calls for whose kernels no lines are known
+    by_code_calls: int = 0  # of these, calls whose lines only the comments in the generated code show
     unproven: list[str] = []  # packages that may be the user's: nothing in the trace says
 
     def by(

@@ -52,7 +52,7 @@ def functions_of(lines: Group) -> str | None:
 
 @dataclass
 class Owners:
-    """All owners of a variant; number 0 is nobody."""
+    """All owners of a variant; number 0 is no owner."""
 
     groups: list[Group] = field(default_factory=lambda: [()])
     libraries: list[str] = field(default_factory=lambda: [""])

@@ -34,8 +34,8 @@ class Ownership:
 
     cost: Attribution
     detail: Path | None = None  # the recording with stacks of the same variant; None: the trace's own stacks
-    mine: tuple[str, ...] = ()  # packages, folders and files that are the user's, where no lines file tells
-    graphs: tuple[Graph, ...] = ()  # compiled ones that no lines file tells of
+    mine: tuple[str, ...] = ()  # packages, folders and files that are the user's, where no lines file shows it
+    graphs: tuple[Graph, ...] = ()  # compiled ones that no lines file has
 
     @staticmethod
     def of(
@@ -46,7 +46,7 @@ class Ownership:
 
     @cached_property
     def _read(self) -> "Recording | str":
-        """The recording with stacks, or why there is none; read when it is asked for."""
+        """The recording with stacks, or why there is none; read on first use."""
         if self.cost.trace.has_stacks:
             return _recording(self.cost.trace, self.mine)
         if self.detail is None:
@@ -170,7 +170,7 @@ class Ownership:
         return np.where(fused >= 0, fused, owner)
 
     def at(self, track: Ints, moments: Ints) -> Ints:
-        """The owner of a thread at each moment; nobody's is a thread that does not drive the training."""
+        """The owner of a thread at each moment; none for a thread that does not drive the training."""
         if self.recording is None or not self.threads:
             return np.zeros(len(track), np.int64)
         from tracekit.lines.threads import owners_at

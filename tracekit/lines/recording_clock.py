@@ -24,7 +24,7 @@ class Stretches:
     points: Ints
     passed: Floats  # between a point and the next, ns
     recorded: Ints  # calls and returns at the point that it begins with
-    gap: Rows  # the anchors it lies between
+    gap: Rows  # the anchors that it is between
 
     @staticmethod
     def of(moments: Ints, anchors: Ints) -> "Stretches":

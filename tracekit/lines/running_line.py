@@ -1,7 +1,7 @@
 """On which line is each frame of the user's at each moment?
 
 Every call that a frame makes sets its line. Operators that no call made (`a + b`, `x[i]`) are found in the bytecode:
-the next instruction of their kind that lies no further than the frame's next call.
+the next instruction of their kind that comes no later than the frame's next call.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Which lines stand in one row, so that variants can be compared although the compiler fused some of them?
+"""Which lines share a row, so that variants can be compared although the compiler fused some of them?
 
 A group that costs at least 1 % of some variant's time joins its lines into one row, and rows that share a line merge.
 Other groups are rows of their own. A group is never split between its lines.
@@ -14,7 +14,7 @@ Row = Group  # the lines of a row; of a row of its own, those of the group
 
 
 def rows(costs: Iterable[Mapping[Group, float]]) -> dict[Group, Row]:
-    """Each line and group that occurs, and the row it stands in, given what it costs in each variant."""
+    """Each line and group that occurs, and the row that it is in, given what it costs in each variant."""
     joined = _Joined()
     groups: dict[Group, None] = {}
     for variant in costs:
@@ -41,14 +41,14 @@ def _row(group: Group, joined: "_Joined", together: dict[Line, list[Line]]) -> R
 
 
 class _Joined:
-    """Lines that stand together, each known by one of them."""
+    """Lines that share a row, each known by one of them."""
 
     def __init__(self) -> None:
         self._parent: dict[Line, Line] = {}
         self._groups: set[Group] = set()
 
     def join(self, group: Group) -> None:
-        """These lines stand together from now on."""
+        """These lines share a row from now on."""
         self._groups.add(group)
         first = self.root(group[0])
         for line in group[1:]:
@@ -61,5 +61,5 @@ class _Joined:
         return line
 
     def is_joined(self, group: Group) -> bool:
-        """Whether all of a group's lines stand in one row."""
+        """Whether all of a group's lines share one row."""
         return group in self._groups or len({self.root(line) for line in group}) == 1

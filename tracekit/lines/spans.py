@@ -1,4 +1,4 @@
-"""The events of one thread as spans: who lies in whom, how deep, and which step function they make."""
+"""The events of one thread as spans: which encloses which, how deep they are, and the step function that they make."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,13 +35,13 @@ class Spans:
 
     @cached_property
     def innermost(self) -> StepFunction:
-        """Which span lies innermost at each moment; −1 where none is."""
+        """Which span is innermost at each moment; −1 where there is none."""
         top = topmost(self.starts, self.ends)
         return StepFunction(top.edges, top.values.astype(np.int64))
 
     @cached_property
     def depth(self) -> Ints:
-        """How many spans lie around each."""
+        """How many spans enclose each."""
         over = np.searchsorted(np.sort(self.ends), self.starts, side="right")
         depth: Ints = np.maximum(np.arange(len(self.starts)) - over, 0)
         return depth

@@ -67,7 +67,7 @@ def threads(trace: Trace, main: Thread, owners: Owners, recorded: Recorded | Non
 def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> tuple[Ints, Bools]:
     """The owner of each thread at a moment of its own, and whether that is an estimate.
 
-    The first of the threads is the main one, which tells of every thread that does not drive the training.
+    The first of the threads is the main one, which also stands for every thread that does not drive the training.
     """
     owner, divided = np.zeros(len(track), np.int64), np.zeros(len(track), bool)
     helpers = [*threads][1:]

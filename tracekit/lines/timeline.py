@@ -21,7 +21,7 @@ _OPTIMIZER = re.compile(r"Optimizer\..*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Recording:
-    """A trace with stacks, its lines file if it has one, and how to tell frames."""
+    """A trace with stacks, its lines file if it has one, and how to classify frames."""
 
     trace: Trace
     lines: LinesFile | None
@@ -47,7 +47,7 @@ def timeline(recording: Recording, owners: Owners) -> StepFunction:
 
 
 class _Kinds:
-    """What each frame is, by the number of its name: told once for each name."""
+    """What each frame is, by the number of its name: classified once for each name."""
 
     def __init__(self, recording: Recording, spans: Spans, owners: Owners) -> None:
         trace = recording.trace
@@ -108,7 +108,7 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
 
 
 def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
-    """The innermost frame of a library's, where it lies inside the user's innermost."""
+    """The innermost frame of a library, where it is inside the user's innermost."""
     mask = kinds.library >= 0
     of_libraries = spans.chosen(mask)
     names = kinds.library[mask]

@@ -90,7 +90,7 @@ _INNER_STAGES = ("message", "message_and_aggregate", "aggregate", "update", "edg
 
 
 def stage_of(name: str) -> str | None:
-    """`aggregate` of a frame that is called so: what a layer of PyG's does, where it lies in one."""
+    """`aggregate` of a frame of that name: what a layer of PyG does, where it is in one."""
     function = name.rpartition("): ")[2] if name.endswith(_OUTER_STAGES + _INNER_STAGES) else ""
     return function if function in _OUTER_STAGES + _INNER_STAGES else None
 

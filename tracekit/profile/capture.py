@@ -10,7 +10,7 @@ from tracekit.trace import Trace
 
 @dataclass(frozen=True)
 class Capture:
-    """A trace and where its time went; `cost` is None for one that no figure comes from and nobody has read."""
+    """A trace and where its time went; `cost` is None for one that no figure comes from and that was not read."""
 
     path: Path
     cost: Attribution | None
@@ -25,7 +25,7 @@ class Capture:
 
     @property
     def label(self) -> str:
-        """`steady`, `cold, rank 1`, `steady, inference`: what tells it from its variant's other captures."""
+        """`steady`, `cold, rank 1`, `steady, inference`: what distinguishes it from its variant's other captures."""
         parts = [
             self.window,
             self.workload if self.workload != "training" else "",

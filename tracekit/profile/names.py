@@ -25,7 +25,7 @@ def spelled(path: str | Path) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, those that stand there already with a number behind them."""
+    """The names, with a number appended to those that occur already."""
     given: list[str] = []
     for name in names:
         others = (f"{name} ({number})" for number in count(2))
@@ -34,7 +34,7 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 
 def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:
-    """What runs are called: by their recipes, their files or their folders, whichever first tells them apart."""
+    """What runs are called: by their recipes, their files or their folders, whichever first distinguishes them."""
     ways = (list(recipes), [stem(path) for path in paths], [path.resolve().parent.name for path in paths])
     chosen = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
     return distinct(chosen)

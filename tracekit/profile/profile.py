@@ -1,4 +1,4 @@
-"""One variant, read and attributed: what every analysis asks its question of."""
+"""One variant, read and attributed: the input of every analysis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -41,8 +41,8 @@ class Profile:
     captures: tuple[Capture, ...]
     variant: runs.Variant | None = None
     run: runs.Run | None = None
-    run_name: str = ""  # of the run or, for a bare trace, nothing: variants of one name are set against each other
-    graphs: tuple[Graph, ...] = ()  # compiled ones of a bare trace, with their lines, where a log of its told them
+    run_name: str = ""  # empty for a bare trace: variants of one run are compared with each other
+    graphs: tuple[Graph, ...] = ()  # compiled ones of a bare trace, with their lines, where a compile log has them
     mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
@@ -97,7 +97,7 @@ class Profile:
 
     @cached_property
     def sample(self) -> Sample:
-        """Of the kernels of one counted step what was recorded beside their times; read when it is asked for."""
+        """What was recorded about the kernels of one counted step, beside their times; read on first use."""
         return sample(self.cost, self.counted, self.ownership)
 
     @property

@@ -16,7 +16,7 @@ _IN_NAME = re.compile(r"(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 def together(members: Sequence[Member]) -> list[Member]:
     """The members, with the bare traces of one job as one profile: a capture for each rank, the lowest first.
 
-    Traces are of one job where they lie in one folder, have names that differ in numbers only, and say different ranks:
+    Traces are of one job if they are in one folder, have names that differ only in numbers, and name different ranks:
     in `distributedInfo` with equal world sizes, or else in their names.
     """
     jobs: dict[tuple[Path, str, object], dict[int, Profile]] = {}

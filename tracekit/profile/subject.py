@@ -27,7 +27,7 @@ class Missing:
 
     @property
     def means(self) -> dict[str, Mean | None]:
-        """Of each view what a step takes: no trace tells."""
+        """What a step takes in each view: unknown without a trace."""
         return {"wall": None, "host": None}
 
     @property

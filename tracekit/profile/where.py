@@ -40,10 +40,10 @@ _FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
 def where_of(profile: Profile, rows: Ints) -> pa.Table:
     """A row for each of these rows of the events table of `profile.trace`: `PLACE` and `MODULE`; nulls for −1.
 
-    Where a recording with stacks lies beside the trace, the event's owner tells, as in `tracekit lines`: the line that
+    Where a recording with stacks is beside the trace, the event's owner decides, as in `tracekit lines`: the line that
     runs when it starts on its thread, of a backward node that of its forward operator, of GPU work that of its launch
     or the lines that were fused into it; so it does in a trace with stacks that has a lines file beside it. Any other
-    with stacks tells the function around the event, or around its launch. Nulls elsewhere, and outside the steps.
+    with stacks shows the function around the event, or around its launch. Nulls elsewhere, and outside the steps.
     """
     if profile.trace.has_stacks and not lines_path(profile.trace.path).is_file():
         return _by_frame(profile, rows)
@@ -68,7 +68,7 @@ Place = tuple[str | None, str | None, int | None, str | None]
 
 
 def place_of(lines: Group) -> Place:
-    """The values of `PLACE` for a line, or for those that were fused; None for nobody's."""
+    """The values of `PLACE` for a line, or for fused lines; None without one."""
     if not lines:
         return None, None, None, None
     functions = functions_of(lines)

@@ -2,7 +2,7 @@
 
     trace of each rank ──read_rank──▶ RankColumns ──collectives──▶ Collectives: waiting, lateness by bucket, clocks
 
-The first arrow is a pure function of one file, and what it returns can be pickled: it runs wherever the trace lies. The
+The first arrow is a pure function of one file, and what it returns can be pickled: it runs wherever the trace is. The
 second one needs the columns of all ranks, and nothing else of them.
 
 Ranks trace on clocks of their own. A collective ends on all ranks at the same moment, which aligns the clocks

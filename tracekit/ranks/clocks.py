@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Clock:
-    """What to subtract from a rank's times, and how far the ends of single collectives still lie apart, ns.
+    """What to subtract from a rank's times, and how much the ends of single collectives still differ, ns.
 
     `error_ns` is None where no collective ties the rank to the first one, so that nothing aligns it.
     """

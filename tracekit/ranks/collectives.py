@@ -60,7 +60,7 @@ class Collectives:
 
     @cached_property
     def steps(self) -> list[int]:
-        """The steps that they lie in."""
+        """The steps that contain them."""
         return sorted(set(self.table["step"].to_pylist()))
 
     @property

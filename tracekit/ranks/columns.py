@@ -1,6 +1,6 @@
 """One rank, as far as ranks are compared: columns of totals and of communication, a few kilobytes per step.
 
-They are made where the trace lies – here, in another process, on another machine – and can be pickled. What compares
+They are made where the trace is – here, in another process, on another machine – and can be pickled. What compares
 ranks reads nothing else.
 """
 

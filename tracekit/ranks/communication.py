@@ -72,7 +72,7 @@ class _Call:
 def communication(columns: Sequence[RankColumns], matched: Collectives | None) -> pa.Table:
     """A row for each kind, group and size, the longest exposed first, as `COMMUNICATION` describes it.
 
-    Of a single rank the fastest call of each stands for the transfer: how long it waits for others cannot be told.
+    For a single rank, the fastest call of each is taken as the transfer: how long it waits for others is unknown.
     """
     calls = _of_many(matched) if matched is not None else _of_one(columns[0])
     steps = len(matched.steps) if matched is not None else _steady(columns[0])

@@ -28,7 +28,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """`mesh_tp #3`: what the program calls it, and its name, which tells it from others that are called so."""
+        """`mesh_tp #3`: what the program calls it, and its name, which distinguishes it from others so called."""
         called = self.description if self.description not in (None, *_SAYS_NOTHING) else ""
         return f"{called} #{self.name}".strip()
 

@@ -9,7 +9,7 @@
   `@of_comparison` or `@of_trace`; the built-in ones are the files of `sections/`. Analyses (tracekit.analyses) and
   rules (tracekit.findings) have registries of their own, in lower layers; two of the producers bring their results in.
 - The **outline** (`outline`) is what people read of the sections: grouped, without repetition, ordered by their worth
-  in this run, and short unless everything is asked for. Programs get the sections as they are.
+  in this run, and short unless everything is requested. Programs get the sections as they are.
 
 To add a question: a file in `sections/`, or in `analyses/` where it is about the columns of one variant. To add a face:
 a file in `tracekit.faces`.

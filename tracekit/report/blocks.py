@@ -29,7 +29,7 @@ class Table:
     """Rows, the most valuable first. Each column's metadata has its unit, meaning and role.
 
     `records` is for a few rows of many columns: people see one line per column. A `detail` is shown to people only
-    where everything is asked for.
+    where everything is requested.
     """
 
     kind: ClassVar[str] = "table"
@@ -57,7 +57,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Series:
-    """One or more lines with a value per step; those of other units than ns stand in an exported table, too."""
+    """One or more lines with a value per step; those in other units than ns are also in an exported table."""
 
     kind: ClassVar[str] = "series"
     name: str
@@ -86,7 +86,7 @@ class Excerpt:
     """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number.
 
     `fused` has, in the same form, what kernels cost that are for a line and for others: their time counts once, and
-    stands at each of their lines. A `detail` is shown to people only where everything is asked for, or can be folded;
+    is shown at each of their lines. A `detail` is shown to people only where everything is requested, or can be folded;
     what is `whole` has all of the file, and is folded even there.
     """
 

@@ -1,4 +1,4 @@
-"""What is said of each variant by itself, whatever it is set against: worked out once for all reports that share it."""
+"""Results about each variant by itself, whatever its baseline: worked out once for all reports that share them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -15,7 +15,7 @@ _ROWS = ("scatter/gather", "embedding", "sparse")  # what moves rows about: mess
 # What fusing merges: each of these reads and writes memory once for every operator of eager code.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
 _ALIKE = 0.05  # of a step: closer than this, two traces do not contradict two passes
-# What bounds a step, by the buckets that tell of it.
+# What bounds a step, by the buckets that show it.
 _BOUNDS = {
     "host": ("kernel_launch", "dispatch", "python", "guards", "alloc"),
     "syncs": ("sync_stall",),
@@ -169,7 +169,7 @@ class Effects:
 
 
 def effects(compiled: Profile, baseline: Profile) -> Effects | None:
-    """None where not a compiled variant stands against an eager one."""
+    """None unless a compiled variant is compared with an eager one."""
     ours, theirs = compiled.variant, baseline.variant
     if ours is None or theirs is None or not ours.requested.compile or theirs.requested.compile:
         return None

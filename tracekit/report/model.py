@@ -45,7 +45,7 @@ class Report:
 
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
-        """Every analysis of every variant: analysis by analysis, so that variants stand side by side."""
+        """Every analysis of every variant: analysis by analysis, so that variants are side by side."""
         answers = [self.by_variant.answers(profile) for profile in self.profiles]
         return [pair for each in zip(*answers, strict=True) for pair in zip(self.profiles, each, strict=True)]
 
@@ -89,7 +89,7 @@ class Report:
 
     @cached_property
     def baselines(self) -> dict[str, str]:
-        """For each variant that is compared the one that it is set against."""
+        """The baseline of each variant that is compared."""
         return {entry.variant: entry.baseline for entry in self.comparisons}
 
     def comparison(self, name: str) -> Comparison | None:

@@ -1,4 +1,4 @@
-"""What people read of a report: without repetition, ordered by worth, short unless everything is asked for."""
+"""What people read of a report: without repetition, ordered by worth, and short unless everything is requested."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from tracekit.report.model import Report
 from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import WORTH, Section
 
-ROWS = 3  # rows of a table, unless more are asked for
+ROWS = 3  # rows of a table, unless more are requested
 _LEAST = 14  # lines for the sections that are ordered by worth, even where the others are long
 FOLDED = 10  # where the remaining rows are one click away
 _LONGEST = 2000  # letters of a sentence: a name in it may have millions
@@ -46,7 +46,7 @@ class Outline:
     chapters: tuple[Chapter, ...]
     left_out: tuple[str, ...]  # for lack of room
     absent: tuple[str, ...]  # the question does not arise
-    unanswered: tuple[str, ...]  # it does, and what was recorded cannot tell
+    unanswered: tuple[str, ...]  # the question arises, but what was recorded cannot answer it
 
     @property
     def closing(self) -> list[str]:
@@ -131,7 +131,7 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
 
 
 def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
-    """The blocks of a section, with or without its tables; details only where everything is asked for."""
+    """The blocks of a section, with or without its tables; details only where everything is requested."""
     return tuple(
         _readable(block)
         for block in section.blocks
@@ -140,7 +140,7 @@ def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
 
 
 def _readable(block: Block) -> Block:
-    """The block with sentences that are cut in the middle where nobody could read them."""
+    """The block, with sentences cut in the middle where they are too long to be read."""
     if isinstance(block, Sentences) and any(len(line) > _LONGEST for line in block.lines):
         return replace(block, lines=tuple(map(_cut_short, block.lines)))
     if isinstance(block, Notes) and any(len(note.text) > _LONGEST for note in block.notes):

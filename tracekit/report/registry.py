@@ -36,7 +36,7 @@ def producers(of_study: bool = False) -> list[Make]:
 
 
 def _register(name: str, make: Make) -> None:
-    """Raises ValueError where another producer has that name: it would never be asked again."""
+    """Raises ValueError where another producer has that name: it would never run again."""
     if name in _registered:
         raise ValueError(f"two producers of sections are called {name!r}: unregister one, or rename it")
     _registered[name] = make
@@ -60,7 +60,7 @@ def made_by(name: str) -> Callable[[Make], Make]:
 def of_run(
     name: str, title: str, rank: int = 1000, stage: Stage = "body", *, studies: bool = False
 ) -> Callable[[OfRun], OfRun]:
-    """Register a question that is asked once per report; with `studies` of the report of a study, too."""
+    """Register a question that is answered once per report; with `studies`, in the report of a study, too."""
 
     def register(ask: OfRun) -> OfRun:
         def make(report: "Report") -> Iterator[Section]:
@@ -76,7 +76,7 @@ def of_run(
 
 
 def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfStudy], OfStudy]:
-    """Register a question that is asked of a study, which gets no other sections."""
+    """Register a question about a study, which gets no other sections."""
 
     def register(ask: OfStudy) -> OfStudy:
         def asked(report: "Report") -> Contents | None:
@@ -91,7 +91,7 @@ def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
 
 
 def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfVariant], OfVariant]:
-    """Register a question that is asked of every variant."""
+    """Register a question about every variant."""
 
     def register(ask: OfVariant) -> OfVariant:
         def make(report: "Report") -> Iterator[Section]:
@@ -108,7 +108,7 @@ def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -
 def of_comparison(
     name: str, title: str, rank: int = 1000, stage: Stage = "body"
 ) -> Callable[[OfComparison], OfComparison]:
-    """Register a question that is asked of every variant that has a baseline."""
+    """Register a question about every variant that has a baseline."""
 
     def register(ask: OfComparison) -> OfComparison:
         def make(report: "Report") -> Iterator[Section]:
@@ -124,7 +124,7 @@ def of_comparison(
 
 
 def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfTrace], OfTrace]:
-    """Register a question that is asked of every capture that was read: cold and steady, of every rank."""
+    """Register a question about every capture that was read: cold and steady, of every rank."""
 
     def register(ask: OfTrace) -> OfTrace:
         def make(report: "Report") -> Iterator[Section]:

@@ -1,4 +1,4 @@
-"""A section: the answer to one question as blocks, with what decides where it stands in the report."""
+"""A section: the answer to one question as blocks, with what decides its position in the report."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracekit.analyses import Status
 from tracekit.report.blocks import Block
 
-WORTH = 0.02  # share of a step below which a section is shown without its tables, unless everything is asked for
+WORTH = 0.02  # share of a step below which a section is shown without its tables, unless everything is requested
 Scope = Literal["trace", "variant", "comparison", "run"]
 # The place of a section: before all others, among those ordered by worth, or after them.
 Stage = Literal["lead", "body", "end"]

@@ -12,7 +12,7 @@ class Fused:
     """Lines whose work is one kernel: what they cost together, ns in a counted step of that variant."""
 
     variant: str
-    lines: Group  # one of them at least lies in the file; others may lie elsewhere
+    lines: Group  # at least one of them is in the file; others may be elsewhere
     step_ns: float
 
 

@@ -24,7 +24,7 @@ def changed(sweep: Sweep, epochs: int | None, seeds: int | None) -> Sweep:
 
 
 def selected(sweep: Sweep, only: Mapping[str, Sequence[str]]) -> list[Cell]:
-    """The cells whose axes have the values asked for. Raises NoCellError where there is none."""
+    """The cells whose axes have the values requested. Raises NoCellError where there is none."""
     every = cells(sweep)
     chosen = [cell for cell in every if cell.matches({name: [*values] for name, values in only.items()})]
     if not chosen:

@@ -37,7 +37,7 @@ CATEGORIES: tuple[Category, ...] = (
 CATEGORY = {each.key: number for number, each in enumerate(CATEGORIES)}
 assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's code is its category
 
-GPU, HOST, FRAMES = range(3)  # on which lanes an event lies: Python frames have lanes of their own
+GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have lanes of their own
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals

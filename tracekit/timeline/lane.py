@@ -1,4 +1,4 @@
-"""What lies on one row of a timeline, indexed so that a picture costs the same for a hundred events and for millions.
+"""What is on one row of a timeline, indexed so that a picture costs the same for a hundred events and for millions.
 
 The busy time before a moment `t` is a prefix sum up to the last event that starts before `t`, less what that event
 still has to go. The exact coverage of every column of a picture is therefore one difference over the column's edges.
@@ -16,7 +16,7 @@ from tracekit.intervals import Bools, Ints, Rows
 
 Codes = NDArray[np.int8]  # of categories
 NONE = -1
-_BASE = 16  # entries of the pyramid that one above them stands for
+_BASE = 16  # entries of the pyramid that one above them summarises
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
@@ -208,7 +208,7 @@ def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:
 
 
 def _free(start: Ints, end: Ints) -> Bools:
-    """Which events lie on the first row: one that starts when the one before it there has ended.
+    """Which events are on the first row: one that starts when the one before it there has ended.
 
     Only those that overlap the next are looked at one by one: the rest follows from them.
     """

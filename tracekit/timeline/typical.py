@@ -36,7 +36,7 @@ class Named:
 class StillLane:
     """A lane: stretches of columns `[first, beyond)` of one category of which `level` eighths are covered.
 
-    `title` stands on the first lane of a stream or a thread; it is text of the trace, not sanitized.
+    `title` is on the first lane of a stream or a thread; it is text of the trace, not sanitized.
     """
 
     title: str

@@ -42,7 +42,7 @@ def audit(job: Job, notes: list[str]) -> PassResult:
 
 @contextmanager
 def emulated() -> Iterator[Emulation]:
-    """Within, tensors can lie on a GPU that is not there."""
+    """Within, tensors can be on a GPU that does not exist."""
     watch, regions = Watch(), Regions()
     emulation = Emulation(Devices(), watch, regions)
     torch.jit._state.disable()  # scripted code would fuse operators behind our back
@@ -78,7 +78,7 @@ def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
         for _ in range(steps):
             yield
             watch.steps += 1
-    except timing.EndedError:  # the script came to its end before: what it showed stands
+    except timing.EndedError:  # the script ended before: what it has shown remains valid
         pass
     finally:
         watch.counting = False

@@ -18,7 +18,7 @@ _NO_GRAPHS = "it records CUDA graphs by hand, and that is not emulated: audit it
 
 
 def replace(replacing: Replacing, devices: Devices, watch: Watch) -> None:
-    """Let torch.cuda, torch.accelerator and what asks them pretend."""
+    """Let torch.cuda, torch.accelerator and what depends on them pretend."""
     waits = Waits(watch)
     memory = _memory(devices, watch)
     names = {**_state(), **memory, **streams(waits), "synchronize": waits.synchronize}
@@ -71,7 +71,7 @@ def _state() -> dict[str, Any]:
 
 
 def _memory(devices: Devices, watch: Watch) -> dict[str, Any]:
-    """What lies on the GPU now; the most that ever did, it does not know."""
+    """What is on the GPU now; the peak is unknown."""
 
     def allocated(*_: Any) -> int:
         watch.note(_NO_MEMORY)

@@ -1,6 +1,6 @@
-"""On which device does a tensor pretend to lie? As on a GPU, that is a property of its storage.
+"""On which device does a tensor pretend to be? As on a GPU, that is a property of its storage.
 
-So views, detached tensors, saved ones and parameters whose `data` was replaced lie where their storage does, and
+So views, detached tensors, saved ones and parameters whose `data` was replaced are where their storage is, and
 tensors stay plain ones of the CPU: autograd, optimizers and extensions see nothing unusual.
 """
 
@@ -23,7 +23,7 @@ def normalized(device: Any) -> torch.device:
 
 
 class Devices:
-    """The storages that lie elsewhere than on the CPU, and those that are pinned."""
+    """The storages that are elsewhere than on the CPU, and those that are pinned."""
 
     def __init__(self) -> None:
         # The weak reference keeps the storage's address, the key, from being given to another one.
@@ -33,7 +33,7 @@ class Devices:
         self.used = False  # something has lain on a GPU
 
     def of(self, tensor: torch.Tensor) -> torch.device:
-        """Where it lies; UNDECIDED is possible."""
+        """Where it is; UNDECIDED is possible."""
         for key, _ in _storages(tensor):
             if key in self._elsewhere:
                 return self._elsewhere[key][1]
@@ -44,7 +44,7 @@ class Devices:
         return [key for key, _ in _storages(tensor)]
 
     def put(self, tensor: torch.Tensor, device: torch.device) -> None:
-        """From now on it lies there, and so does everything that shares its storage."""
+        """From now on it is there, and so is everything that shares its storage."""
         self.used = self.used or device.type == "cuda"
         for key, storage in _storages(tensor):
             if device == CPU:
@@ -55,24 +55,24 @@ class Devices:
             self._sweep()
 
     def of_storage(self, storage: torch.UntypedStorage) -> torch.device:
-        """Where it lies."""
+        """Where it is."""
         return self._elsewhere[storage._cdata][1] if storage._cdata in self._elsewhere else CPU
 
     def put_storage(self, storage: torch.UntypedStorage, device: torch.device) -> None:
-        """From now on it lies there."""
+        """From now on it is there."""
         self.put(torch.empty(0, dtype=torch.uint8).set_(storage), device)
 
     def pin(self, tensor: torch.Tensor) -> None:
-        """It lies in pinned memory."""
+        """It is in pinned memory."""
         for key, storage in _storages(tensor):
             self._pinned[key] = StorageWeakRef(storage)
 
     def is_pinned(self, tensor: torch.Tensor) -> bool:
-        """Does it lie in pinned memory?"""
+        """Is it in pinned memory?"""
         return any(key in self._pinned and not self._pinned[key].expired() for key, _ in _storages(tensor))
 
     def allocated_bytes(self) -> int:
-        """Of all that lies on the GPU now."""
+        """Of everything that is on the GPU now."""
         self._sweep()
         alive = (reference for reference, device in self._elsewhere.values() if device != UNDECIDED)
         return sum(torch.UntypedStorage._new_with_weak_ptr(each.cdata).nbytes() for each in alive)
@@ -95,7 +95,7 @@ def _storages(tensor: torch.Tensor) -> Iterator[tuple[int, Any]]:
     for part in _parts(tensor):
         try:
             storage = part.untyped_storage()
-        except (NotImplementedError, RuntimeError):  # opaque, as oneDNN's: it can lie nowhere else
+        except (NotImplementedError, RuntimeError):  # opaque, as oneDNN's: it can be nowhere else
             continue
         yield storage._cdata, storage
 

@@ -1,4 +1,4 @@
-"""The emulated GPU: every operator runs on the CPU, and what it makes lies where a GPU would have put it."""
+"""The emulated GPU: every operator runs on the CPU, and its results are where a GPU would have put them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,7 +21,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self, devices: Devices, watch: Watch, regions: Regions) -> None:
         super().__init__()
         self.devices, self.watch, self.regions = devices, watch, regions
-        self.foreign: set[str] = set()  # operators of which nobody here knows whether they wait
+        self.foreign: set[str] = set()  # operators of which it is unknown whether they wait
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Look, run on the CPU, and put what was made where it belongs."""

@@ -54,7 +54,7 @@ def is_library(filename: str) -> bool:
 
 
 def _is_template(filename: str) -> bool:
-    """Written by PyG, `package.module_….py`: it tells such files where the user's own lie in the temporary folder."""
+    """Written by PyG, `package.module_….py`: it is in the temporary folder, where a file of the user's may be, too."""
     return filename.startswith(f"{tempfile.gettempdir()}{os.sep}") and "." in Path(filename).stem
 
 

@@ -1,4 +1,4 @@
-"""How tensors come to lie on a device: `torch.tensor(data, device=…)` and its like, and the types of `torch.cuda`."""
+"""How tensors come to be on a device: `torch.tensor(data, device=…)` and its like, and the types of `torch.cuda`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +12,11 @@ from tracekit.capture.audit.reading import Reading
 _AS_TENSOR = torch.as_tensor
 _NEW = torch.Tensor.new
 CUDA_TYPES = [name for name in vars(torch.cuda) if name.endswith("Tensor")]  # FloatTensor and its like
-_MANY = 1000  # in a longer list nobody looks for tensors
+_MANY = 1000  # a longer list is not searched for tensors
 
 
 class Making:
-    """Made on the CPU, and put where they were asked for."""
+    """Made on the CPU, and put where they were requested."""
 
     def __init__(self, moving: Moving, reading: Reading) -> None:
         self._moving, self._reading = moving, reading
@@ -51,7 +51,7 @@ class Making:
         return self.made_from(_AS_TENSOR)(data, dtype=dtype, device=device)
 
     def sparse(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        """In place of `torch.sparse_coo_tensor` and its like: it lies where its parts do, or is moved."""
+        """In place of `torch.sparse_coo_tensor` and its like: it is where its parts are, or is moved."""
 
         def making(*args: Any, device: Any = None, **options: Any) -> torch.Tensor:
             made = make(*args, **options)
@@ -78,7 +78,7 @@ class Making:
 
 
 class _TypeOnGpu(type):
-    """A class of tensors, by where they lie and their dtype."""
+    """A class of tensors, by device and dtype."""
 
     def __new__(mcs, name: str, moving: Moving) -> "_TypeOnGpu":
         return super().__new__(mcs, name, (), {"__module__": "torch.cuda"})

@@ -86,7 +86,7 @@ class Moving:
     def arrived(
         self, made: torch.Tensor, source: torch.device, there: torch.device, pinned: bool = False
     ) -> torch.Tensor:
-        """What was just made of something there lies there now; the copy on the way is seen."""
+        """What was just made from something there is there now; the copy on the way is seen."""
         if pinned:
             self._devices.pin(made)
         if there.type == "cuda":

@@ -1,4 +1,4 @@
-"""Which operators wait for a GPU, or make something whose size only the data tells?
+"""Which operators wait for a GPU, or make something whose size depends on the data?
 
 Read off torch 2.6–2.13's CUDA kernels: each of these copies something back to the host and waits for it.
 """

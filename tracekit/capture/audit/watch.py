@@ -23,7 +23,7 @@ class Watch:
         self.counting = False
         self.steps = 0
         self.silent = 0  # above 0: what happens is not the user's
-        self.notes: dict[str, None] = {}  # what the emulation cannot know and was asked, in order
+        self.notes: dict[str, None] = {}  # what the script asked and the emulation cannot know, in order
         self._counts: Counter[_Seen] = Counter()
         self._excused: dict[int, _Seen] = {}
 
@@ -38,7 +38,7 @@ class Watch:
             self._add(_Seen(kind, operator, at or running(), why))
 
     def see_mixed(self, operator: str, why: str, storages: list[int]) -> None:
-        """Two devices in one operator. What comes of it is not told again: a run would have ended at the first."""
+        """Two devices in one operator. What follows is not reported: a run would have ended at the first."""
         if self.silent:
             return
         seen = _Seen("mixed", operator, running(), why)

@@ -18,7 +18,7 @@ _LONGEST_S = 60.0  # for the others to end, once this rank has its answer
 
 
 class FirstRankEndedError(Exception):
-    """The first rank ended, so that nobody decides any more."""
+    """The first rank ended, so that no rank decides any more."""
 
 
 class _Team:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 
-_STEPS = 10  # as many tell; later ones are timed, and nothing of ours should be in them
+_STEPS = 10  # these are enough; later ones are timed, and nothing of ours should be in them
 
 
 class BackwardPasses:

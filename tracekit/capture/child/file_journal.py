@@ -132,7 +132,7 @@ class FileJournal:
         self._known.add(path)
 
     def _database(self, name: str) -> None:
-        """SQLite writes by itself, with a file or two beside it; whether it will, nobody says."""
+        """SQLite writes by itself, with a file or two beside it; whether it will is unknown."""
         if not name or name == ":memory:":
             return
         path = _path(unquote(urlsplit(name).path) if name.startswith("file:") else name)

@@ -12,7 +12,7 @@ _LONGEST_S = 5.0  # nvidia-smi answers in some 50 ms, and in seconds where it lo
 
 
 def sample(device: str) -> timing.Steps[dict[str, Any]]:
-    """Step on until nvidia-smi has answered; empty without a GPU, or where nobody answers."""
+    """Step on until nvidia-smi has answered; empty without a GPU, or if it does not answer."""
     if not device.startswith("cuda"):
         return {}
     with ThreadPoolExecutor(1) as pool:

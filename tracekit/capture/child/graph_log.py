@@ -71,7 +71,7 @@ class GraphCalls:
             self._modules.append(module)
 
     def watch(self) -> None:
-        """Nobody will tell us of calls any more. (A compiled module would hand the attribute on to the original.)"""
+        """No further calls will be reported. (A compiled module would hand the attribute on to the original.)"""
         import torch
 
         while self._modules:

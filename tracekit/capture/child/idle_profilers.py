@@ -10,7 +10,7 @@ _met: list[str] = []
 
 @contextmanager
 def idle_profilers() -> Iterator[None]:
-    """Within, `torch.profiler.profile` and its like record nothing, call nobody back and write nothing."""
+    """Within, `torch.profiler.profile` and its like record nothing, make no callbacks and write nothing."""
     import torch
 
     _met.clear()

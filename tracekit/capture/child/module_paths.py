@@ -22,6 +22,6 @@ def module_paths(addresses: Mapping[str, int]) -> dict[str, str]:
 
 
 def address_of(fields: Any) -> int | None:
-    """Where the module of a call lies, as the profiler's event has it; None where it is not a module's."""
+    """The path of the module of a call, as in the profiler's event; None where it is not a module's."""
     pointer = getattr(getattr(fields, "module", None), "self_ptr", None)
     return pointer if isinstance(pointer, int) else None

@@ -138,7 +138,7 @@ class Feed:
 
 
 def _compiler(requested: Requested) -> Callable[..., Any]:
-    """torch.compile as this variant wants it; where it says nothing, the recipe's own arguments stand."""
+    """torch.compile as this variant wants it; where it says nothing, the recipe's own arguments apply."""
     import torch
 
     if not requested.compile:

@@ -15,7 +15,7 @@ class ScriptVariant:
 
     `given` hears of what they are called with.
 
-    `Module.__call__` is replaced rather than hooked: whatever stands in a module's way Dynamo would trace. So it
+    `Module.__call__` is replaced rather than hooked: Dynamo would trace whatever is hooked in. So it
     steps aside while the outermost module runs, while compiled code runs, while anything is being compiled, which
     may take hold of it – and for good after the first step.
     """

@@ -31,7 +31,7 @@ def used_all_the_same() -> str | None:
 
 
 def _hide(kind: str) -> None:
-    """One that cannot be measured, as Apple's or Intel's: whoever asks whether there is one is told no."""
+    """One that cannot be measured, as Apple's or Intel's: the answer to whether there is one is no."""
     import torch
 
     _hidden.append(kind)

@@ -201,7 +201,7 @@ def _profiler(window: Window, first: int, last: int, job: Job, write: Callable[[
 
 
 def _start_warm(profiler: Any, device: str) -> None:
-    """Begin to record with kernels behind it that nobody misses."""
+    """Begin to record after kernels that are not needed."""
     import torch
 
     profiler.step_num -= 1
@@ -215,7 +215,7 @@ def _start_warm(profiler: Any, device: str) -> None:
 
 
 def _sees_gpu(window: Window, job: Job) -> bool:
-    """Where configurations are tried out, hundreds of launches for each, nobody wants those in a trace."""
+    """Whether a window records the GPU: the cold one does not while configurations are tried out, each hundreds of times."""
     autotunes = job.requested.compile and (job.requested.mode or "").startswith("max-autotune")
     return job.device.startswith("cuda") and not (window is COLD and autotunes)
 

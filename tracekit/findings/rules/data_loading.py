@@ -129,7 +129,7 @@ class _Waits:
 
     @property
     def batches(self) -> float:
-        """How many a step asks for."""
+        """How many batches a step asks for."""
         return len(self.spans) / counted_steps(self.profile)
 
     @cached_property

@@ -11,7 +11,7 @@ _STAGES = ("lead", "body", "end")
 
 
 def all_sections(report: Report) -> list[Section]:
-    """The sections of every producer, the most valuable first; those of one question stand together."""
+    """The sections of every producer, the most valuable first; those of one question are together."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     sections = [section for make in producers(of_study=report.subject.study is not None) for section in make(report)]

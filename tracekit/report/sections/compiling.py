@@ -15,7 +15,7 @@ from tracekit.run_facts import break_even_steps, cold_cost_ns
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
 
-_GAIN = 0.9  # of the eager step: less than a tenth gained asks for a reason
+_GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
 _MANY = 0.05  # of the steps that compile: more is no start-up any more
 _WORTH_SAYING = 0.02  # of a step
 _LEFT = {

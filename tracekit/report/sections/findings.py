@@ -19,7 +19,7 @@ _AROUND = 2  # lines above and below the one that a finding names
 
 @of_variant("findings", "Findings", rank=10, stage="lead")
 def findings(report: Report, profile: Profile) -> Contents:
-    """The verdict and the findings of a variant, costliest first; the cheapest only where everything is asked for."""
+    """The verdict and the findings of a variant, costliest first; the cheapest only where everything is requested."""
     diagnosis = report.diagnoses[profile.name]
     sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
     blocks: tuple[Block, ...] = (Sentences(sentences),)

@@ -32,7 +32,7 @@ _TELLING_PASSES = 3  # from two passes an interval is some thirty times as wide 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
 def run_facts(report: Report) -> Contents | None:
-    """A line per fact, a column per variant; each is set against its own baseline."""
+    """A line per fact, a column per variant; each is compared with its own baseline."""
     values: dict[str, dict[str, str]] = {}
     for base, group in report.groups:
         for fact in facts(group, base):

@@ -80,5 +80,5 @@ def _rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[dict[
 
 
 def setting_of(row: Row) -> dict[str, str | None]:
-    """What stands in the first columns."""
+    """The first columns."""
     return {"model": row.model, "data": row.data, "setting": row.rest or None}

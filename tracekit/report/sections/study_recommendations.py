@@ -13,7 +13,7 @@ from tracekit.study.pivot import rows
 from tracekit.study.recommendations import Recommendation, recommend
 from tracekit.trace.schema import column
 
-_MANY = 20  # settings, of which nobody reads a sentence each
+_MANY = 20  # settings: too many for a sentence each
 _WHERE = "--full and the workbook give the evidence for each in words."
 RECOMMENDATIONS = pa.schema(
     [

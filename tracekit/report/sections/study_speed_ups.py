@@ -15,7 +15,7 @@ from tracekit.study.comparisons import Group, Setting, interval_text, settings
 from tracekit.trace.schema import column
 
 _REAL, _WHOLE = pa.float64(), pa.int64()
-_SHORT = 24  # rows that stand in every report; beyond that the tables by model and mode are what to read
+_SHORT = 24  # rows shown in every report; beyond that, the tables by model and mode are the ones to read
 _COVERS = (
     "Each cell is a capture of its own. With one seed an interval covers how much its passes differ, and not what "
     "changed between captures; with several seeds it covers both."

@@ -199,7 +199,7 @@ VARIANTS = pa.schema([field for field, _ in COLUMNS])
 
 @of_run("variants", "Everything measured", rank=40, stage="end", studies=True)
 def variants(report: Report) -> Contents:
-    """One row per variant, those that failed included; nobody reads those of all cells of a study side by side."""
+    """One row per variant, including those that failed; too many in a study to be read side by side."""
     if report.subject.study is not None:
         return Contents((), tables={"variants": lambda: table(report)})
     return Contents((Table("variants", table(report), layout="records", detail=True),))

@@ -17,7 +17,7 @@ def joined(
 ) -> pa.Table:
     """A row for each value of the keys; what a variant has nothing of is 0 in it, and null where it cannot answer.
 
-    `value` is a quantity in ns, `number` how many. `baselines` names for each variant the one that it is compared with. The
+    `value` is a quantity in ns, `number` how many. `baselines` names the variant that each is compared with. The
     line is that of the variant in which the row costs most.
     """
     rows: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}

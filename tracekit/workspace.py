@@ -38,7 +38,7 @@ def workspace_anywhere(home: Path) -> Iterator[Path | None]:
 
 
 def temporary_home(name: str) -> Path:
-    """Where this user's workspaces of that kind lie among the system's temporary files."""
+    """Where this user's workspaces of that kind are among the system's temporary files."""
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     return Path(tempfile.gettempdir()) / f"{name}-{user}"
 
@@ -61,14 +61,14 @@ def _first(stack: ExitStack, *homes: Path) -> Path | None:
 
 
 def _locked(folder: Path) -> int:
-    """A file that stays locked for as long as this process lives, however it dies; nobody sees it unlocked."""
+    """A file that stays locked as long as this process lives, however it dies; no other sees it unlocked."""
     lock = os.open(folder / "lock.new", os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         import fcntl
 
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
-        pass  # without fcntl, age alone tells
+        pass  # without fcntl, only the age shows it
     (folder / "lock.new").rename(folder / "lock")
     return lock
 

@@ -111,8 +111,8 @@ async def test_the_help_speaks_of_the_pane_on_screen_the_timeline_too(pair) -> N
     async with started(pair, size=(120, 60)) as (app, pilot):
         for key, words in (
             ("1", "How long a step takes"),
-            ("2", "What each kernel"),
-            ("t", "Every event in its place"),
+            ("2", "How much of a step each kernel"),
+            ("t", "Every event over time"),
         ):
             await press(pilot, key)
             await pilot.press("question_mark")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
 
-# `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot tell.
+# `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot answer it.
 Status = Literal["answered", "absent", "unanswered"]
 
 
@@ -25,8 +25,8 @@ class Answer:
 
     `table` is what faces show; the metadata of its fields says unit (`ns`, `B`, `share`, or nothing), meaning and role.
     `rows`, where there is more to keep, has one row per event behind it: exports carry it. `worth` is the share of a
-    step that the answer speaks of, None where nobody can say: it orders the report, and a table of what is worth little
-    is shown when all is asked for.
+    step that the answer is about, None where that is unknown: it orders the report, and a table of little worth
+    is shown only with --full.
     """
 
     analysis: str
@@ -77,7 +77,7 @@ def analyses() -> list[Analysis]:
 
 
 def answers(profile: Profile) -> list[Answer]:
-    """Every analysis, asked of one variant."""
+    """The answers of every analysis about one variant."""
     return [_answer(entry, profile) for entry in analyses()]
 
 

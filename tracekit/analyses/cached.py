@@ -13,7 +13,7 @@ from tracekit.trace.storing.code_version import code_version
 
 
 def recall(profile: Profile, question: Analysis) -> Answer | None:
-    """What the analysis answered before, without its rows; None where it was not asked, or something changed."""
+    """What the analysis answered before, without its rows; None where it never ran, or something has changed."""
     if profile.trace.entry is None or not _ours(question):
         return None
     content = profile.trace.entry.recall(_name(profile, question))

@@ -58,7 +58,7 @@ _SPECIAL: dict[str, Kind] = {
 
 @analysis("compiles", rank=50)
 def answer(profile: Profile) -> Answer:
-    """One row per compile span that lies in no other, and per entry of the run's ledger that is in no trace."""
+    """One row per compile span that no other encloses, and per entry of the run's ledger that is in no trace."""
     traces = [("steady", profile.trace)]
     if profile.cold is not None:
         traces.insert(0, ("cold", profile.cold.trace))
@@ -147,7 +147,7 @@ def _unseen(entry: Compile) -> dict[str, object]:
 
 
 def outermost(trace: Trace) -> Ints:
-    """The compile spans of the main thread's process that lie in no other of their thread, by start."""
+    """The compile spans of the main thread's process that no other span of their thread encloses, by start."""
     if not trace.census.any(lambda roles: roles.compile_span):
         return np.zeros(0, np.int64)
     spans = _chosen(trace, lambda part: part.roles.compile_span & part.process)

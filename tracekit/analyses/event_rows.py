@@ -14,7 +14,7 @@ SOME = 1 << 16  # events of one table
 
 @dataclass(frozen=True)
 class EventRows:
-    """A table that is made when it is asked for, piece after piece."""
+    """A table that is made on request, piece by piece."""
 
     schema: pa.Schema
     pieces: Callable[[], Iterator[pa.Table]]

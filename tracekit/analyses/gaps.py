@@ -17,7 +17,7 @@ from tracekit.units import count, duration, percent
 
 _WORK = ("gpu_compute", "gpu_comm", "gpu_copy")
 _LISTED = 10
-_NAMED = 5  # whose share of all idle time the sentence tells
+_NAMED = 5  # whose share of all idle time the sentence gives
 GAPS = pa.schema(
     [
         column("step", pa.int64(), "the N of the step that contains it", role="identity"),

@@ -157,7 +157,7 @@ _LONGEST = 20_000  # letters that are looked at: templates have some thousands, 
 
 @lru_cache(maxsize=1 << 16)
 def kernel_class(name: str, operator: str | None = None) -> str:
-    """The kind of work, by the launching operator or else by the kernel's name; `other` where neither tells."""
+    """The kind of work, by the launching operator or else by the kernel's name; `other` where neither shows it."""
     if operator is not None and len(operator) <= _LONGEST:
         label = next((label for label, pattern in _OPERATORS if re.fullmatch(pattern, operator)), None)
         if label is not None:

@@ -120,7 +120,7 @@ def _grouped(profile: Profile) -> dict[str, Any]:
 
 def _summary(profile: Profile) -> pa.Table:
     grouped = _grouped(profile)
-    unknown = grouped["tied"] == 0  # of what nothing launched in the trace, nobody knows the step
+    unknown = grouped["tied"] == 0  # the step of what nothing in the trace launched is unknown
     total = grouped["dur_ns"]
     return table(
         SUMMARY,
@@ -149,8 +149,12 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     first = summary.slice(0, 1).to_pylist()[0]
     known = summary["per_step"].null_count < len(summary)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
-    number = f"{count(per_step)} kernels and copies a step" if known else _of_no_step(trace)
-    names = many(len(summary), "different name")
+    number = (
+        f"{'1 kernel or copy' if per_step == 1 else f'{count(per_step)} kernels and copies'} a step"
+        if known
+        else _of_no_step(trace)
+    )
+    names = many(len(summary), "name")
     return (
         f"{number} with {names}; {_idle_sentence(_idle(trace))}. Most GPU time goes to "
         f"{short_kernel(first['name'])}: {_most(first, summary)}."

@@ -75,7 +75,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def _recording(profile: Profile) -> Profile:
-    """The recording that has shapes, as a variant of its own; the trace itself where none lies beside it."""
+    """The recording that has shapes, as a variant of its own; the trace itself where there is none beside it."""
     recording = profile.ownership.recording
     if recording is None or recording.trace is profile.trace:
         return profile
@@ -107,7 +107,7 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
 
 
 def _layer(chain: tuple[str, ...], paths: Mapping[str, str]) -> str:
-    """What the user calls the innermost module that has a name; the modules around where nothing tells."""
+    """What the user calls the innermost module that has a name; the enclosing modules where it is unknown."""
     return next((paths[module] for module in reversed(chain) if module in paths), " · ".join(chain))
 
 

@@ -78,7 +78,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
         return "No operator computes in this trace."
     first = summary.slice(0, 1).to_pylist()[0]
     per_step = float(summary["per_step"].to_numpy().sum())
-    names = many(len(summary), "different name")
+    names = many(len(summary), "name")
     return (
         f"{count(round(per_step, 1))} operators a step with {names}. Most of a step goes to "
         f"{first['name']}: {duration(first['step_ns'])}, {percent(first['share'])}."

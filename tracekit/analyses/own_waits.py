@@ -9,7 +9,7 @@ from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import OPERATOR, PYTHON
 
-# torch.profiler waits for the GPU when it stops; with stacks, its own frames stand around that.
+# torch.profiler waits for the GPU when it stops; with stacks, its own frames enclose that.
 _STOP = re.compile(
     r"(?:.*[/\\])?torch[/\\](?:autograd[/\\])?profiler[/\\]?.*\.py\(\d+\): (?:stop_trace|__exit__)", re.DOTALL
 )
@@ -32,7 +32,7 @@ def own_waits(trace: Trace, calls: Ints) -> Ints:
 
 
 def _ends_the_recording(trace: Trace, call: int) -> bool:
-    """Whether a wait for all of the GPU comes after the steps and everything else: without stacks that tells it."""
+    """Whether a wait for all of the GPU comes after the steps and everything else: without stacks, that is the sign."""
     asked = trace.rows(np.array([call]))
     if not asked.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
         return False

@@ -44,7 +44,7 @@ def kind_of(operator: str) -> str:
 
 
 def least_bytes(operator: str, recorded: Arguments) -> int | None:
-    """None where shapes and types do not tell."""
+    """None where shapes or types are unknown."""
     inputs, types = recorded.inputs, recorded.types
     if inputs is None or len(inputs) != len(types) or not inputs or not inputs[0]:
         return None

@@ -1,7 +1,7 @@
 """Of a step on sampled batches: how long does sampling take, fetching features, copying them, and the training itself?
 
 Fetching is what picks rows of a table of numbers while the loop waits for its batch; the recording with stacks has the
-shapes and types that tell such tables from lists of edges. All else that is waited for is sampling, or collating.
+shapes and types that distinguish such tables from lists of edges. All other waiting is for sampling, or collating.
 """
 
 import numpy as np
@@ -77,7 +77,7 @@ def _covered(profile: Profile, rows: Ints) -> float:
 
 
 def _fetches(profile: Profile, rows: Ints) -> Ints:
-    """Which of them pick rows of a table of numbers, or of one that lies beside such a table."""
+    """Which of them pick rows of a table of numbers, or of one beside such a table."""
     trace, recording = profile.trace, profile.ownership.recording
     gathers = np.array([kind_of(name) == "gather" for name in trace.names])
     places = np.flatnonzero(gathers[trace.name_codes[rows]])

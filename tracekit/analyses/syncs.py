@@ -60,7 +60,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def _aside(trace: Trace) -> str:
-    """The recording's own waits, which lie in the bucket of syncs but are not the training's."""
+    """The recording's own waits, which are in the bucket of syncs but are not the training's."""
     if not len(waits := own_waits(trace, _waiting(trace))):
         return ""
     waited = duration(int(trace.dur_ns[waits].sum()))

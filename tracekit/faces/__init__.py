@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracekit.profile import Profile
     from tracekit.report import Report
 
-FIRST = "text"  # the one that nobody has to ask for
+FIRST = "text"  # the default
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Options:
 
     rows: int | None = None  # of each table; None leaves it to what a section is worth
     full: bool = False  # everything, all rows included
-    stream: TextIO | None = None  # where it will go, for a face that asks how wide that is, and whether it has colours
+    stream: TextIO | None = None  # where it will go, for a face that depends on its width and colours
 
 
 Draw = Callable[["Report", Options], str | bytes]

@@ -55,6 +55,6 @@ def _plain(value: object) -> object:
 
 
 def inert(text: str) -> str:
-    """Text that a spreadsheet shows as it stands: what would be a formula begins with an apostrophe."""
+    """Text that a spreadsheet shows as it is: what would be a formula begins with an apostrophe."""
     shown = sanitize(text)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown

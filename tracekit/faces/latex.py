@@ -53,7 +53,7 @@ def render(report: Report, options: Options) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that TeX sets as it stands, whatever it holds; letters beyond Latin by their numbers, breaks after signs."""
+    """Text that TeX sets as it is, whatever it contains; letters beyond Latin by their numbers, breaks after signs."""
     parts = ("".join(map(_sign, part)) for part in sanitize(text).split("--"))
     return "-{}-".join(parts)  # two hyphens would become a dash
 

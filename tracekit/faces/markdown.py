@@ -49,12 +49,12 @@ def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown and HTML show as it stands."""
+    """Text that Markdown and HTML show as it is."""
     return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(sanitize(text), quote=False)))
 
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
-    """What a reviewer wants stands open; all else is folded, and left out where a comment would not take it."""
+    """What a reviewer needs is open; everything else is folded, and left out where a comment has no room for it."""
     folded = [*_written(report, options, fold=True)]
     if options.full or options.rows is not None or sum(map(len, folded)) < _COMMENT:
         yield from folded

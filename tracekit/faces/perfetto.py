@@ -50,7 +50,7 @@ def _write_tracks(out: IO[bytes], events: Iterator[bytes], alone: bool) -> None:
 
 
 def _head(source: Source) -> tuple[bytes, bytes] | None:
-    """What stands before the first event, the bracket with it, and what follows in what was read."""
+    """What comes before the first event, including the bracket, and what follows it in what was read."""
     begun = bytearray()
     for piece in _pieces(source):
         begun += piece

@@ -1,6 +1,6 @@
 """Many ranks, read by several processes of this machine, or by a Dask cluster.
 
-    traces ──Readers.submit──▶ RankColumns of each, read where its file lies ──open_ranks──▶ Subject
+    traces ──Readers.submit──▶ RankColumns of each, read where its file is ──open_ranks──▶ Subject
 
 Only columns of totals and of communication come back (`tracekit.ranks`). One rank of each job is opened here, for all
 that a report says beside comparing ranks. `readers` gives the processes or the cluster, which are used alike.

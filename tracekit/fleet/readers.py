@@ -29,7 +29,7 @@ class Readers(Protocol):
         """After a reader died: what was submitted before is gone."""
 
     def why_idle(self) -> str | None:
-        """Why nobody is left to read anything; None while there is."""
+        """Why no reader is left; None while there is one."""
 
     def __enter__(self) -> "Readers": ...
 

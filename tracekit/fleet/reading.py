@@ -8,7 +8,7 @@ from pathlib import Path
 from tracekit.fleet.one_rank import Lost
 from tracekit.fleet.readers import Read, Readers
 
-_SECONDS = 2.0  # after which it is asked whether anybody is left to read
+_SECONDS = 2.0  # after which it is checked whether any reader is left
 _DIED = "the process that read it died twice, perhaps for want of memory"
 Watch = Callable[[int, int], None]  # how many traces are done, of how many
 

@@ -70,11 +70,11 @@ class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
     phases: list[PhaseUse]
     holders: list[Holder]
     curve: list[Point]
-    addressed: bool  # False: an old trace without addresses, in which nobody can tell what is held
+    addressed: bool  # False: an old trace without addresses, in which what is held is unknown
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
-    """The memory of every device; `owned` is False where no stacks tell lines and phases."""
+    """The memory of every device; `owned` is False where no stacks show lines and phases."""
 
     devices: list[DeviceUse] = []
     owned: bool = True

@@ -10,7 +10,7 @@ Counts = list[_Count | None]
 
 
 class GraphSize(NamedTuple):
-    """One graph: nodes and edges by type, under "" where it has only one; None where nobody can say how many nodes."""
+    """One graph: nodes and edges by type, under "" where it has only one; None where the number of nodes is unknown."""
 
     nodes: dict[str, int]
     edges: dict[str, int]

@@ -1,4 +1,4 @@
-"""What was captured, under which conditions, and where each variant's traces lie: the contents of a run file."""
+"""What was captured, under which conditions, and where each variant's traces are: the contents of a run file."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +22,7 @@ _TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system op
 
 
 class Requested(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of torch.compile; `compile` false is eager."""
+    """What torch.compile was called with; `compile` false is eager."""
 
     compile: bool
     mode: str | None = None
@@ -105,7 +105,7 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory of the unprofiled pass; None where there is no such device, or the system does not tell.
+    """Memory of the unprofiled pass; None where there is no such device, or the system does not say.
 
     The start is right before the first step that is measured: data and model are there, the optimizer's state is not.
     """
@@ -152,7 +152,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[float | None] = []  # of the seeded check run; None where a loss is not finite
     loss_drift: float | None = None  # relative change of the losses when sums round differently; eager variants only
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
-    trainings: list[Training] = []  # to their end, one for each seed, where that was asked for
+    trainings: list[Training] = []  # to their end, one for each seed, where that was requested
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
     graphs: GraphSizes | None = None  # of all steps of the profiled pass: that of ProfilerStep#N is the Nth
@@ -176,7 +176,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0  # profiled steps requested
     warmup: int = 0
     seed: int = 0
-    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # of each training to its end; 0 where none was asked for
+    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # of each training to its end; 0 where none was requested
     environment: dict[str, Any] = {}
     planned: list[str] = []  # variants requested: more than `variants` where the capture was cut short
     variants: list[Variant]

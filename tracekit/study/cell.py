@@ -59,7 +59,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     def axes(self) -> dict[str, str]:
         """Every axis by name, as `--only` and the sweep file's `exclude` select cells by it.
 
-        The variant counts as a whole and by its parts: `mode`, and what stands behind the colon.
+        The variant counts as a whole and by its parts: `mode`, and what comes after the colon.
         """
         base, _, suffix = self.variant.partition(":")
         settings = dict(piece.split("=", 1) for piece in suffix.split(",") if "=" in piece)

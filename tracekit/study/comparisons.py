@@ -138,7 +138,7 @@ class Setting:
         return [each for each in made if each is not None]
 
 
-@lru_cache(1)  # every section asks for them
+@lru_cache(1)  # every section needs them
 def settings(study: Study) -> list[Setting]:
     """The settings of the study in the order of its plan; what all have in common is left out of their names."""
     by_setting: dict[tuple[tuple[str, str], ...], dict[str, list[CellResult]]] = {}

@@ -1,6 +1,6 @@
 """The folder of a study: `study.json` with the cells that were planned, and a folder for each cell that is finished.
 
-A cell is run in `running/` and moved to `cells/` when it is finished, so that whatever stands there is whole. Its
+A cell is run in `running/` and moved to `cells/` when it is finished, so that everything there is complete. Its
 `cell.json` says how it ended; its `run.json` has the measurements, where there are any.
 """
 
@@ -97,7 +97,7 @@ def is_study(path: str | Path) -> bool:
 
 
 def read_study(folder: Path) -> Study:
-    """Read a study without its runs, which are read when they are asked for. Raises BadStudyError."""
+    """Read a study without its runs, which are read on request. Raises BadStudyError."""
     manifest = _decode(folder / MANIFEST, Manifest, SCHEMA)
     records = {}
     for path in sorted((folder / CELLS).glob(f"*/{RECORD}")):

@@ -17,7 +17,7 @@ steps = 20
 
 [[sweep.grid]]                          # optional: several grids, each with what it says in place of the above
 recipes = ["../twins/dgl_gat_pubmed.py"]
-labels = { framework = "dgl", recipe = "gat_pubmed" }   # axes of your own; these may stand in for the recipe's name
+labels = { framework = "dgl", recipe = "gat_pubmed" }   # axes of your own; these may replace the recipe's name
 
 [[sweep.exclude]]                       # optional: cells to leave out, by their axes
 model = "gat"

@@ -33,7 +33,7 @@ class Part:
 
 
 def split(trace: Trace) -> list[Part]:
-    """The ranks of a merged file; nothing where the file is of one process, or cannot be told apart."""
+    """The ranks of a merged file; nothing where the file is of one process, or its ranks cannot be separated."""
     pids = np.array(trace.tracks["pid"].to_pylist(), object)
     training = _training(trace, pids)
     if not 1 < len(training) <= _MOST:

@@ -215,7 +215,7 @@ def _start_warm(profiler: Any, device: str) -> None:
 
 
 def _sees_gpu(window: Window, job: Job) -> bool:
-    """Whether a window records the GPU: the cold one does not while configurations are tried out, each hundreds of times."""
+    """Whether a window records the GPU: the cold one does not while configurations are tried out, hundreds of times."""
     autotunes = job.requested.compile and (job.requested.mode or "").startswith("max-autotune")
     return job.device.startswith("cuda") and not (window is COLD and autotunes)
 

@@ -81,7 +81,7 @@ def lines(table: pa.Table, fields: list[pa.Field], width: int | None = _NAME_WID
 
 
 def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:
-    """The columns to show people: no plumbing, none in which nothing stands, and details where all is wanted."""
+    """The columns to show people: no plumbing, no empty ones, and details only where everything is requested."""
     return [
         field
         for field in table.schema

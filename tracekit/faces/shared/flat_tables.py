@@ -107,7 +107,7 @@ def _sentences(sections: Iterable[Section]) -> pa.Table:
 
 @singledispatch
 def flat(block: Block, section: str) -> tuple[str, pa.Table] | None:
-    """What a block of that section holds as a table, and its name; None for what stands in a table already."""
+    """What a block of that section contains as a table, and its name; None for what is in a table already."""
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 

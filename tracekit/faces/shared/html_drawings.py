@@ -15,7 +15,7 @@ _LEFT, _SPAN, _ROW, _LABEL = 150, 340, 19, 21  # of a waterfall: units, and lett
 
 
 def escape(text: str) -> str:
-    """Text that is shown as it stands."""
+    """Text that is shown as it is."""
     return html.escape(sanitize(text))
 
 

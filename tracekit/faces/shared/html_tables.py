@@ -38,7 +38,7 @@ def folded(title: str, inside: Iterable[str]) -> Iterator[str]:
 
 
 def head(columns: Iterable[tuple[str, bool, str]]) -> str:
-    """The line of headings: text, whether it stands flush right, and what it means."""
+    """The line of headings: text, whether it is flush right, and what it means."""
     cells = [
         f'<th class="{"number" if right else "text"}" title="{escape(hint)}">{escape(text)}</th>'
         for text, right, hint in columns
@@ -64,7 +64,7 @@ def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
 
 
 def _column(values: list[object], field: pa.Field) -> list[str]:
-    """The cells of a column; a name that is shortened tells the whole of it where the pointer rests."""
+    """The cells of a column; a name that is shortened is shown in full where the pointer rests."""
     shown = texts(values, field, _CELL)
     if is_number(field):
         exact = [value if isinstance(value, int | float) else None for value in values]

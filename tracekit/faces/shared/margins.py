@@ -1,4 +1,4 @@
-"""What a line of source costs, as it stands in the margin beside it."""
+"""What a line of source costs, as written in the margin beside it."""
 
 from tracekit.report.blocks import Excerpt
 from tracekit.units import duration

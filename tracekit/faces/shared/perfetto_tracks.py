@@ -28,7 +28,7 @@ _PROCESS = "tracekit"
 
 
 def tracks(report: Report, profile: Profile) -> Iterator[bytes]:
-    """All of them as JSON events, each with a comma after it; those of a track nest, and stand in order of time."""
+    """All of them as JSON events, each with a comma after it; those of a track nest, and are in order of time."""
     pid = free_pid(profile)
     yield _event(ph="M", name="process_name", pid=pid, args={"name": f"{_PROCESS}: {sanitize(profile.name, _NAME)}"})
     yield _event(ph="M", name="process_sort_index", pid=pid, args={"sort_index": -1})
@@ -172,10 +172,10 @@ _INSTANTS = msgspec.json.Decoder(list[_Instant])
 
 
 def _memory(profile: Profile, pid: int) -> Iterator[bytes]:
-    """Counters of what the allocator held, by device, where the profiler was asked for memory."""
+    """Counters of what the allocator held, by device, where the profiler recorded memory."""
     with Source(profile.trace.path) as source:
         chunks = Chunks(source)
-        with suppress(NoEventsError, msgspec.DecodeError):  # what cannot be read as it stands has no counters
+        with suppress(NoEventsError, msgspec.DecodeError):  # what cannot be read as it is has no counters
             for chunk in chunks:
                 if _MEMORY in bytes(chunk):
                     yield from _counters(chunk, pid)

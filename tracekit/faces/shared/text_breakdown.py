@@ -15,7 +15,7 @@ from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
-# In one table: whether shares and intervals stand in it, and how long names may be.
+# In one table: whether it has shares and intervals, and how long names may be.
 _LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
 
 

@@ -31,8 +31,8 @@ def typical_step_svg(profiles: Sequence[Profile]) -> str:
 def svg(steps: TypicalSteps) -> str:
     """The steps one below the other, on one scale.
 
-    All that time stretches lies in an `svg` of its own, so that the page's script zooms into all variants together by
-    one viewBox; names and marks, which must not be stretched, stand over it, and the script sets them anew.
+    All that zooming stretches is in an `svg` of its own, so that the page's script zooms all variants together by
+    one viewBox; names and marks, which must not be stretched, are above it, and the script places them again.
     """
     drawn = _Drawn()
     at = 0
@@ -56,7 +56,7 @@ def svg(steps: TypicalSteps) -> str:
 
 @dataclass
 class _Drawn:
-    """The elements so far: what stands in the gutter, what time stretches, and the names over that."""
+    """The elements so far: those in the gutter, those that zooming stretches, and the names above them."""
 
     titles: list[str] = field(default_factory=list)
     lanes: list[str] = field(default_factory=list)

@@ -19,7 +19,12 @@ _CACHE = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutor
 _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 _TUNING = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _SIZE = "size mismatch at index"
-_KINDS = {"first": "first compilation", "backward": "backward compilation", "cudagraph": "CUDA graph recording"}
+_KINDS = {
+    "first": "first compilation",
+    "backward": "backward compilation",
+    "cudagraph": "CUDA graph recording",
+    "unknown": "compilation",
+}
 Span = dict[str, Any]  # a row of `compiles.SPANS`
 
 

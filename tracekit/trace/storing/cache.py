@@ -59,7 +59,7 @@ def content_of(path: Path) -> str | None:
 
 
 def file_state(path: Path) -> tuple[str, int, int]:
-    """What tells a file from what it was before, in the names of what is kept: its path, its size and its time."""
+    """What distinguishes a file from its earlier versions, in the names of cache entries: its path, size and time."""
     try:
         status = path.stat()
     except OSError:

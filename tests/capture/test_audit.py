@@ -142,7 +142,7 @@ def test_a_crash_is_told_and_fails(tmp_path):
     assert "it would crash at 1 line" in done.stdout
     assert f"{tmp_path / 'train.py'}:7 <module>" in done.stdout
     assert "aten::add would crash: tensors on cpu and cuda:0" in done.stdout
-    assert "It did not come to its end: ValueError: out of luck" in done.stdout
+    assert "It did not finish: ValueError: out of luck" in done.stdout
     assert "out of luck" in done.stderr  # its traceback
 
 

@@ -21,7 +21,7 @@ def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
 @pytest.mark.parametrize(
     ("ending", "outcome", "error"),
     [
-        ("os.kill(os.getpid(), 9)", "crash", "killed, as when memory runs out"),
+        ("os.kill(os.getpid(), 9)", "crash", "killed, perhaps because memory ran out"),
         ("os.abort()", "crash", "died of SIGABRT"),
         ("os._exit(3)", "crash", "ended with exit code 3 and no answer"),
         ("sys.exit('enough')", "error", "SystemExit: enough"),

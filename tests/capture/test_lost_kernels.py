@@ -60,7 +60,7 @@ def test_where_the_first_session_has_no_kernels_either_it_is_only_said(tmp_path)
     for window in ("cold", "steady", "detail"):
         write(tmp_path, window, 50, 0)
     answer = completed(PassResult(traces=TRACES), tmp_path, pytest.fail)
-    said = "its trace holds 50 launches and no kernel: tracekit doctor says what may be the cause"
+    said = "its trace holds 50 launches, but no kernel: tracekit doctor shows possible causes"
     assert answer.effective.notes == [f"{window}: {said}" for window in ("cold", "steady", "detail")]
 
 

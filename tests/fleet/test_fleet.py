@@ -98,7 +98,7 @@ def test_a_process_that_is_killed_costs_its_own_rank_alone(job):
         read = read_all(those.traces([job]), those, watch=lambda done, of: progress.append(done))
     assert [type(each) for each in read.values()] == [RankColumns, RankColumns, Lost, RankColumns, RankColumns]
     assert read[job / "rank2.json"] == Lost(
-        job / "rank2.json", "the process that read it died twice, perhaps for want of memory"
+        job / "rank2.json", "the process that read it died twice, perhaps because memory ran out"
     )
     assert progress == [1, 2, 3, 4, 5]
 

@@ -17,7 +17,7 @@ from tracekit.report.headline import headline
 from tracekit.run import Effective, Traces
 from tracekit.tui.model.selection import Selection
 
-WHY = "profile: killed, as when memory runs out"
+WHY = "profile: killed, perhaps because memory ran out"
 STEP = "1 step of Adam, 4 micro-batches (backward passes)"
 
 

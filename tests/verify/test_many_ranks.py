@@ -118,4 +118,4 @@ def test_workers_that_are_killed_cost_one_rank(tmp_path):
         read = read_all(those.traces([folder]), those)
     lost = [each for each in read.values() if isinstance(each, Lost)]
     assert [each.path.name for each in lost] == ["rank2.json"]
-    assert lost[0].why.startswith("whoever read it failed")
+    assert lost[0].why.startswith("reading it failed")

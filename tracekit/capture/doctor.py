@@ -101,7 +101,7 @@ def _gpu() -> Found:
 
 def _driver() -> Found:
     versions = [row["driver_version"] for row in gpu_state.identity() if "driver_version" in row]
-    return Found(bool(versions), versions[0] if versions else "nvidia-smi is missing, or says nothing")
+    return Found(bool(versions), versions[0] if versions else "nvidia-smi is missing, or gives no answer")
 
 
 def _cupti() -> Found:

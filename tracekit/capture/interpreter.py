@@ -28,6 +28,6 @@ def check(python: str) -> None:
         raise NoInterpreterError(python, f"it ended with exit code {error.returncode}") from None
     version, missing = [*answer.stdout.split("\n"), "", ""][:2]
     if version:
-        raise NoInterpreterError(python, f"it is {version}, and {'.'.join(map(str, _LEAST))} is the least")
+        raise NoInterpreterError(python, f"it is {version}, but {'.'.join(map(str, _LEAST))} or later is needed")
     if missing:
         raise NoInterpreterError(python, f"it has no {missing}")

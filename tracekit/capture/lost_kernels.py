@@ -50,7 +50,7 @@ class GpuSide:
     def sentence(self) -> str:
         """For whoever reads the run."""
         if self.lost == self.launches:
-            return f"its trace holds {self.launches} launches and no kernel: tracekit doctor says what may be the cause"
+            return f"its trace holds {self.launches} launches, but no kernel: tracekit doctor shows possible causes"
         return f"for {self.lost} of {self.launches} launches the trace holds no kernel: the profiler lost them"
 
 

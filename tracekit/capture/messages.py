@@ -79,7 +79,7 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"warning: the machine is busy (load {load:.1f} on {_some(cores, 'core')}): "
-        "other work disturbs what is measured. The intervals will be wide, and say by how much."
+        "other work disturbs the measurements, and the intervals will be correspondingly wide."
     )
 
 
@@ -100,7 +100,7 @@ def lost_training(name: str, seed: int, error: str) -> str:
 
 def lost_pass(name: str, number: int, error: str) -> str:
     """A pass that failed after one that did not."""
-    return f"{name}: unprofiled pass {number + 1} failed ({error}); its step time rests on those before"
+    return f"{name}: unprofiled pass {number + 1} failed ({error}); its step time is based on the earlier ones"
 
 
 def step_times(run: Run) -> Iterator[str]:
@@ -184,7 +184,8 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
     if apart is None:
         return [f"its losses cannot be compared with {eager.name}'s"]
     if apart > loss_tolerance(eager.loss_drift):
-        return [f"losses differ from {eager.name}'s: {apart:.1e} apart, of the first {len(variant.losses)}"]
+        return [f"losses differ from {eager.name}'s by up to {apart:.1e}, over the first {len(variant.losses)}"]
     if apart > loss_tolerance():
-        return [f"same losses as {eager.name} but for rounding, which moves those by {eager.loss_drift:.1e}, too"]
+        drift = f"{eager.loss_drift:.1e}"
+        return [f"same losses as {eager.name} except for rounding, which alone moves those by {drift}"]
     return [f"same losses as {eager.name}"]

@@ -186,7 +186,7 @@ def _strays(folder: Path) -> Iterator[int]:
 
 
 def _death(code: int) -> str:
-    outcomes = {-signal.SIGKILL: "killed, as when memory runs out"} if hasattr(signal, "SIGKILL") else {}
+    outcomes = {-signal.SIGKILL: "killed, perhaps because memory ran out"} if hasattr(signal, "SIGKILL") else {}
     if code in outcomes:
         return outcomes[code]
     return f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code} and no answer"

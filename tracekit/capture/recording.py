@@ -24,7 +24,7 @@ from tracekit.installed import version
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
 from tracekit.sanitize import sanitize
 
-_NOTE = "recorded in a running process: not measured without the profiler, and its losses not compared"
+_NOTE = "recorded in a running process: it was not measured without the profiler, and its losses were not compared"
 
 
 @contextmanager

@@ -102,7 +102,9 @@ def merged(first: Measured, passes: list[Pass]) -> Measured:
 def _taken(variant: Variant, answer: PassResult) -> Variant:
     assert variant.measured is not None
     if answer.measured is None:
-        note = f"an unprofiled pass failed ({answer.error or answer.outcome}): its step time rests on those before"
+        note = (
+            f"an unprofiled pass failed ({answer.error or answer.outcome}): its step time is based on the earlier ones"
+        )
         return replace(variant, effective=replace(variant.effective, notes=[*variant.effective.notes, note]))
     passes = [*variant.measured.passes, *answer.measured.passes]
     return replace(variant, measured=merged(variant.measured, passes))

@@ -117,7 +117,7 @@ def _drawn(tables: "dict[str, pa.Table]", options: argparse.Namespace) -> str:
     from tracekit.report.blocks import Block, Sentences, Table
 
     if not tables:
-        return f"HTA has nothing to say here: {options.analysis} is empty.\n"
+        return f"HTA has no answer here: {options.analysis} is empty.\n"
     blocks: list[Block] = []
     for name, table in tables.items():
         blocks += [Sentences((name.replace("_", " "),)), Table(name, table)]

@@ -9,7 +9,7 @@ from tracekit.fleet.one_rank import Lost
 from tracekit.fleet.readers import Read, Readers
 
 _SECONDS = 2.0  # after which it is checked whether any reader is left
-_DIED = "the process that read it died twice, perhaps for want of memory"
+_DIED = "the process that read it died twice, perhaps because memory ran out"
 Watch = Callable[[int, int], None]  # how many traces are done, of how many
 
 
@@ -56,7 +56,7 @@ def _one_pass(
                 broken = True
                 suspects.append(path)
             except Exception as error:  # a cluster raises classes of its own where workers die over a trace
-                keep(path, Lost(path, f"whoever read it failed: {error or type(error).__name__}"))
+                keep(path, Lost(path, f"reading it failed: {error or type(error).__name__}"))
         if broken and not running:
             readers.restart()
             broken = False

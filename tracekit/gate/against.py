@@ -42,7 +42,7 @@ def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, 
         for metric in metrics or _worth_checking(before):
             earlier = METRICS[metric](before)
             if earlier.value is None:
-                why = f"the earlier run cannot say: {earlier.why}"
+                why = f"the earlier run cannot answer it: {earlier.why}"
                 yield unanswered(before.name, metric, None, why, metric in allow)
                 continue
             limit = earlier.value * (1 if metric in _EXACT else 1 + tolerance)

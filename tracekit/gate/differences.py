@@ -13,7 +13,9 @@ def differences(new: Subject, old: Subject) -> list[str]:
     for before, after in pairs(new, old):
         if after is not None:
             for what, now, earlier in _differing(after, before):
-                said.setdefault(f"another {what} than in the earlier run ({now}; {earlier})", []).append(before.name)
+                said.setdefault(f"a different {what} than in the earlier run ({now}; {earlier})", []).append(
+                    before.name
+                )
     return [
         f"{', '.join(names)}: {text}: it may be slower, or faster, for that reason alone"
         for text, names in said.items()

@@ -137,7 +137,7 @@ def _critical_path(question: Question, rank: int) -> pd.DataFrame:
         raise HtaError("critical-path", f"the trace holds no {question.annotation}")
     graph, complete = made
     if not complete:
-        raise HtaError("critical-path", "the graph that it makes of the trace is not one without cycles")
+        raise HtaError("critical-path", "the graph that it makes of the trace has cycles")
     if question.folder is not None:
         question.hta.overlay_critical_path_analysis(rank, graph, str(question.folder))
     edges: pd.DataFrame = graph.get_critical_path_breakdown()

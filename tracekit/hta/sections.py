@@ -129,7 +129,7 @@ def _gpu_time(report: Report, profile: Profile) -> Contents | None:
     sentence = f"The GPU idles {duration(round(first['here_ns']))} of {duration(gpu_time(profile.trace).span_ns)}"
     if first["hta_alone_ns"] is not None and abs(first["hta_alone_ns"] - first["here_ns"]) > 1:
         default_ns = round(first["hta_alone_ns"])
-        sentence += f"; HTA by default says {duration(default_ns)}: it rounds to µs and leaves out the last step"
+        sentence += f"; HTA by default gives {duration(default_ns)}: it rounds to µs and leaves out the last step"
     return Contents((Sentences((f"{sentence}.",)), Table("hta_gpu_time", pa.Table.from_pylist(rows, GPU_TIME))))
 
 
@@ -191,7 +191,7 @@ def _answered(name: str, profile: Profile) -> "dict[str, pd.DataFrame] | Content
         frames = answers(name, Question(_exact(profile)))
     except HtaError as error:
         return Contents((Sentences((str(error),)),), status="unanswered")
-    return frames or Contents((Sentences((f"HTA has nothing to say of {name}.",)),), status="absent")
+    return frames or Contents((Sentences((f"HTA has no answer for {name}.",)),), status="absent")
 
 
 def _ranks(profile: Profile) -> dict[int, Profile]:

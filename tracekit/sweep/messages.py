@@ -33,7 +33,7 @@ def dry_run(study: Study, chosen: Sequence[Cell], due: Sequence[Cell]) -> Iterat
 
 def _estimate(study: Study, due: Sequence[Cell]) -> str:
     seconds = _expected_seconds([each.record for each in study.finished if each.record is not None], due)
-    return f"; about {duration(seconds * 1e9)} by those that are finished" if seconds is not None else ""
+    return f"; about {duration(seconds * 1e9)}, judging by those that are finished" if seconds is not None else ""
 
 
 def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float | None:
@@ -82,4 +82,4 @@ def ending(study: Study, folder: Path) -> Iterator[str]:
     yield f"{len(study.results)} cells: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}."
     if any(outcome not in ("ok", "planned") for outcome in counts):
         yield "Failures are part of the study; --retry failed runs them again."
-    yield f"See what follows from it: tracekit report {folder}"
+    yield f"See the results: tracekit report {folder}"

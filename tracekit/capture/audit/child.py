@@ -133,8 +133,8 @@ def _left_open(emulation: Emulation) -> Iterator[str]:
     if not emulation.devices.used:
         yield "no tensor was put on the GPU: does it choose its device by torch.cuda.is_available()?"
     if not emulation.watch.steps:
-        yield "it ended within its first step, which is not counted: nothing was seen of a step"
+        yield "it ended within its first step, which is not counted: no step was audited"
     if emulation.foreign:
-        yield f"whether these wait on a GPU is not known here: {', '.join(sorted(emulation.foreign))}"
+        yield f"whether these operators wait on a GPU is unknown: {', '.join(sorted(emulation.foreign))}"
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         yield "what several processes send each other is not emulated"

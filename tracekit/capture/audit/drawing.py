@@ -11,14 +11,14 @@ from tracekit.sanitize import sanitize
 SCHEMA = "tracekit.audit/1"
 _WIDTH = 100  # of a line of source
 _HEADS: dict[Kind, str] = {
-    "sync": "sync – the host waits until the GPU gets there",
+    "sync": "sync – the host waits until the GPU has caught up",
     "copy": "copy – the host waits for a copy to the GPU",
     "mixed": "mixed – crashes on a GPU: tensors on several devices",
     "break": "break – torch.compile would break its graph",
 }
 _LIMITS = (
-    "Seen on a CPU that pretends to be a GPU: what would wait, not for how long. Lines that these steps did not reach "
-    "were not seen."
+    "Seen on a CPU that pretends to be a GPU: this shows what would wait, but not for how long, and only on lines that "
+    "these steps reached."
 )
 
 
@@ -46,7 +46,7 @@ def _lines(audit: Audit, file: object) -> Iterator[str]:
     for note in audit.notes:
         yield f"Left open: {note}{_end(note)}"
     if audit.failure:
-        yield f"It did not come to its end: {audit.failure}"
+        yield f"It did not finish: {audit.failure}"
 
 
 def _end(note: str) -> str:

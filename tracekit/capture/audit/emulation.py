@@ -83,7 +83,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         if not others:
             return
         if call.name in INDEXES and self.devices.of(given[0]) == device:
-            why = "takes indices that lie on the CPU: they are copied each time"
+            why = "takes indices on the CPU, which are copied each time"
             return self.watch.see("copy", f"aten::{call.name}", why)
         if call.name in ("copy_", "_foreach_copy_"):
             return self._look_at_copy(call)

@@ -12,7 +12,7 @@ import torch
 READS = "reads a value back (.item(), float(), int(), if tensor:)"
 _MASK = "counts the rows of a boolean mask"
 _SIZED = "counts its result: its size depends on the data"
-_CHECKS = "looks whether it succeeded"
+_CHECKS = "checks whether it succeeded"
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,16 @@ _WAITS = {
         "adds up the repetitions: give it output_size=",
         unless=lambda call: call.overload != "Tensor" or call.kwargs.get("output_size") is not None,
     ),
-    "equal": Wait("reads whether all are equal back"),
+    "equal": Wait("reads back whether all are equal"),
     "multinomial": Wait(
         "checks the probabilities", sized=False, unless=lambda call: bool(call.given("replacement", 2))
     ),
     "normal": Wait(
         "checks the deviations", sized=False, unless=lambda call: call.overload not in ("Tensor_Tensor", "float_Tensor")
     ),
-    "histc": Wait("looks for the ends", sized=False, unless=lambda call: (call.given("max", 3) or 0) != 0),
+    "histc": Wait(
+        "looks for the minimum and the maximum", sized=False, unless=lambda call: (call.given("max", 3) or 0) != 0
+    ),
     "embedding_renorm_": Wait("counts the rows that it renormalizes", sized=False),
     "_coalesce": Wait(_SIZED),
     "_to_sparse": Wait(_SIZED),

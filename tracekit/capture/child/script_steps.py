@@ -113,7 +113,7 @@ class ScriptSteps:
         started = f"; it started {children} process{several}, whose training is not seen" if children else ""
         if ":" in self.job.step_at:
             return f"{self.job.step_at} was not reached twice{started}"
-        return f"no optimizer stepped, and no module was called again and again{started}"
+        return f"no optimizer stepped, and no module was called repeatedly{started}"
 
     def _called(self, module: Any, trains: bool) -> bool:
         """The outermost module is about to run; whether it should be compiled, where modules are."""

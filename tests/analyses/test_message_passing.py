@@ -93,7 +93,7 @@ def test_the_time_is_the_gpus_and_the_layer_the_modules(tmp_path):
     assert [row["share"] for row in rows] == [0.375, 0.125]
     assert rows[1]["bytes_per_s"] == pytest.approx(520_000 / 100e-6)
     assert "take 400 µs a step, 50.0 % of the GPU's work" in answer.sentence
-    assert "what this device can is not known. Scattering adds row by row" in answer.sentence
+    assert "the memory bandwidth of this device is not known. Scattering adds row by row" in answer.sentence
 
 
 def test_products_alone_have_no_such_section(tmp_path):

@@ -81,7 +81,7 @@ def test_a_rank_that_cannot_be_read_is_said_and_the_others_are_reported(tmp_path
 
 def test_none_that_can_be_read_is_one_sentence(tmp_path):
     (tmp_path / "rank0.json").write_text("no trace")
-    with pytest.raises(RanksLostError, match=r"None of 1 traces could be read. Of the first: .*rank0.json"):
+    with pytest.raises(RanksLostError, match=r"Not one of 1 traces could be read. The first one: .*rank0.json"):
         opened([tmp_path], readers(1, None))
 
 

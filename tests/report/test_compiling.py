@@ -81,7 +81,7 @@ GUARD = "L['x'].size()[0] == 512"
             {"step_ms": 0.97, "kernels": FUSED},
             [
                 "A step becomes 3.0 % shorter because 95",
-                "% of a step is matrix products and convolutions, which it leaves as they are.",
+                "% of a step is matrix products and convolutions, which compiling leaves as they are.",
                 "what can be fused 80.0 µs → 40.0 µs.",
             ],
             id="bound by matrix products",
@@ -180,7 +180,7 @@ def slowed(factor):
             12,
             11.8,
             [
-                "% of a step is matrix products and convolutions, which it leaves as they are.",
+                "% of a step is matrix products and convolutions, which compiling leaves as they are.",
                 "Compiling can do nothing about",
             ],
             id="bound by the GPU",

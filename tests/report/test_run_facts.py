@@ -70,7 +70,7 @@ def test_of_a_variant_with_cuda_graphs_the_reserved_memory_is_quoted(tmp_path):
     assert values == {
         "eager": "1.00 MiB (1.00 GiB)",
         "prepared": "1.00 MiB (1.00 GiB)",
-        "graphs": "1.00 GiB reserved, its CUDA graphs' own among it",
+        "graphs": "1.00 GiB reserved, including the memory of its CUDA graphs",
     }
 
 

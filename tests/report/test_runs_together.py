@@ -94,8 +94,8 @@ def test_a_baseline_across_runs_is_a_warning_where_recipe_data_or_device_differ(
     assert [entry.baseline for entry in report.comparisons] == ["sales:eager"] * 3
     said = [note.text for note in report.notes if note.kind == "warning" and note.variants == ("churn:eager",)]
     assert said == [
-        "its recipe is not sales:eager's (churn; sales): they may differ for that reason alone.",
-        "its data is not sales:eager's (churners; sales of May): they may differ for that reason alone.",
+        "its recipe is not that of sales:eager (churn; sales): the two may differ for that reason alone.",
+        "its data is not that of sales:eager (churners; sales of May): the two may differ for that reason alone.",
     ]
     assert "its recipe is not sales:eager's" in shown(report)
 
@@ -120,7 +120,7 @@ def test_traces_of_two_devices_are_compared_with_a_warning(tmp_path):
     assert [device_name(profile) for profile in report.profiles] == ["A100", "H100"]
     assert [each["device_name"] for each in as_document(report)["variants"]] == ["A100", "H100"]
     (said,) = (note.text for note in report.notes if note.kind == "warning")
-    assert said == "its device is not one's (H100; A100): they may differ for that reason alone."
+    assert said == "its device is not that of one (H100; A100): the two may differ for that reason alone."
     assert "A100, H100" in shown(report)
 
 

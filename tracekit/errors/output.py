@@ -68,7 +68,7 @@ class RanksLostError(TracekitError):
     """No rank can be read."""
 
     def __init__(self, count: int, why: str) -> None:
-        super().__init__(f"None of the {count} traces could be read. The first one: {why}")
+        super().__init__(f"Not one of {count} traces could be read. The first one: {why}")
 
 
 class HtaError(TracekitError):

@@ -119,7 +119,7 @@ def load(ctx):
 
 
 def read(folder):
-    """OGB's own files, as they lie in its zip."""
+    """OGB's own files, as they are in its zip."""
     import pandas
 
     def table(name, kind):

@@ -34,7 +34,7 @@ LONGEST = 64  # atoms in a molecule
 
 
 class SizedGPS(GPSConv):
-    """The same layer, told the slot of each atom in so many rows of the longest molecule's length."""
+    """The same layer, given the slot of each atom in rows of the longest molecule's length."""
 
     def forward(self, x, edge_index, slot, rows):
         size = rows * LONGEST

@@ -223,7 +223,7 @@ def to_device(batch, device):
 
 
 def generate(scale):
-    """Customers buy what is to their taste and popular, each up to a day of their own; the last tenth is to be told."""
+    """Customers buy what is to their taste and popular, each up to a day of their own; the last tenth is predicted."""
     draw = torch.Generator().manual_seed(0)
     count = {name: max(int(rows * scale), 300) for name, rows in ROWS.items()}
     tastes = 12

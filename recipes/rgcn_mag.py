@@ -55,7 +55,7 @@ class RGCN(torch.nn.Module):
 
 
 class TypedConv(torch.nn.Module):
-    """What RGCNConv computes, over edges that were told apart ahead."""
+    """What RGCNConv computes, over edges that were separated beforehand."""
 
     def __init__(self, inputs, outputs, relations):
         super().__init__()

@@ -185,7 +185,7 @@ def read_reddit(folder):
 
 
 def read_ogb(folder):
-    """OGB's own files, as they lie in its zip."""
+    """OGB's own files, as they are in its zip."""
     import pandas
 
     def table(name, kind):

@@ -40,7 +40,7 @@ class Clock:
     below: bool  # and digits below the nanosecond
 
     def write(self, ns: int, below: Decimal = Decimal(0), *, base: bool = True) -> int | Decimal:
-        """A time or a length as it stands in the file, in µs."""
+        """A time or a length as it is in the file, in µs."""
         value = max((Decimal(ns) + below) / 1000, Decimal(0)) + (self.base if base else 0)
         if self.fine and not below:
             return value.quantize(Decimal("0.001"))  # as Kineto writes it

@@ -1,4 +1,4 @@
-"""Kernels by names that people say: short, and still told apart."""
+"""Kernels by names that people use: short, and still distinct."""
 
 from pathlib import Path
 

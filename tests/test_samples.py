@@ -1,4 +1,4 @@
-"""The sample run opens without torch, and tells what its README says."""
+"""The sample run opens without torch, and shows what its README says."""
 
 import json
 import statistics

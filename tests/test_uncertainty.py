@@ -34,7 +34,7 @@ def test_of_one_value_nothing_is_known():
 def test_the_median_lies_between_two_of_the_values():
     assert interval_of_median([3]) == (3, 3)
     assert interval_of_median([1, 2, 3, 4, 5]) == (1, 5)
-    # Of ten, the second and the ninth: 2 × (1 + 10) / 1024 lie outside.
+    # Of ten, the second and the ninth: 2 × (1 + 10) / 1024 are outside.
     assert interval_of_median(range(10)) == (1, 8)
 
 

@@ -50,7 +50,7 @@ class Process:
         self.pid = int(os.read(self._status, 20))
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, as Popen tells it; raises TimeoutExpired."""
+        """Its exit code, as Popen gives it; raises TimeoutExpired."""
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
@@ -138,7 +138,7 @@ def lend() -> dict[str, Any]:
 
 @cache
 def _server() -> socket.socket:
-    """It ends when nobody holds its socket any more."""
+    """It ends when no process holds its socket any more."""
     if _LENT in os.environ:
         return socket.socket(fileno=int(os.environ[_LENT]))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

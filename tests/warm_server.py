@@ -34,11 +34,11 @@ _PLAIN_PATH = sys.path[1:]
 
 
 def serve(requests: socket.socket) -> None:
-    """Until nobody is left to ask."""
+    """Until no process is left to ask."""
     for name in _PRELOADED:
         importlib.import_module(name)
     assert threading.active_count() == 1, "threads do not survive a fork"
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for keepers
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 3)
         if not message:

@@ -90,7 +90,7 @@ def judge(task, out, y):
 
 
 class Mean:
-    """What torchmetrics' MeanMetric does with each value: it looks for NaN, unless told not to."""
+    """What torchmetrics' MeanMetric does with each value: it looks for NaN, unless configured otherwise."""
 
     def __init__(self, checked):
         self.checked, self.total, self.count = checked, 0, 0

@@ -97,7 +97,7 @@ def load(ctx):
 
 
 def read(folder):
-    """OGB's own files, as they lie in its zip; the pairs held out are drawn here, not the last year's."""
+    """OGB's own files, as they are in its zip; the pairs held out are drawn here, not the last year's."""
     import pandas
 
     x = torch.tensor(pandas.read_csv(folder / "node-feat.csv.gz", header=None).to_numpy("float32"))

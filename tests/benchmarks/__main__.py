@@ -5,7 +5,7 @@
 HTA (traceinsight) wants versions of its own, so that it lives in an environment of its own; `--python` names its
 interpreter: pip install traceinsight==0.6.1 pysimdjson isal. Without one, its rows are left out. With `--page`, the
 table between the markers in that file is written anew. Every time is the best of several, with an empty cache; a
-machine that is busy disturbs seconds more than CPU seconds, so that both are told.
+machine that is busy disturbs seconds more than CPU seconds, so that both are given.
 """
 
 import argparse

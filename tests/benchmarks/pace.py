@@ -1,6 +1,6 @@
 """What a capture adds to the steps that it measures of a script. `python -m tests.benchmarks.pace`, two minutes.
 
-Two processes of one script differ by more than a capture could add: in where their memory lies, in what else the
+Two processes of one script differ by more than a capture could add: in where their memory is, in what else the
 machine does. So the answer comes from within one process, from blocks of the same steps with and without the capture
 (`pace_in_blocks.py`). What processes differ by is shown beside it: plain ones from each other, and captured ones from
 plain ones.

@@ -97,7 +97,7 @@ def read_trace(path):
 
 
 def _spans(thread, row):
-    """The outermost compile spans of one thread, each with the id that stands in its marker."""
+    """The outermost compile spans of one thread, each with the id in its marker."""
     spans = []
     for start, minus_end, name in row:
         inside = spans and start < spans[-1].end

@@ -78,7 +78,7 @@ def watch():
 
 @pytest.fixture
 def x(watch):
-    """Six numbers that lie on the emulated GPU."""
+    """Six numbers on the emulated GPU."""
     import torch
 
     return torch.arange(6.0, device="cuda")

@@ -2,7 +2,7 @@
 not; or in an accelerator of that kind, mps or xpu.
 
 Tensors stay where they are: the recipe must not ask for `ctx.device`. What the capture itself calls of `torch.cuda` is
-noted in order, and its answers can be set, so that what a GPU would be told and asked can be tested without one.
+noted in order, and its answers can be set, so that requests to a GPU can be tested without one.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The emulated GPU: where tensors lie, and what they say of themselves. Values are the CPU's own."""
+"""The emulated GPU: where tensors are, and what they report about themselves. Values are the CPU's own."""
 
 import copy
 import io

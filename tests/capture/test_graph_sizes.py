@@ -1,4 +1,4 @@
-"""Nodes and edges are told by what batches and arguments look like, and recorded for each step."""
+"""Nodes and edges are recognised by what batches and arguments look like, and recorded for each step."""
 
 from itertools import pairwise
 from types import SimpleNamespace

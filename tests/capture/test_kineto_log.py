@@ -1,4 +1,4 @@
-"""What the profiler's library warns of reaches the run and its report; its chatter reaches nobody."""
+"""What the profiler's library warns of reaches the run and its report; its chatter does not."""
 
 from tracekit.capture import kineto_log, probes
 from tracekit.capture.harness import Options, capture

@@ -1,4 +1,4 @@
-"""What a file is, told by looking at it."""
+"""Whether a file is a script or a recipe, judged by its content."""
 
 from pathlib import Path
 

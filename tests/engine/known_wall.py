@@ -122,7 +122,7 @@ WALL = [
             kernel(90, 110, 10),
             kernel(110, 115, 5),
             kernel(115, 130, 12),
-            kernel(130, 140, 99),  # neither: it is nobody's, and no step waits for it
+            kernel(130, 140, 99),  # neither: it belongs to no step, and no step waits for it
         ],
         [(1, 115_000, 130_000, 100_000, 120_000, True)],
         [{"gpu_compute": 15_000}],

@@ -1,4 +1,4 @@
-"""The page: it fetches nothing, runs nothing, and shows names as they stand."""
+"""The page: it fetches nothing, runs nothing, and shows names as they are."""
 
 import base64
 import hashlib

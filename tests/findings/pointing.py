@@ -5,7 +5,7 @@ from tracekit.profile import Profile
 
 
 def points_at_events(profile: Profile, finding: Finding) -> None:
-    """Its evidence is rows of the events table, as they stand there; only of nothing there is none."""
+    """Its evidence is rows of the events table, as they are there; only an empty trace has none."""
     trace = profile.trace
     assert finding.evidence or finding.id == "empty", finding.title
     for each in finding.evidence:

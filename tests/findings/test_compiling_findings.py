@@ -1,4 +1,4 @@
-"""What compiles inside steps, by cause: tuning and recording of CUDA graphs are told apart from compiling."""
+"""What compiles inside steps, by cause: tuning and recording of CUDA graphs are distinguished from compiling."""
 
 import pytest
 from small import event, kernel, launch, op, step, write

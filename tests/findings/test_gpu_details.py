@@ -1,4 +1,4 @@
-"""What shapes and occupancy tell of a busy GPU: bandwidth, bytes that fusing saves, sizes of products, empty GPUs."""
+"""What shapes and occupancy say about a busy GPU: bandwidth, bytes that fusing saves, sizes of products, empty GPUs."""
 
 import json
 
@@ -71,7 +71,7 @@ def test_elementwise_kernels_that_move_little_for_their_time(tmp_path):
     ("work", "device"),
     [
         (adding(100, 250), A100),  # 1.26 TB/s
-        (adding(1, 1000), A100),  # may lie in a cache
+        (adding(1, 1000), A100),  # may be in a cache
         (("aten::add", None, ADD, 1000, {}), A100),  # no shapes
         (adding(100, 1000), "NVIDIA GeForce RTX 3060 Laptop GPU"),  # slower than the card of that name
         (("triton_poi_fused_add_0", [[25 * MB]] * 2, "triton_poi_fused_add_0", 1000, {}), A100),  # may do anything

@@ -1,4 +1,4 @@
-"""A limit is broken only for sure; what nobody can say fails unless it is allowed; every format says the same."""
+"""A limit is broken only for certain; what cannot be answered fails unless allowed; every format says the same."""
 
 import json
 import random

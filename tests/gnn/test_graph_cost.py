@@ -1,4 +1,4 @@
-"""What a step costs by its edges is found where it was planted, and not told where sizes do not tell it."""
+"""What a step costs by its edges is found where it was planted, and left open where sizes do not show it."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ from tests.gpu.sections import SECTIONS, Section
 
 ROOT = Path(__file__).parents[2]
 _ALL_SECONDS = 580
-_ON_A_CPU = 10  # times as long: there nobody waits for it, and the machine has other work
+_ON_A_CPU = 10  # times as long: there it is not urgent, and the machine has other work
 _LEAST_SECONDS = 15  # with fewer left a section is not begun
 
 

@@ -1,4 +1,4 @@
-"""What is looked at, in the order of what it tells, and how long each may take."""
+"""What is examined, the most telling first, and how long each may take."""
 
 from dataclasses import dataclass
 

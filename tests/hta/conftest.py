@@ -1,4 +1,4 @@
-"""HTA lies in an environment of its own: `make test-hta`. Elsewhere these tests are skipped."""
+"""HTA is installed in an environment of its own: `make test-hta`. Elsewhere these tests are skipped."""
 
 from tracekit.errors import NeedsPackageError
 from tracekit.hta import needed

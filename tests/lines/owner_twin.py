@@ -1,6 +1,6 @@
 """Owners, moment by moment and the slow way: the rules once more, for a trace with stacks.
 
-Of a lines file the twin knows the calls. What a frame computes without one it cannot tell: leave `code` out of it.
+The twin knows the calls in a lines file, but not what a frame computes without a call: leave `code` out of it.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from tracekit.trace.roles import BACKWARD_FRAME, BACKWARD_NODE, KERNEL, OPERATOR
 
 
 class Twin:
-    """One trace; `of` answers for a moment. Frames are told by a function of their names."""
+    """One trace; `of` answers for a moment. Frames are classified by a function of their names."""
 
     def __init__(self, cost, recording):
         trace, frames = cost.trace, recording.frames
@@ -114,7 +114,7 @@ class Twin:
         return None
 
     def of(self, view, t):
-        """The owner of a moment of a view; None for nobody."""
+        """The owner of a moment of a view; None where there is none."""
         row = next(row for row in self.views[view] if row["start_ns"] <= t < row["start_ns"] + row["dur_ns"])
         bucket, event = row["bucket"], row["event"]
         if view == "wall" and bucket in ("gpu_compute", "gpu_comm", "gpu_copy"):
@@ -155,7 +155,7 @@ def adds_up(ownership):
 
 
 def agrees(ownership, moments):
-    """Whether the twin tells the same owners at random moments of each view."""
+    """Whether the twin gives the same owners at random moments of each view."""
     twin = Twin(ownership.cost, ownership.recording)
     rng = np.random.default_rng(0)
     for view, blamed in ownership.blame.items():

@@ -68,7 +68,7 @@ def test_a_report_has_the_lines_of_a_capture(run, capsys):
     assert "What each line of yours costs" in output
     assert "y = slow(x)" in output
     rows = {line.split()[0]: line.split()[2:4] for line in output.splitlines() if line.startswith("mine.py:")}
-    assert rows["mine.py:3"] == ["40.0", "µs"]  # its operator, and half of what lies before the next
+    assert rows["mine.py:3"] == ["40.0", "µs"]  # its operator, and half of the time before the next
     assert rows["mine.py:4"] == ["40.0", "µs"]
 
 

@@ -57,7 +57,7 @@ CLEAN = [
     *(("pipeline", "5-no-syncs", {"task": task}) for task in ("churn", "sales", "purchase")),
 ]
 
-# Recipe, variant, parameters; then how often a step does what at which of its lines, told by a part of it.
+# Recipe, variant, parameters; then how often a step does what at which of its lines, known by a part of it.
 LOOPS_IN_CORA = ["1 sync index: self.first(", "1 sync index: self.second(", "1 break index: self.first("]
 LOOPS_IN_CORA += ["1 break index: self.second("]
 LOOPS_IN_ONE_LINE = ["2 sync index: self.second(self.first(", "2 break index: self.second(self.first("]
@@ -155,7 +155,7 @@ def test_drawing_negatives_within_goes_to_the_host_and_back():
 )
 def test_the_losses_are_those_of_a_plain_run(monkeypatch, name, variant, params):
     on_gpu = audited(name, variant, **params).losses
-    # On a GPU, optimizers go through all parameters at once; on a CPU, they have to be told to.
+    # On a GPU, optimizers go through all parameters at once; on a CPU, only on request.
     for optimizer in ("adam", "sgd"):
         module = importlib.import_module(f"torch.optim.{optimizer}")
         monkeypatch.setattr(module, "_default_to_fused_or_foreach", lambda *_, **__: (False, True))

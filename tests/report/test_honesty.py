@@ -101,7 +101,7 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
 
 
 def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):
-    """What a sync at the end of a step costs lies partly in the next one; the first step here compiles."""
+    """What a sync at the end of a step costs is partly in the next one; the first step here compiles."""
     events = [op("dynamo", 960, 980)]
     for k in range(3):
         t = 1000 * k

@@ -1,4 +1,4 @@
-"""What stands where in a report: once, by worth, in one line where it is not there."""
+"""The order of a report: each thing once, by worth, and in one line what is absent."""
 
 import sys
 from io import StringIO

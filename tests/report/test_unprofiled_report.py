@@ -34,7 +34,7 @@ def measured(*levels, at=0, first=None):
 
 
 def reported(tmp_path, eager, compiled, *, python=(40, 10), environment=None):
-    """A run of two variants: the traces of 150 and 120 µs a step, unless told otherwise."""
+    """A run of two variants: the traces of 150 and 120 µs a step by default."""
     variants = []
     for at, (name, side) in enumerate((("eager", eager), ("compiled", compiled))):
         training(tmp_path / f"{name}.json", steps=6, python=python[at])

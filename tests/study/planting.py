@@ -13,7 +13,7 @@ MS = 1_000_000
 
 
 def measured(step_ms, *, compile_s=0.0, passes=6, spread=0.01):
-    """Passes whose medians lie around `step_ms`, `spread` apart."""
+    """Passes whose medians are around `step_ms`, `spread` apart."""
     ns = [round(step_ms * MS * math.exp(spread * (k - (passes - 1) / 2) / passes)) for k in range(passes)]
     now = time.time_ns()
     each = [Pass(round=k, started_ns=now + k, step_ns=value, step_all_ns=[value] * 9) for k, value in enumerate(ns)]

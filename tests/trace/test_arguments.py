@@ -1,4 +1,4 @@
-"""What stands in a trace beside times, read for some of its events."""
+"""What a trace records besides times, read for some of its events."""
 
 import gzip
 

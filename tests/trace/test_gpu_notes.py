@@ -1,4 +1,4 @@
-"""What waits wait for, performance counters and bandwidths, wherever in a file they stand."""
+"""What waits wait for, performance counters and bandwidths, wherever they are in a file."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Steps that nobody annotated: what repeats is found, and where nothing does, that is said."""
+"""Steps without annotations: what repeats is found, and where nothing repeats, that is said."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Long columns lie in files, short ones and those of a full disk in memory; their values are the same."""
+"""Long columns are kept in files, short ones and those of a full disk in memory; their values are the same."""
 
 import numpy as np
 import pytest

@@ -33,7 +33,7 @@ def zstd(content: bytes) -> bytes:
     ids=["plain", "gzip", "gzip members", "gzip padded", "zstd", "zstd frames"],
 )
 def test_packed_in_any_way(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "trace.bin"  # the content tells, not the name
+    path = tmp_path / "trace.bin"  # the content decides, not the name
     path.write_bytes(content)
     trace = Trace.load(path, use_cache=False)
     assert (trace.names, trace.lost, trace.damage) == (["mm"], 0, None)

@@ -128,7 +128,7 @@ def test_parts_are_in_the_unit_of_the_whole(name: str) -> None:
 
 
 def test_a_file_that_was_cut_says_so_and_tells_no_mean(tmp_path: Path) -> None:
-    """Cut in the first step: nothing can be answered, and no mean is told of any step."""
+    """Cut in the first step: nothing can be answered, and no mean is given for any step."""
     path = made_traces.eager(tmp_path / "whole.json")
     text = path.read_text()
     cut = tmp_path / "cut.json"

@@ -28,7 +28,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 async def still(pilot: Pilot[Any]) -> None:
-    """Wait until the row under the cursor is told, and the picture no longer changes; a busy machine takes its time."""
+    """Wait until the row under the cursor is described and the picture no longer changes, which may take a while."""
     pictures: list[str] = []
     for _ in range(100):
         await pilot.pause(0.1)

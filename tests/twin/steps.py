@@ -1,4 +1,4 @@
-"""When each step was issued, began and was done (§7), and of which the trace cannot tell (§6, last part)."""
+"""When each step was issued, began and was done (§7), and which of them the trace cannot answer for (§6, last part)."""
 
 from __future__ import annotations
 

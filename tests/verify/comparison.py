@@ -158,7 +158,7 @@ def _elsewhere(script: Script, name: str, each: Printed, ran: Printed) -> Iterat
 
 
 def _left_behind(script: Script, taken: Captured) -> Iterator[str]:
-    """What the script writes belongs to a training that nobody asked for; what C wrote by itself, the capture names."""
+    """What the script writes belongs to a training that is not the user's; the capture names what C wrote by itself."""
     if silently := sorted(name for name in taken.files if f"not put back: {name}" not in taken.output):
         yield f"the capture leaves behind {', '.join(silently[:5])}"
 

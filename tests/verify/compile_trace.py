@@ -40,7 +40,7 @@ def structured(folder: Path) -> Counts:
 
 
 def logged(stderr: str) -> tuple[int, int]:
-    """Recompilations and graph breaks that TORCH_LOGS=recompiles,graph_breaks told on stderr."""
+    """Recompilations and graph breaks that TORCH_LOGS=recompiles,graph_breaks reported on stderr."""
     return stderr.count("[__recompiles] Recompiling function"), stderr.count("[__graph_breaks] Graph break ")
 
 

@@ -20,7 +20,7 @@ class Printed:
 
 
 def read(text: str) -> Printed:
-    """The lines of steplog.StepLog, whatever else stands between them."""
+    """The lines of steplog.StepLog, whatever else is between them."""
     steps, here = _STEP.findall(text), _HERE.search(text)
     losses, times, cpu = [*zip(*steps, strict=True)] or ((), (), ())
     return Printed(json.loads(here[0]) if here else {}, [*losses], [*map(float, times)], [*map(float, cpu)])

@@ -31,7 +31,7 @@ class Script:
     environment: dict[str, str] = field(default_factory=dict)
 
     def command(self) -> list[str]:
-        """What stands behind `python`, without arguments."""
+        """What comes after `python`, without arguments."""
         return ["-m", self.module] if self.module else [f"{self.name}.py"]
 
     def given(self, compiled: bool) -> list[str]:
@@ -40,7 +40,7 @@ class Script:
         return [*shlex.split(self.arguments), *flags]
 
     def settings(self, compiled: bool) -> dict[str, str]:
-        """Environment variables: a script that compiles by itself runs eagerly where torch is told so."""
+        """Environment variables: a script that compiles by itself runs eagerly where torch is configured so."""
         off = {"TORCHDYNAMO_DISABLE": "1"} if self.compile == "itself" and not compiled else {}
         return {**self.environment, **off}
 

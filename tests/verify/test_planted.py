@@ -86,7 +86,7 @@ class Case:
 
     script: str
     finding: str
-    line: str  # of the script, or the end of what stands there
+    line: str  # of the script, or the end of its text
     cost_ns: float
 
 

@@ -1,4 +1,4 @@
-"""A folder to run a script in, as its user has it: the script, what lies beside it, and nothing else."""
+"""A folder to run a script in, as its user has it: the script, what is beside it, and nothing else."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ class Workplace:
     library: Path
 
     def environment(self, more: dict[str, str]) -> dict[str, str]:
-        """Ours, with caches that nobody has filled, one thread, and a PYTHONPATH of the user's."""
+        """Ours, with empty caches, one thread, and the user's PYTHONPATH."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("TORCH", "TRACEKIT", "PYTEST"))}
         return {
             **clean,

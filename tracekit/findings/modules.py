@@ -20,9 +20,10 @@ def modules(profile: Profile) -> dict[str, float]:
 
 
 def sentence(profile: Profile) -> str:
-    """The largest in words: `in Linear 61.0 %, in GELU 12.5 %`."""
+    """The largest in words: `by module: Linear 61.0 %, GELU 12.5 %`."""
     largest = [*modules(profile).items()][:_NAMED]
-    return ", ".join(f"in {name} {percent(share)}" for name, share in largest if share >= _LEAST)
+    listed = ", ".join(f"{name} {percent(share)}" for name, share in largest if share >= _LEAST)
+    return f"by module: {listed}" if listed else ""
 
 
 def _innermost(owner: Owner) -> str:

@@ -30,5 +30,6 @@ def phases(profile: Profile) -> dict[str, float]:
 
 
 def sentence(profile: Profile) -> str:
-    """The same in words: `forward and the rest 31.0 %, backward 58.2 %`."""
-    return ", ".join(f"{name} {percent(share)}" for name, share in phases(profile).items())
+    """The same in words: `by phase: forward and the rest 31.0 %, backward 58.2 %`."""
+    listed = ", ".join(f"{name} {percent(share)}" for name, share in phases(profile).items())
+    return f"by phase: {listed}" if listed else ""

@@ -127,7 +127,7 @@ def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -
     longest = _longest(spans)
     return Finding(
         cause.id,
-        f"{cause.said(spans)}{because}, which takes {duration(claim.total())} of the {_over(profile)}",
+        f"{cause.said(spans)}{because}; in all, this takes {duration(claim.total())} of the {_over(profile)}",
         advice=cause.advice(spans),
         where=_where(longest),
         evidence=evidence(profile, np.array([each["event"] for each in spans], np.int64)),
@@ -169,7 +169,8 @@ def _reasons(spans: list[Span]) -> list[str]:
 def _longest_for(spans: list[Span]) -> str:
     """Which takes longest, as a clause; how long, where there are several."""
     longest = _longest(spans)
-    which = f"for {_of(longest)}{_where(longest).at}"
+    called = longest.get("function") or (f"compile id {longest['id']}" if longest["id"] else longest["span"])
+    which = f"for {called}{_where(longest).at}"
     return which if len(spans) == 1 else f"longest {which} ({duration(longest['dur_ns'])})"
 
 

@@ -45,8 +45,8 @@ def gpu_bound(profile: Profile) -> GpuBound:
     costliest, time = next(iter(summed(of_kind, "name").items()))
     made_by = summed([each for each in of_kind if each.name == costliest], "operator")
     where = Where(kernel=costliest, operator=next(iter(made_by)))
-    description = f"{percent(share)} of its work is {_NOUNS[name]}, "
-        f"and {percent(time / total)} is {short_kernel(costliest)} alone"
+    alone = f"{percent(time / total)} is {short_kernel(costliest)} alone"
+    description = f"{percent(share)} of its work is {_NOUNS[name]}, and {alone}"
     if name == "gpu_bound_memory_bound":
         description += _clause(bandwidth.sentence(profile))
     description += _clause(phases.sentence(profile)) + _clause(modules.sentence(profile))

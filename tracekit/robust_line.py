@@ -91,7 +91,7 @@ def _weights(residuals: Floats) -> Floats:
 def _covariance(
     columns: Floats, residuals: Floats, weights: Floats, groups: NDArray[np.int64] | None
 ) -> tuple[Floats, int]:
-    """Of level and slope, and the degrees of freedom: the wider one of that by points and that by groups."""
+    """The intervals of level and slope, and the degrees of freedom: the wider of those by points and by groups."""
     count = len(residuals)
     pulls = columns * (residuals * weights)[:, None]
     scale = _NORMAL * float(np.median(np.abs(residuals))) or 1.0

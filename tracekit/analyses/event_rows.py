@@ -20,7 +20,7 @@ class EventRows:
     pieces: Callable[[], Iterator[pa.Table]]
 
     def table(self) -> pa.Table:
-        """All of it."""
+        """The whole table."""
         return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
 
 

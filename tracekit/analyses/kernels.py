@@ -183,7 +183,7 @@ def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
 
 
 def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
-    """Of each device from the first activity to the last: how long that is, and for how much of it it is idle."""
+    """For each device, the time from its first activity to its last, and how much of that it is idle."""
     devices = trace.tracks["pid"].to_pylist()
     begun: dict[str, int] = {}
     reach: dict[str, int] = {}

@@ -17,7 +17,7 @@ _WAIT = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 
 
 def own_waits(trace: Trace, calls: Ints) -> Ints:
-    """Of some sync calls, in order, those of a capture as its last step ends, and of the profiler as it stops."""
+    """Those of some sync calls that a capture makes as its last step ends, or the profiler as it stops; in order."""
     if not len(calls):
         return calls
     by_recorder = np.zeros(len(calls), bool)

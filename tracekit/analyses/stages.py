@@ -1,4 +1,4 @@
-"""Of a step on sampled batches: how long does sampling take, fetching features, copying them, and the training itself?
+"""In a step on sampled batches, how long do sampling, fetching features, copying them and the training itself take?
 
 Fetching is what picks rows of a table of numbers while the loop waits for its batch; the recording with stacks has the
 shapes and types that distinguish such tables from lists of edges. All other waiting is for sampling, or collating.

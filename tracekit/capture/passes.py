@@ -162,7 +162,7 @@ def _with_warnings(answer: PassResult, log: Path) -> PassResult:
 
 
 def load_average() -> float | None:
-    """Of the last minute: how many processes ran or waited for a processor; None where the system does not say."""
+    """How many processes ran or waited for a processor in the last minute; None where the system does not say."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 

@@ -75,7 +75,7 @@ def compile_gpu() -> str:
 
 
 def _verdict(sessions: list[tuple[int, int]]) -> str:
-    """Of each session, its runtime calls and kernels: what they say of the profiler."""
+    """What the runtime calls and kernels of each session say about the profiler."""
     calls, kernels = sessions[0]
     if not kernels:
         heard = "its launches were seen" if calls else "nor were its launches seen"

@@ -139,7 +139,7 @@ def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _die_with(parent: int) -> None:
-    """From its birth on: a capture killed outright cannot stop a pass, not even one that is only starting."""
+    """From its start: a capture killed outright cannot stop a pass, not even one that is only starting."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it was killed before that
         os._exit(1)

@@ -12,7 +12,7 @@ def is_script(path: str | Path) -> bool:
 
 
 def statements(path: str | Path) -> list[ast.stmt]:
-    """Those of the file. Raises BrokenSyntaxError."""
+    """The statements of the file. Raises BrokenSyntaxError."""
     try:
         return ast.parse(Path(path).read_bytes()).body
     except SyntaxError as error:

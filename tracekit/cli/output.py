@@ -54,7 +54,7 @@ def write_report(face: "Face", report: "Report", how: "Options", options: argpar
 
 
 def send(content: str | bytes) -> None:
-    """To stdout; bytes only where no terminal is. Raises BytesToTerminalError."""
+    """Write to stdout; bytes only if it is not a terminal. Raises BytesToTerminalError."""
     if isinstance(content, str):
         write_out(content)
     elif sys.stdout.isatty():

@@ -87,7 +87,7 @@ def host_view(threads: Threads, between: Bools, rules: HostRules, overhead: tupl
 
 
 def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Bools:
-    """Of each run of idle moments, everything from the first working one to the last.
+    """In each run of idle moments, everything from the first working one to the last.
 
     `before` and `after` say whether one is working in what the first and the last run have outside this block.
     """

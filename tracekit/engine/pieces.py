@@ -46,7 +46,7 @@ class Pieces:
 
 
 def pieces(cost: "Attribution", name: str = "") -> Pieces:
-    """Of the view of that name; without one, of the first of both that the trace can answer. Else nothing."""
+    """The pieces of the view of that name; without one, of the first view that the trace can answer, if any."""
     views = [cost.views[name]] if name else [*cost.views.values()]
     view = next((each for each in views if each.known.any()), None)
     name = view.name if view is not None else name or "wall"

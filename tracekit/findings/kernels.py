@@ -39,7 +39,7 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
 
 
 def named(profile: Profile, fits: Callable[[str], bool]) -> Ask:
-    """Those whose name fits; each name is tested once."""
+    """The events whose name fits; each name is tested once."""
     known = np.fromiter(map(fits, profile.trace.names), bool, len(profile.trace.names))
     return lambda events: known[events.name_codes]
 

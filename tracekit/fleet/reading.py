@@ -16,7 +16,7 @@ Watch = Callable[[int, int], None]  # how many traces are done, of how many
 def read_all(
     paths: Sequence[Path], readers: Readers, *, infer_steps: bool = False, watch: Watch = lambda done, of: None
 ) -> dict[Path, Read]:
-    """Of each path its columns, or why there are none. When a reader dies, what it may have died of is read alone."""
+    """For each path its columns, or why there are none. When a reader dies, what it may have died of is read alone."""
     known: dict[Path, Read] = {}
 
     def keep(path: Path, read: Read) -> None:

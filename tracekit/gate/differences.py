@@ -34,6 +34,6 @@ def _differing(after: Member, before: Member) -> Iterator[tuple[str, str, str]]:
 
 
 def _params(member: Member) -> dict[str, object]:
-    """Those of its run, and its own."""
+    """The parameters of its run, and its own."""
     run = member.run.params if member.run is not None else {}
     return {**run, **(member.variant.params if member.variant is not None else {})}

@@ -130,7 +130,7 @@ def _bandwidth(trace: Trace) -> NDArray[np.float64]:
 
 
 def _iterations(made: pd.DataFrame, table: TraceSymbolTable) -> Ints:
-    """Of each event the N of the host's ProfilerStep#N in which it, or its launch, starts; -1 for none."""
+    """For each event, the N of the host's ProfilerStep#N in which it, or its launch, starts; −1 for none."""
     numbers = {code: int(match[1]) for code, text in enumerate(table.sym_table) if (match := STEP.fullmatch(text))}
     on_gpu = made["cat"].isin([table.sym_index[each] for each in _ON_GPU if each in table.sym_index]).to_numpy()
     steps = made[made["name"].isin(numbers) & ~on_gpu].sort_values("ts", kind="stable")

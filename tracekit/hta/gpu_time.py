@@ -11,7 +11,7 @@ from tracekit.trace.roles import KERNEL
 
 @dataclass(frozen=True)
 class GpuTime:
-    """Of one trace, from the first GPU activity to the end of the last, ns."""
+    """The GPU time of one trace, from the first GPU activity to the end of the last, ns."""
 
     span_ns: int
     compute_ns: int  # kernels that are no communication
@@ -31,7 +31,7 @@ class GpuTime:
 
 
 def gpu_time(trace: Trace) -> GpuTime:
-    """Of all GPU activities of a trace, whatever step they belong to."""
+    """The GPU time of all GPU activities of a trace, whatever step they belong to."""
     roles = trace.roles
     if not roles.gpu.any():
         return GpuTime(0, 0, 0, 0, 0)

@@ -88,7 +88,7 @@ def gpu_user_annotation_breakdown(question: Question) -> Frames:
 
 @_asked
 def cuda_kernel_launch_stats(question: Question) -> Frames:
-    """Of each launch the call, the kernel and the time between them."""
+    """For each launch, the call, the kernel and the time between them."""
     return {"launch_stats": _by_rank(question.hta.get_cuda_kernel_launch_stats(question.hta.ranks, **_NO_CHART))}
 
 

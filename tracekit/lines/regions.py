@@ -30,7 +30,7 @@ class Regions:
 
 
 def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
-    """Of each driving thread. Where only compilations are named, those of known graphs: others may hold none."""
+    """The regions of each driving thread; where only compilations are named, those of known graphs."""
     calls = {track: _named(trace, track, _CALL) for track in trace.threads.driving}
     if any(each.names for each in calls.values()):
         return calls

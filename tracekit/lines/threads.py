@@ -100,7 +100,7 @@ class _Forward:
 
     @staticmethod
     def find(trace: Trace, recorded: Recorded | None = None) -> "_Forward":
-        """All of a trace."""
+        """All threads of a trace."""
         numbers, mask = _numbers(trace)[0], _is_forward(trace)
         return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving], recorded)
 

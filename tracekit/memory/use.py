@@ -131,7 +131,7 @@ def _reserved(events: MemoryEvents) -> tuple[int | None, int | None]:
 
 
 def _phases(walk: Walk, phase: StepFunction, window: tuple[int, int], steps: int) -> Iterator[PhaseUse]:
-    """Those that occur, in the order of their peaks."""
+    """The phases that occur, in the order of their peaks."""
     of_events, allocated = phase.at(walk.events.ts_ns), np.maximum(walk.events.bytes, 0)
     peaks = walk.peaks_by(phase, *window)
     for number in sorted(peaks, key=lambda number: -peaks[number]):

@@ -112,7 +112,7 @@ class Profile:
 
     @cached_property
     def answered(self) -> dict[str, Bools]:
-        """Of each view the steps that its means are over: steady ones, or all where none is, that can be answered."""
+        """For each view, the steps that its means cover: steady ones, or all if none is, that can be answered."""
         wanted = np.ones(len(self.cost.steady), bool) if self.none_steady else self.cost.steady
         return {name: wanted & view.known for name, view in self.views.items()}
 
@@ -129,7 +129,7 @@ class Profile:
 
     @cached_property
     def means(self) -> dict[str, Mean | None]:
-        """Of each view what a step takes; None where that cannot be answered."""
+        """For each view, what a step takes; None where that cannot be answered."""
         return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
 
 

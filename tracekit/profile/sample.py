@@ -25,7 +25,7 @@ class Sample:
 
     @cached_property
     def occupancy(self) -> NDArray[np.float64]:
-        """Of each kernel the part of the GPU's warps that it keeps occupied, as estimated.
+        """For each kernel, the share of the GPU's warps that it keeps occupied, as estimated.
 
         NaN where that is not a share: some versions of the profiler wrote other numbers.
         """
@@ -34,7 +34,7 @@ class Sample:
 
     @cached_property
     def blocks_per_sm(self) -> NDArray[np.float64]:
-        """Of each kernel how many blocks each multiprocessor gets; NaN where it was not recorded."""
+        """For each kernel, how many blocks each multiprocessor gets; NaN where it was not recorded."""
         return self._figures(lambda recorded: recorded.blocks_per_sm)
 
     def _figures(self, figure: Callable[[Arguments], float | None]) -> NDArray[np.float64]:
@@ -43,7 +43,7 @@ class Sample:
 
 
 def sample(cost: Attribution, counted: Bools, ownership: Ownership) -> Sample:
-    """Of the first of the counted steps that launches any.
+    """The kernels of the first counted step that launches any.
 
     An operator whose shapes the trace does not have takes those of the one it was matched with in the recording with
     stacks, which a capture keeps beside the trace.

@@ -111,7 +111,7 @@ def _exposed(device: str, length: Ints, by_bucket: Ints) -> Ints:
 
 
 def _nth(keys: list[Any]) -> list[int]:
-    """Of each key the how manieth of its like it is, from 0."""
+    """For each key, its number among equal keys, from 0."""
     counts: dict[Any, int] = {}
     numbers = []
     for key in keys:

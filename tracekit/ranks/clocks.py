@@ -78,7 +78,7 @@ def _tied(ends: Floats) -> tuple[Ints, Bools]:
 
 
 def _errors(left: Floats) -> list[float]:
-    """Of each rank the median distance of its ends to the median end, 0 where there are none."""
+    """For each rank, the median distance of its ends from the median end; 0 where there are none."""
     rows = left[(~np.isnan(left)).sum(axis=1) > 1]
     away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True)) if len(rows) else rows
     return [float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in away.T]

@@ -147,7 +147,7 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
 
 
 def _blamed(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> list[str | None]:
-    """Of each collective the bucket in which the late rank spent most beyond the mean of the others.
+    """For each collective, the bucket in which the late rank spent most beyond the mean of the others.
 
     That is since the last collective that all of them were through before they came to this one; without any, since
     the first step began.

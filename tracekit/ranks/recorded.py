@@ -19,7 +19,7 @@ _RECORD = "record_param_comms"
 
 @dataclass(frozen=True)
 class Recorded:
-    """Of one collective; what is not recorded is None."""
+    """The arguments of one collective; what is not recorded is None."""
 
     kind: str
     group: Group | None
@@ -88,7 +88,7 @@ def _group(line: Mapping[str, Any], groups: Mapping[str, Group]) -> Group | None
 
 
 def _pair(group: Group | None, line: Mapping[str, Any], rank: int) -> Group | None:
-    """Of what is sent from one rank to another, these two."""
+    """For data sent from one rank to another, these two ranks."""
     source = line["source"] if line["source"] is not None else rank
     destination = line["destination"] if line["destination"] is not None else rank
     if group is None or source == destination:

@@ -30,7 +30,7 @@ class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def of(steps: Sequence[GraphSize | None], by_type: bool = False) -> "GraphSizes | None":
-        """Those of these steps; None where no graph was seen in any."""
+        """The graphs of these steps; None where no graph was seen in any."""
         if not any(steps):
             return None
         nodes = [each.nodes if each else None for each in steps]

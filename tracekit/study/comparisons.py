@@ -63,7 +63,7 @@ class Group:
 
     @property
     def trainings(self) -> list[Training]:
-        """Those to their end, of all seeds."""
+        """The trainings that finished, of all seeds."""
         return [made for each in self.variants for made in each.trainings]
 
     @property

@@ -1,4 +1,4 @@
-"""Of which kind is what a timeline shows? The buckets of wall and host time, and two kinds that are not buckets.
+"""Of what kinds are the things on a timeline? The buckets of wall and host time, and two kinds that are not buckets.
 
 Each has a colour, and a pattern that stands for it where there are no colours or few.
 """
@@ -42,7 +42,7 @@ GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have l
 
 @dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
 class Kinds:
-    """Of each event of a trace its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE where on no lane."""
+    """For each event of a trace, its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE if on no lane."""
 
     category: Codes
     lanes: Codes

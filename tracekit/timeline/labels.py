@@ -14,7 +14,7 @@ _BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
 
 
 def labels(index: Index, group: Group, lane: int, position: int) -> tuple[str, ...]:
-    """Of an event its short name, of a stretch of wall time its bucket and whom to blame, of a gap how long it is.
+    """The short name of an event, the bucket and culprit of a stretch of wall time, the length of a gap.
 
     What may be written there, the longest first. It is text of the trace: a face that draws it sanitizes it.
     """

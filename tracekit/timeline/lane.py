@@ -43,7 +43,7 @@ class Lane:
 
     @cached_property
     def _busy(self) -> dict[int, tuple[Rows, Ints]]:
-        """Of each category that occurs: the positions of its events, and the busy ns before each and after all."""
+        """For each category that occurs: the positions of its events, and the busy ns before each and after all."""
         dur = self.end - self.start
         counts = np.bincount(self.category, minlength=1)
         busy = {}
@@ -111,7 +111,7 @@ class Lane:
         return Columns(self, edges, last, np.where(total > 0, most, instant).astype(np.int8), total)
 
     def longest(self, first: Ints, beyond: Ints) -> Ints:
-        """Of each range `[first, beyond)` of events the longest; NONE of an empty one."""
+        """For each range `[first, beyond)` of events, the longest; NONE for an empty one."""
         best, most = np.full(len(first), NONE, np.int64), np.full(len(first), -1, np.int64)
         low, high = first.astype(np.int64), beyond.astype(np.int64)
         for level in (None, *self._pyramid):
@@ -180,7 +180,7 @@ class Columns:
         return np.where((position >= 0) & (2 * overlap > np.diff(self.edges)), position, NONE)
 
     def event(self, first: Ints, beyond: Ints) -> Ints:
-        """Of each range `[first, beyond)` of columns the event to name: the longest that starts in it, else one that
+        """For each range `[first, beyond)` of columns, the event to name: the longest that starts in it, else one that
         ends in it; NONE where there is none."""
         longest = self.lane.longest(self.last[first] + 1, self.last[beyond] + 1)
         before = np.maximum(self.last[first], 0)

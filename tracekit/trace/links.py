@@ -39,7 +39,7 @@ class Links:
             yield self.activities[start : start + size], self.launches[start : start + size]
 
     def launch(self, rows: Ints | Rows) -> Ints:
-        """Of each GPU activity the call that submitted it, −1 where none is known."""
+        """For each GPU activity, the call that submitted it; −1 where none is known."""
         return looked_up(self.activities, self.launches, rows)
 
     def is_blocking(self, rows: Ints | Rows) -> Bools:
@@ -47,7 +47,7 @@ class Links:
         return _position(self.blocking, rows) >= 0
 
     def submitted(self, rows: Ints | Rows) -> tuple[Ints, Ints]:
-        """Of each call the first-starting activity that it submitted, −1 for none, and how many they are."""
+        """For each call, the first activity that it submitted (−1 for none), and how many it submitted."""
         calls, first, counts = self._by_call
         return looked_up(calls, first, rows), np.maximum(looked_up(calls, counts, rows), 0)
 
@@ -104,7 +104,7 @@ def _tied(part: "Events") -> Bools:
 
 
 def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
-    """Of one group: the activities that have a launch, their launches, and the copies that blocked."""
+    """In one group: the activities that have a launch, their launches, and the copies that blocked."""
     kind = trace.labels.kinds[trace.category_codes[rows]]
     is_call = kind == RUNTIME
     calls, call_ids = rows[is_call], ids[is_call]

@@ -194,5 +194,5 @@ class Trace:
 
     @cached_property
     def lost_from_ns(self) -> int | None:
-        """From when on something may be missing, in a file that was cut; None in a whole one."""
+        """The time from which something may be missing in a file that was cut; None in a whole one."""
         return first_loss(self)

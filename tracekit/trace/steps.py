@@ -41,7 +41,7 @@ class StepTable:
 
     @property
     def window(self) -> tuple[int, int]:
-        """From the first step's issue to the end of the last one's work."""
+        """The time from the first step's issue to the end of the last one's work."""
         return (int(self.issued[0]), int(self.done[-1])) if len(self.number) else (0, 0)
 
     def of(self, points: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""From when on may events be missing in a file that was cut?
+"""From what time may events be missing in a file that was cut?
 
 Kineto does not write in order of time. What the host did comes first, thread by thread and then all Python frames;
 what the runtime and the GPU did follows, buffer by buffer: in real traces a call is up to the whole length of the

@@ -66,11 +66,11 @@ class TracekitApp(Narrowing):
             self.go(self.now.widened())
 
     async def action_back(self) -> None:
-        """To what was selected before."""
+        """Go back to what was selected before."""
         self.visit(self.history.back())
 
     def action_forth(self) -> None:
-        """To what was gone back from."""
+        """Go forward again."""
         self.visit(self.history.forth())
 
     def action_view(self) -> None:
@@ -101,7 +101,7 @@ class TracekitApp(Narrowing):
         self.go(self.now.at(names[(at + way) % len(names)]))
 
     def action_timeline(self) -> None:
-        """To the timeline; from there to what is around the event that is selected on it."""
+        """Go to the timeline; from there, to what encloses the event that is selected on it."""
         if self.now.pane != "timeline":
             self.go(self.now.at("timeline"))
         elif self.now.of("event") is not None:

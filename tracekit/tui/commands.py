@@ -21,7 +21,7 @@ class Commands(Provider):
     """What can be done now."""
 
     async def discover(self) -> Hits:
-        """All of it, before anything is typed."""
+        """Every command, before anything is typed."""
         for title, about, act in self._commands():
             yield DiscoveryHit(title, act, help=about)
 

@@ -25,7 +25,7 @@ _NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{
 
 
 class FileJournal:
-    """From `begin` to `end` every change is noted, with a copy of what was there."""
+    """Records every change from `begin` to `end`, with a copy of what was there."""
 
     def __init__(self, folder: Path, spared: list[str]) -> None:
         self._folder, self._spared = (

@@ -39,15 +39,15 @@ class GraphLog:
         self._current = None
 
     def of(self, steps: Sequence[int]) -> GraphSizes | None:
-        """Of these steps, counted from 0, all types together."""
+        """The sizes of these steps, counted from 0, all types together."""
         return GraphSizes.of([self._steps[at] for at in steps])
 
     def last(self, count: int) -> GraphSizes | None:
-        """Of so many steps before now."""
+        """The sizes of that many steps before now."""
         return self.of(range(len(self._steps) - count, len(self._steps)))
 
     def first(self, count: int) -> GraphSizes | None:
-        """Of the first steps, by type."""
+        """The sizes of the first steps, by type."""
         return GraphSizes.of(self._steps[:count], by_type=True)
 
 

@@ -16,7 +16,7 @@ _NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # na
 
 
 def graph_size(values: Iterable[Any], named: Mapping[str, Any] | None = None, depth: int = 0) -> GraphSize | None:
-    """Of the graphs among some arguments, positional and named; None where there is none."""
+    """The size of the graphs among some arguments, positional and named; None where there is none."""
     given = [*values][:_WIDEST] + [value for name, value in (named or {}).items() if name not in _NO_EDGES]
     if sizes := [size for value in given if (size := _of_graph(value)) is not None]:
         return _together(sizes)
@@ -30,7 +30,7 @@ def graph_size(values: Iterable[Any], named: Mapping[str, Any] | None = None, de
 
 
 def _of_arguments(given: Sequence[Any], sure: bool) -> GraphSize | None:
-    """Of edges among arguments, and the features beside them: without any, two rows of words look like edges, too."""
+    """Edges among arguments, and the features beside them, without which two rows of words look like edges."""
     for value in given:
         edges = _edges(value)
         if edges is None:
@@ -49,7 +49,7 @@ def _together(sizes: Sequence[GraphSize]) -> GraphSize:
 
 
 def _of_graph(value: Any) -> GraphSize | None:
-    """Of one object that is a graph."""
+    """The size of one object that is a graph."""
     if _is_tensor(value) or isinstance(value, str | bytes | Mapping | list | tuple):
         return None
     if callable(getattr(value, "num_edges", None)) and callable(getattr(value, "num_nodes", None)):
@@ -89,7 +89,7 @@ def _rows_of(store: Any) -> int | None:
 
 
 def _edges(value: Any) -> dict[str, int] | None:
-    """Of an argument that holds edges: by type, where it is a dictionary."""
+    """The size of an argument that holds edges: by type, if it is a dictionary."""
     if isinstance(value, Mapping):
         counts = {_type_name(key): _count_edges(each) for key, each in value.items() if isinstance(key, tuple)}
         return {key: each for key, each in counts.items() if each is not None} or None

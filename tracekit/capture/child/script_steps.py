@@ -200,7 +200,7 @@ class ScriptSteps:
         self._marks.mark()
 
     def _measured(self) -> PassResult:
-        """Of a script that ended early: the steps after the first in which nothing compiled."""
+        """For a script that ended early: the steps after the first in which nothing compiled."""
         compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
         every = self._marks.steps_ns()
         steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 
 class Boundary(IntEnum):
-    """From what says least to what says most."""
+    """From the least to the most specific."""
 
     CALL = 0  # the outermost module is called
     TRAINING_CALL = 1  # … while gradients are recorded, for parameters that take them
@@ -19,7 +19,7 @@ class Boundary(IntEnum):
 
 
 def allowed(step_at: str) -> Collection[Boundary]:
-    """Those that `--step-at`, or an earlier pass, leaves."""
+    """The boundaries that `--step-at`, or an earlier pass, leaves."""
     if not step_at:
         return tuple(Boundary)
     if step_at == "call":

@@ -28,7 +28,7 @@ _PROCESS = "tracekit"
 
 
 def tracks(report: Report, profile: Profile) -> Iterator[bytes]:
-    """All of them as JSON events, each with a comma after it; those of a track nest, and are in order of time."""
+    """All tracks as JSON events, each with a comma after it; those of a track nest, and are in order of time."""
     pid = free_pid(profile)
     yield _event(ph="M", name="process_name", pid=pid, args={"name": f"{_PROCESS}: {sanitize(profile.name, _NAME)}"})
     yield _event(ph="M", name="process_sort_index", pid=pid, args={"sort_index": -1})

@@ -86,7 +86,7 @@ def _still(still: Still, steps: TypicalSteps, top: int, drawn: _Drawn) -> None:
 
 
 def _paths(lane: StillLane, steps: TypicalSteps, at: int, high: int) -> Iterator[str]:
-    """Of each kind one path: a rectangle for each stretch, as high as much of it is covered."""
+    """One path for each kind: a rectangle for each stretch, whose height shows how much of it is covered."""
     for category in sorted({*lane.category.tolist()}):
         chosen = lane.category == category
         stretches = []

@@ -57,7 +57,7 @@ def pageable_calls(trace: Trace) -> Ints:
 
 
 def _pageable(trace: Trace) -> tuple[Ints, Ints]:
-    """Such copies and their calls."""
+    """The copies from pageable memory, and their calls."""
     parts = [np.zeros((2, 0), np.int64)]
     for activities, launches in trace.links.some():
         chosen = trace.rows(activities).roles.named(_PAGEABLE)

@@ -85,7 +85,7 @@ _Of = tuple[str, MemoryUse, DeviceUse]
 
 @of_run("memory_use", "Memory of a step", rank=38)
 def memory_use(report: Report) -> Contents | None:
-    """Of each variant a sentence; its devices, phases, and what holds its memory as tables; the curve of a step."""
+    """For each variant a sentence; its devices, phases, and what holds its memory as tables; the curve of a step."""
     uses = [(profile, use) for profile in report.profiles if (use := known_use(profile)) is not None and use.devices]
     if not uses:
         return None

@@ -88,7 +88,7 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
 
 
 def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
-    """Of each step the rank that others wait for most; none of a step in which no rank is late."""
+    """For each step, the rank that others wait for most; no row for a step in which no rank is late."""
     for step in matched.steps:
         caused = {rank: matched.caused_ns(rank, step) for rank in matched.ranks}
         worst = max(caused, key=lambda rank: sum(caused[rank].values()))

@@ -58,7 +58,7 @@ def _table(workload: str, of_workload: Sequence[Row]) -> Table:
 
 
 def _role(variant: str, several: int) -> Role:
-    """Of many variants, people first see the modes as they come, without further settings."""
+    """If there are many variants, people first see the plain modes, without further settings."""
     return "detail" if several > _SIDE_BY_SIDE and ":" in variant else ""
 
 

@@ -26,7 +26,7 @@ BYTES_OF_TYPE = {
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """Of one event, as written; what was not recorded is null."""
+    """The arguments of one event, as written; what was not recorded is null."""
 
     dims: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
     kinds: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
@@ -48,7 +48,7 @@ class Arguments(msgspec.Struct, gc=False):
 
     @property
     def types(self) -> list[str]:
-        """Of which type each input is: `float`, `c10::BFloat16`, `ScalarList`, ""."""
+        """The type of each input: `float`, `c10::BFloat16`, `ScalarList`, ""."""
         decoded = _read(self.kinds)
         return [str(each) for each in decoded] if isinstance(decoded, list) else []
 

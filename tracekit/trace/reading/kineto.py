@@ -205,5 +205,5 @@ def _meta(header: bytes, rest: bytes) -> dict[str, Any]:
 
 
 def _numbers_of(text: str) -> dict[str, Any]:
-    """Of a header that is not JSON (a quote left bare in some value), the plain numbers in it."""
+    """The plain numbers in a header that is not JSON (a quote left bare in some value)."""
     return {key: int(value) for key, value in re.findall(r'"(\w+)"\s*:\s*(\d{1,19})\b', text)}

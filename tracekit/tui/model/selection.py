@@ -72,17 +72,17 @@ class History:
         return self if selection == self.now else History(selection, (*self.past, self.now))
 
     def replaced(self, selection: Selection) -> "History":
-        """Another in place of the one now: what moves with every key is no station."""
+        """Another in place of the one now: a selection that moves with every key is not remembered."""
         return replace(self, now=selection)
 
     def back(self) -> "History":
-        """To the one before, where there is one."""
+        """Go to the selection before, where there is one."""
         if not self.past:
             return self
         return History(self.past[-1], self.past[:-1], (self.now, *self.future))
 
     def forth(self) -> "History":
-        """To the one gone back from, where there is one."""
+        """Go forward again, where there is a later selection."""
         if not self.future:
             return self
         return History(self.future[0], (*self.past, self.now), self.future[1:])

@@ -48,12 +48,12 @@ class Inkwell:
 
     @cached_property
     def solid(self) -> Inks:
-        """Of each category, twice: what happens, in shades that take turns."""
+        """For each category, two alternating styles of what happens."""
         return self._numbered(Ink(shade, self.palette.track) for pair in self.palette.solid for shade in pair)
 
     @cached_property
     def on_solid(self) -> Inks:
-        """Of each category, twice: what is written on it; where there are patterns, on none."""
+        """For each category, the two styles of text on it; where there are patterns, on no background."""
         if self.palette.patterns:
             return self.solid
         return self._numbered(Ink(readable_on(shade), shade) for pair in self.palette.solid for shade in pair)

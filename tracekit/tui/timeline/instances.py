@@ -25,7 +25,7 @@ def lane_of(index: Index, instance: Instance) -> Lane:
 
 
 def bounds(index: Index, instance: Instance) -> tuple[int, int]:
-    """From when to when it lasts, ns on the trace's clock."""
+    """Its start and end, ns on the trace's clock."""
     lane = lane_of(index, instance)
     return int(lane.start[instance.position]), int(lane.end[instance.position])
 

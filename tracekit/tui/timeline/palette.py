@@ -46,16 +46,16 @@ class Palette:
 
     @cached_property
     def solid(self) -> list[tuple[str, str]]:
-        """Of each category two shades: neighbours of one kind take turns."""
+        """For each category, two shades, between which neighbours of one kind alternate."""
         return [(each.colour, blend(each.colour, self.background, 0.18)) for each in CATEGORIES]
 
     @cached_property
     def lit(self) -> list[str]:
-        """Of each category the shade of what is selected."""
+        """For each category, the shade of what is selected."""
         return [blend(each.colour, self.accent, 0.6) for each in CATEGORIES]
 
     @cached_property
     def shades(self) -> list[list[str]]:
-        """Of each category from little covered to all covered."""
+        """For each category, its shades from barely covered to fully covered."""
         shares = [0.4 + 0.6 * shade / (SHADES - 1) for shade in range(SHADES)]
         return [[blend(self.track, each.colour, share) for share in shares] for each in CATEGORIES]

@@ -113,6 +113,6 @@ def _shades(columns: Columns) -> Ints:
 
 
 def _strengths(columns: Columns) -> Inks:
-    """Of each column the number of its shade; NONE where nothing happens."""
+    """For each column, the number of its shade; NONE where nothing happens."""
     strength = np.minimum((columns.share * SHADES).astype(np.int32), SHADES - 1)
     return np.where(columns.category == NONE, NONE, columns.category * np.int32(SHADES) + strength).astype(np.int32)

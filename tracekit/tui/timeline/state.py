@@ -31,7 +31,7 @@ class State:
 
     @property
     def index(self) -> Index:
-        """Of the variant that the keys are on."""
+        """The lanes of the variant that has the keys."""
         return self.view.variants[self.variant]
 
     @property

@@ -75,7 +75,7 @@ class View:
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
-        """From the first event of any variant to the end of the last, as offsets."""
+        """The time from the first event of any variant to the end of the last, as offsets."""
         low = min(self.offset(variant, self.variants[variant].low) for variant in self._shown)
         high = max(self.offset(variant, self.variants[variant].high) for variant in self._shown)
         return low, max(high, low + LEAST)

@@ -141,7 +141,7 @@ class Timeline(Widget, can_focus=True):
         return Strip([Segment(text, _style(ink)) for text, ink in lines[y]], self.size.width)
 
     def action_move(self, name: str, by: float) -> None:
-        """To where one of `MOVES` leads."""
+        """Go where one of `MOVES` leads."""
         if self.state is not None:
             self._become(MOVES[name](self.state, by))
 

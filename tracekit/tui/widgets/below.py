@@ -21,7 +21,7 @@ CodeAt = Callable[[Place], Code | None]
 
 
 class Below(Horizontal):
-    """Of one height, whatever it shows, so that nothing jumps while the cursor moves."""
+    """A widget of constant height, so that nothing jumps while the cursor moves."""
 
     def compose(self) -> ComposeResult:
         """The row, and beside it the source."""

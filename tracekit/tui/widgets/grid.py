@@ -191,7 +191,7 @@ class Grid(ScrollView, can_focus=True):
         self.go(self.cursor + way * max(self.size.height - 2, 1))
 
     def action_end(self, which: int) -> None:
-        """To the first or the last row."""
+        """Go to the first or the last row."""
         self.go(which * len(self.sheet))
 
     def action_aside(self, way: int) -> None:

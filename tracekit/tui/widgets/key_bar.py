@@ -23,7 +23,7 @@ class KeyBar(Widget):
 
     @property
     def keys(self) -> list[tuple[str, str, str]]:
-        """Of each key that is shown: its name on screen, what it does, and its action; in the order of importance."""
+        """For each key that is shown: its name on screen, what it does, and its action; the most important first."""
         active = self.app.screen.active_bindings.values()  # of what covers the panes, where something does
         shown = (each for each in active if each.binding.show and each.enabled)
         first = sorted(shown, key=lambda each: each.node is self.app)

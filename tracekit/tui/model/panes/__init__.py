@@ -22,7 +22,7 @@ PASSED_THROUGH = (FINDING, INSTANCES, EVENT)  # what Enter leads to: nothing to 
 
 
 def all_panes(opened: Opened) -> list[Pane]:
-    """All of them; those with nothing to show are not listed, and chapters only once every question is answered."""
+    """All panes; those with nothing to show are not listed, and chapters only once every question is answered."""
     fixed = (pane if pane.applies(opened) else replace(pane, is_listed=False) for pane in FIXED)
     shown = {chapter for pane in FIXED for chapter in pane.chapters}
     return [*fixed, *(chapter_panes(opened, shown) if opened.is_whole else ()), *PASSED_THROUGH]

@@ -30,7 +30,7 @@ def tokens(text: str) -> int:
 
 
 def explain(report: Report, budget: int) -> str:
-    """Lines of facts that take at most so many tokens; what is left out is counted in the last one, where it fits."""
+    """Lines of facts that take at most that many tokens; what is left out is counted in the last one, where it fits."""
     written, left_out, spent = "", 0, 0
     facts = [sanitize(fact, _LONGEST) for fact in facts_of(report)]
     for fact in facts:

@@ -33,7 +33,7 @@ def epoch_ns(variant: Variant | None) -> float | None:
 
 
 def epoch_with_compiling_ns(variant: Variant | None, epochs: int) -> float | None:
-    """An epoch of a training of so many, the slower start spread over them."""
+    """An epoch, with the slower start spread over all epochs of the training."""
     epoch, extra = epoch_ns(variant), cold_cost_ns(variant)
     return epoch + extra / epochs if epoch is not None and extra is not None else None
 

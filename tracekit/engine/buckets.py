@@ -12,10 +12,10 @@ from tracekit.intervals import Bools, Ints
 
 @dataclass(frozen=True)
 class Bucket:
-    """Where time can go. `noun` is how a sentence calls it; `colour` is a hex triplet readable on dark and light.
+    """Where time can go. `noun` is its name in a sentence; `colour` is a hex triplet readable on dark and light.
 
-    A host that `refills` a queue, which a sync drained, does so by this; what `can_be_delayed` waits where the profiler
-    or the loading of GPU code gets in the way.
+    In a bucket that `refills`, the host refills a queue that a sync drained; one that `can_be_delayed` waits while the
+    profiler works or GPU code is loaded.
     """
 
     key: str
@@ -65,7 +65,7 @@ _ALL = (
         can_be_delayed=True,
     ),
     Bucket("module_load", "module load", "loading GPU code", "#b8a04a", "CUDA loads code at its first use"),
-    Bucket("profiler", "profiler", "the profiler", "#aab2bd", "the profiler itself gets in the way"),
+    Bucket("profiler", "profiler", "the profiler", "#aab2bd", "the profiler itself delays the host"),
     Bucket("cpu_compute", "CPU compute", "CPU compute", "#3a9d5d", "operators compute on the CPU"),
 )
 BUCKETS = {bucket.key: bucket for bucket in _ALL}

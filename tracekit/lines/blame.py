@@ -39,7 +39,7 @@ class Linked:
 
 @dataclass(frozen=True)
 class Blame:
-    """A view, moment by moment: the bucket, whose it is, and whether that is an estimate."""
+    """A view, moment by moment: the bucket, the owner, and whether that is an estimate."""
 
     edges: Ints
     bucket: Ints

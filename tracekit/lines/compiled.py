@@ -79,7 +79,7 @@ class _Regions:
     def _without_kernels(self, seen: Bools, owners: Owners) -> Thread:
         """The thread with regions in which kernels run on the host that left no events: an estimate.
 
-        What such a region does besides its operators is for the lines of those kernels, all of them.
+        What such a region does besides its operators belongs to the lines of all of those kernels.
         """
         if self.trace.roles.gpu.any():
             return self.thread

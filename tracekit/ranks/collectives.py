@@ -149,7 +149,7 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
 def _blamed(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> list[str | None]:
     """For each collective, the bucket in which the late rank spent most beyond the mean of the others.
 
-    That is since the last collective that all of them were through before they came to this one; without any, since
+    That is since the last collective that all of them had finished before they arrived at this one; without any, since
     the first step began.
     """
     at_start, at_end = (_by_bucket(matched, f"spent_at_{edge}_ns") for edge in ("start", "end"))

@@ -26,7 +26,7 @@ class Wish:
 
 
 def granted(wishes: Sequence[Wish], lines: int) -> list[set[tuple[int, int]]]:
-    """For each chapter the blocks that fit into so many lines, as (entry, block); none where the chapter does not fit.
+    """For each chapter, the blocks that fit into that many lines, as (entry, block); none if the chapter does not fit.
 
     The most valuable chapter is complete. Then come the sentences of the others, and last their tables and excerpts.
     """

@@ -14,7 +14,7 @@ FAILED = "failed"
 
 
 def changed(sweep: Sweep, epochs: int | None, seeds: int | None) -> Sweep:
-    """The sweep with epochs to train, or with so many seeds, in place of what its file says."""
+    """The sweep with epochs to train, or with a number of seeds, in place of what its file says."""
     if epochs is not None:
         sweep = msgspec.structs.replace(sweep, options=msgspec.structs.replace(sweep.options, epochs=epochs))
     if seeds is not None:

@@ -37,7 +37,7 @@ class SweepOptions:
     devices: Sequence[str] = ("auto",)
     dry_run: bool = False
     epochs: int | None = None  # in place of what the file says
-    seeds: int | None = None  # so many, from 0 on, in place of those of the file
+    seeds: int | None = None  # a number of seeds, from 0 on, in place of those in the file
     tell: Callable[[str], None] = capture_messages.on_stderr
 
 

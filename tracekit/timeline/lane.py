@@ -191,7 +191,7 @@ class Columns:
 
 
 def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:
-    """The positions of events by rows on which none overlaps, at most so many; nested ones by their depth.
+    """The positions of events by rows on which none overlap, at most that many rows; nested ones by their depth.
 
     Events come in order of their starts, of those that start together the longest first. Each goes to the first row
     that is free; what finds none goes to the last.

@@ -20,7 +20,7 @@ from tracekit.trace.schema import EVENTS, LABEL, TRACKS
 from tracekit.trace.storing.column_file import Piece, in_memory
 
 _RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
-_SURE = 0.99  # of a device's activities that some process may have launched: so many have to be the one's
+_SURE = 0.99  # share of a device's activities that one process must have launched, of those that any may have
 _MOST = 4096  # processes
 
 

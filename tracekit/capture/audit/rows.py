@@ -23,7 +23,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows, over so many steps."""
+    """All rows, over that many steps."""
 
     steps: int = 0
     rows: list[Row] = []

@@ -63,7 +63,7 @@ class Chart(Figure):
         return mpl.rc_context(defaults | _STYLE)
 
     def panels(self, count: int, height: float, across: bool = False) -> list[Axes]:
-        """So many axes, one below the other or side by side, each so many inches high."""
+        """A number of axes, one below the other or side by side, each of a given height in inches."""
         self.set_size_inches(WIDTH, height * (1 if across else count))
         rows, columns = (1, count) if across else (count, 1)
         return [*self.subplots(rows, columns, squeeze=False).ravel()]

@@ -1,4 +1,4 @@
-"""Does each variant train as well as its baseline? The recipe's metric after so many epochs, over several seeds."""
+"""Does each variant train as well as its baseline? The recipe's metric after a number of epochs, over several seeds."""
 
 from collections.abc import Iterator
 from typing import Any

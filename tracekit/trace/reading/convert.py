@@ -42,7 +42,7 @@ class Converted:
     """All that a file holds, in codes."""
 
     parts: list[Part]
-    order: list[tuple[int, int]]  # of each batch: whose it is, and its number there
+    order: list[tuple[int, int]]  # for each batch: its process, and its number there
     header: bytes = b""
     rest: bytes | None = None  # what follows the list of events; None where nothing closes it
     header_lost: bool = False
@@ -110,7 +110,7 @@ def _convert(path: Path, folder: Path | None, workers: int, watch: Watch | None)
 
 
 class _Workers:
-    """Other processes that convert their share of the chunks, once so many have been read that the file is long."""
+    """Other processes that convert their share of the chunks, once enough are read to show that the file is long."""
 
     def __init__(self, path: Path, folder: Path | None, workers: int) -> None:
         self._path = path
@@ -122,13 +122,13 @@ class _Workers:
         self._alone = 0  # events read before there were helpers
 
     def with_theirs(self, events: int) -> int:
-        """How many events all have read, about, when this process has read so many."""
+        """About how many events all processes have read, when this one has read that many."""
         if not self._running:
             self._alone = events
         return events + (events - self._alone) * len(self._running)
 
     def leave_to_me(self, number: int, done: int, source: Source) -> bool:
-        """Whether this process is to convert the chunk of that number, so many bytes of JSON into the file."""
+        """Whether this process is to convert the chunk of that number, at that offset in bytes of JSON."""
         self._seen = number + 1
         if number == FEW and self._every > 1 and done * (source.size / source.position - 1) > WORTH_BYTES:
             self._first = number

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tracekit.intervals import Bools, Ints
 
 _LIMIT_NS = 1 << 61  # sums of two still fit an int64
-_DIGITS = 19  # so many fit an int64, unless the first is a 9
+_DIGITS = 19  # this many fit an int64, unless the first is a 9
 _EXACTLY = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _THOUSAND, _ONE = Decimal(1000), Decimal(1)
 

@@ -1,7 +1,7 @@
 """Batches that each are in order of time → all of their events in order of time, some at a time.
 
 Kineto writes thread after thread and buffer after buffer. What is read in blocks of time later is put in order once,
-here: time is cut where about so many events start between two cuts, and what starts there is gathered and sorted.
+here: time is cut so that about this many events start between two cuts, and what starts there is gathered and sorted.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from tracekit.intervals import Ints
 from tracekit.trace.columns import values
 from tracekit.trace.storing.column_file import Piece
 
-ROWS = 1 << 16  # about so many at a time: 6 MB
+ROWS = 1 << 16  # about this many at a time: 6 MB
 _EVERY = 256  # rows between two that are looked at to find the cuts
 
 Batch = Callable[[int], pa.RecordBatch]  # the batch of that number; its first column holds the starts

@@ -91,7 +91,7 @@ class ColumnFile:
 
 
 def mapped(path: Path, schema: pa.Schema, rows: int) -> pa.Table:
-    """The table of so many rows in such a file. Raises OSError or pa.ArrowInvalid where it is another."""
+    """The table in such a file, with that number of rows. Raises OSError or pa.ArrowInvalid where it is another."""
     layout = _Layout.of(schema, rows)
     with pa.memory_map(str(path)) as file:
         if file.size() != layout.size:

@@ -29,7 +29,7 @@ class Strip:
         return sorted({number for line in self.lines for number in line.steps})
 
     def glyphs(self, line: Line, width: int) -> str:
-        """The line in at most so many cells, several steps a cell where there are more steps than cells."""
+        """The line in at most that many cells, several steps per cell where there are more steps than cells."""
         cells = min(len(line.values), width)
         drawn = [*sparks.glyphs(line, width)]
         far = outliers(line)

@@ -60,7 +60,7 @@ class Work:
         return of_kind[bucket]
 
     def by_name(self, names: Rows, chosen: Bools, steps: int, role: Role = "name") -> pa.Table:
-        """The sums of chosen rows by the name that each is given, for a step of so many; the costliest first."""
+        """The sums of chosen rows by the name given to each, per step; the costliest first."""
         texts = self.profile.trace.names
         codes = names[chosen].astype(np.int64) + 1
         total = np.zeros(len(texts) + 1, np.int64)

@@ -135,7 +135,7 @@ class Line:
 
 
 def fitted(text: str, room: int) -> str:
-    """The text without what a terminal obeys, in at most so many cells; what is cut ends in `…`."""
+    """The text without control characters, in at most that many cells; what is cut ends in `…`."""
     shown = sanitize(text)
     if cell_len(shown) <= room:
         return shown

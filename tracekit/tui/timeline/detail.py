@@ -22,7 +22,7 @@ def title(index: Index, instance: Instance) -> str:
 
 
 def facts(index: Index, instance: Instance) -> list[str]:
-    """How long and when, the how manieth of its name, what launched it, what is around it. Not sanitized."""
+    """How long and when, its number among those of its name, what launched it, what encloses it. Not sanitized."""
     start, end = bounds(index, instance)
     group = index.groups[instance.group]
     said = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]

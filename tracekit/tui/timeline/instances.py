@@ -88,7 +88,7 @@ def nearest(index: Index, group: int, lane: int, moment: int) -> Instance | None
 
 
 def next_gap(index: Index, moment: int, way: int, least: int) -> Instance | None:
-    """The first gap of the GPU that starts after a moment, or the last before it, and lasts at least so many ns."""
+    """The first gap of the GPU that starts after a moment, or the last before it, and lasts at least that many ns."""
     return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least)
 
 

@@ -9,7 +9,7 @@ from tracekit.tui.timeline.frame import Frame
 from tracekit.tui.timeline.instances import Instance
 from tracekit.tui.timeline.state import State
 
-WHEEL = 1.25  # so many times as near, for each notch
+WHEEL = 1.25  # zoom factor for each notch
 
 
 @dataclass(frozen=True)

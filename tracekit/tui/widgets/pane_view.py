@@ -15,7 +15,7 @@ from tracekit.tui.widgets.bars import Bars
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.steps import Steps
 
-_LEAST = 6  # lines of a table, where there are so many
+_LEAST = 6  # lines of a table, if it has that many
 _LOW = 30  # lines of a screen: below it, there are no bars over a table that says the same
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 

@@ -134,7 +134,7 @@ class About:
 
 
 def about(profile: Profile, row: int) -> About:
-    """What there is to say of an event; may take as long as it takes to learn whose it is."""
+    """A description of an event; it may take as long as finding out which line it belongs to."""
     name = sanitize(profile.trace.names[profile.trace.name_codes[row]], 1000)
     return About((name, *map(sanitize, facts(profile, row))), place_of(profile, row))
 

@@ -16,7 +16,7 @@ from torch._dynamo.utils import counters  # noqa: E402
 
 from tracekit.capture.child import recipe, worker  # noqa: E402
 from tracekit.capture.child.recipe import Feed  # noqa: E402
-from tracekit.capture.compiler.compile_log import CompileRecorder  # noqa: E402
+from tracekit.capture.compiler.recorder import CompileRecorder  # noqa: E402
 from tracekit.capture.job import Job  # noqa: E402
 from tracekit.capture.variants import Plan, plan  # noqa: E402
 

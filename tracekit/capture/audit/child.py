@@ -20,7 +20,7 @@ from tracekit.capture.audit.watch import Watch
 from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.recipe import Feed
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.params import parse_all
 from tracekit.capture.variants import plan

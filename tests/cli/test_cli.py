@@ -48,7 +48,7 @@ def test_the_name_of_the_file_says_the_format(tmp_path, name, opening):
 
 def test_other_verbs_go_by_the_name_of_the_file_as_well(tmp_path):
     path, budget = str(training(tmp_path / "eager.json")), tmp_path / "budget.toml"
-    budget.write_text('[variant.eager]\nwall_ms = 1000\n')
+    budget.write_text("[variant.eager]\nwall_ms = 1000\n")
     assert main(["sql", path, "select variant from variants", "-o", str(tmp_path / "answer.csv")]) == 0
     assert (tmp_path / "answer.csv").read_text().split() == ["variant", "eager"]
     assert main(["export", path, "-o", str(tmp_path / "book.xlsx")]) == 0

@@ -25,15 +25,17 @@ _STRAIGHT = ("broadcast", "reduce", "send_recv")
 COMMUNICATION = pa.schema(
     [
         column("kind", pa.string(), "all_reduce, all_to_all …", role="identity"),
-        column("group", pa.string(), "process group; null where the trace does not name it", role="identity"),
+        column("group", pa.string(), "process group; null where the trace does not say it", role="identity"),
+        column("parallelism", pa.string(), "what the group is for, by its name or, marked so, by what it does"),
+        column("ranks", _WHOLE, "how many take part"),
+        column("bytes", _WHOLE, "what one of them communicates, as nccl-tests counts it", "B"),
         column(
-            "parallelism",
-            pa.string(),
-            "what the group is for, by its name, or inferred from what it does and marked so",
+            "bytes_inferred",
+            pa.bool_(),
+            "whether the size is that of the same collective in the recording with shapes",
+            role="detail",
         ),
-        column("ranks", _WHOLE, "number of ranks that take part"),
-        column("bytes", _WHOLE, "size of one of them, as nccl-tests counts it", "B"),
-        column("calls", _REAL, "calls per rank and step"),
+        column("calls", _REAL, "how many a rank takes part in per step"),
         column("transfer_ns", _REAL, "how long one of them takes once all have arrived, median", "ns"),
         column("algbw", _REAL, "algorithm bandwidth: bytes divided by transfer_ns", "GB/s"),
         column("busbw", _REAL, "bus bandwidth, by the formulas of nccl-tests", "GB/s"),
@@ -83,7 +85,11 @@ def communication(columns: Sequence[RankColumns], matched: Collectives | None) -
     kinds: dict[str | None, set[str]] = {}
     for kind, group, *_ in by_key:
         kinds.setdefault(group, set()).add(kind)
-    rows = [_row(key, each, kinds[key[1]], over) for key, each in by_key.items()]
+    inferred = any(each.sizes_inferred for each in columns)
+    rows = [
+        _row(key, each, kinds[key[1]], over) | {"bytes_inferred": inferred and key[-1] is not None}
+        for key, each in by_key.items()
+    ]
     return pa.Table.from_pylist(sorted(rows, key=lambda row: -row["exposed_ns"]), COMMUNICATION)
 
 

@@ -11,7 +11,7 @@ from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.side_by_side import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
-from tracekit.report.owner_costs import Costs, OfVariant, steps_of
+from tracekit.report.owner_costs import Costs, VariantOwners, steps_of
 from tracekit.report.source_costs import Fused, source_costs, sources
 from tracekit.trace.schema import column
 from tracekit.units import duration, percent
@@ -31,7 +31,7 @@ def _lines(owner: Owner) -> Group:
 class SideBySide:
     """Variants with the same rows, which add up to the step of each."""
 
-    variants: list[OfVariant]
+    variants: list[VariantOwners]
     baselines: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -130,8 +130,8 @@ def _fused(entries: Sequence[Fused]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
-    """How much of a step belongs to a known line, how much of that is estimated, and which variants have no lines."""
+def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
+    """How much of a step is on a known line and how much of that is estimated; and the variants without any lines."""
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
@@ -165,7 +165,7 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
             yield f"{each.name}: code in {named} counts as a library's; with --mine it counts as yours."
 
 
-def _of_graph_calls(variants: Sequence[OfVariant], count: Callable[[OwnerMeans], int]) -> str:
+def _of_graph_calls(variants: Sequence[VariantOwners], count: Callable[[OwnerMeans], int]) -> str:
     """Their share of the calls of compiled graphs, variant by variant; empty where there are none."""
     return _each(
         {each.name: percent(count(each.means) / each.means.graph_calls) for each in variants if count(each.means)}

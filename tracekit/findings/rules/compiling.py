@@ -179,8 +179,8 @@ def _where(span: Span) -> Where:
 
 
 def _over(profile: Profile) -> str:
-    view = profile.views[profile.cost.pieces.view]
-    return f"{duration(int(view.step_ns[view.known].sum()))} recorded"
+    view = profile.cost.answered_view
+    return f"{duration(int(view.step_ns[view.known].sum()))} that were recorded"
 
 
 def _of(span: Span) -> str:

@@ -46,7 +46,7 @@ class Pieces:
 
 
 def pieces(cost: "Attribution", name: str = "") -> Pieces:
-    """Of the view of that name; without one, of the first of both that the trace can answer. Else nothing."""
+    """The pieces of the view of that name; without one, of the first view that the trace can answer, if any."""
     view = cost.views[name] if name else cost.answered_view
     parts = _pieces_of(cost, view.name) if view.known.any() else ()
     start, end, bucket, event, step = gathered(parts, (np.int64, np.int64, np.int8, np.int32, np.int32))

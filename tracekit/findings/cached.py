@@ -19,7 +19,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
-    """What the rules of these modules found before; None where nobody looked, or something changed."""
+    """The findings of the rules of these modules; None where they never ran, or something has changed since."""
     known = results.recall(profile.trace.entry, _name(profile, rules), _Stored) if profile.trace.entry else None
     return Diagnosis(known.verdict, known.all_findings) if known is not None else None
 

@@ -15,7 +15,7 @@ class Steps:
 
     @staticmethod
     def of(profile: Profile, every: bool = False) -> "Steps":
-        """The counted ones of the view that pieces are of, or every one that can be answered."""
+        """The counted steps in the view of the pieces, or every step that can be answered."""
         view = profile.cost.answered_view
         chosen = view.known if every else view.known & profile.counted
         low = view.starts_ns[chosen]

@@ -32,7 +32,7 @@ PLACE = pa.schema(
         column("function", LABEL, "your function", role="source"),
     ]
 )
-MODULE = column("module", LABEL, "the modules around it, outermost first", role="source")
+MODULE = column("module", LABEL, "enclosing modules, outermost first", role="source")
 
 
 def where_of(profile: Profile, rows: Ints) -> pa.Table:

@@ -32,16 +32,16 @@ COLLECTIVES = pa.schema(
         column(
             "bytes", _WHOLE, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
         ),
-        column("transfer_ns", _WHOLE, "what the last rank to arrive sees of it", "ns"),
-        column("wait_ns", _WHOLE, "what this rank sees beyond that", "ns"),
-        column("exposed_ns", _WHOLE, "how much of both no computation hides on this rank", "ns"),
-        column("late_rank", _WHOLE, "rank that came last", role="identity"),
+        column("transfer_ns", _WHOLE, "duration on the last rank to arrive", "ns"),
+        column("wait_ns", _WHOLE, "time that it takes this rank beyond that", "ns"),
+        column("exposed_ns", _WHOLE, "the part of both that no computation hides on this rank", "ns"),
+        column("late_rank", _WHOLE, "rank that arrived last", role="identity"),
         column(
             "cause_rank", _WHOLE, "rank to blame: that one, or the one that it had waited for in another collective"
         ),
         column("late_bucket", pa.string(), "where that spent more time than the others since the collective before"),
         column("cause", pa.string(), "its own; passed on by what it had waited for; or that, inferred"),
-        column("late_ns", _WHOLE, "by how much it came later than the first", "ns"),
+        column("late_ns", _WHOLE, "how much later than the first it arrived", "ns"),
     ]
 )
 

@@ -25,17 +25,21 @@ _STRAIGHT = ("broadcast", "reduce", "send_recv")
 COMMUNICATION = pa.schema(
     [
         column("kind", pa.string(), "all_reduce, all_to_all …", role="identity"),
-        column("group", pa.string(), "process group; null where the trace does not say it", role="identity"),
-        column("parallelism", pa.string(), "what the group is for, by its name or, marked so, by what it does"),
-        column("ranks", _WHOLE, "how many take part"),
-        column("bytes", _WHOLE, "what one of them communicates, as nccl-tests counts it", "B"),
+        column("group", pa.string(), "process group; null where the trace does not name it", role="identity"),
+        column(
+            "parallelism",
+            pa.string(),
+            "what the group is for, by its name, or inferred from what it does and marked so",
+        ),
+        column("ranks", _WHOLE, "number of ranks that take part"),
+        column("bytes", _WHOLE, "size of one of them, as nccl-tests counts it", "B"),
         column(
             "bytes_inferred",
             pa.bool_(),
             "whether the size is that of the same collective in the recording with shapes",
             role="detail",
         ),
-        column("calls", _REAL, "how many a rank takes part in per step"),
+        column("calls", _REAL, "calls per rank and step"),
         column("transfer_ns", _REAL, "how long one of them takes once all have arrived, median", "ns"),
         column("algbw", _REAL, "algorithm bandwidth: bytes divided by transfer_ns", "GB/s"),
         column("busbw", _REAL, "bus bandwidth, by the formulas of nccl-tests", "GB/s"),

@@ -131,7 +131,7 @@ def _fused(entries: Sequence[Fused]) -> pa.Table:
 
 
 def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
-    """How much of a step is on a known line and how much of that is estimated; and the variants without any lines."""
+    """How much of a step belongs to a known line, how much of that is estimated, and which variants have no lines."""
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}

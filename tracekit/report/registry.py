@@ -60,7 +60,7 @@ def made_by(name: str) -> Callable[[Make], Make]:
 def of_run(
     name: str, title: str, rank: int = 1000, stage: Stage = "body", *, studies: bool = False
 ) -> Callable[[AskRun], AskRun]:
-    """Register a question that is asked once per report; with `studies` of the report of a study, too."""
+    """Register a question that is answered once per report; with `studies`, in the report of a study, too."""
 
     def register(ask: AskRun) -> AskRun:
         def make(report: "Report") -> Iterator[Section]:
@@ -76,7 +76,7 @@ def of_run(
 
 
 def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskStudy], AskStudy]:
-    """Register a question that is asked of a study, which gets no other sections."""
+    """Register a question about a study, which gets no other sections."""
 
     def register(ask: AskStudy) -> AskStudy:
         def asked(report: "Report") -> Contents | None:
@@ -91,7 +91,7 @@ def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
 
 
 def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskVariant], AskVariant]:
-    """Register a question that is asked of every variant."""
+    """Register a question about every variant."""
 
     def register(ask: AskVariant) -> AskVariant:
         def make(report: "Report") -> Iterator[Section]:
@@ -108,7 +108,7 @@ def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -
 def of_comparison(
     name: str, title: str, rank: int = 1000, stage: Stage = "body"
 ) -> Callable[[AskComparison], AskComparison]:
-    """Register a question that is asked of every variant that has a baseline."""
+    """Register a question about every variant that has a baseline."""
 
     def register(ask: AskComparison) -> AskComparison:
         def make(report: "Report") -> Iterator[Section]:
@@ -124,7 +124,7 @@ def of_comparison(
 
 
 def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskTrace], AskTrace]:
-    """Register a question that is asked of every capture that was read: cold and steady, of every rank."""
+    """Register a question about every capture that was read: cold and steady, of every rank."""
 
     def register(ask: AskTrace) -> AskTrace:
         def make(report: "Report") -> Iterator[Section]:

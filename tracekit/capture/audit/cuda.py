@@ -18,7 +18,7 @@ _NO_GRAPHS = "it records CUDA graphs by hand, and that is not emulated: audit it
 
 
 def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
-    """Let torch.cuda, torch.accelerator and what asks them pretend."""
+    """Let torch.cuda, torch.accelerator and what depends on them pretend."""
     waits = Waits(watch)
     memory = _memory(devices, watch)
     names = {**_state(), **memory, **streams(waits), "synchronize": waits.synchronize}

@@ -72,7 +72,7 @@ class Devices:
         return any(key in self._pinned and not self._pinned[key].expired() for key, _ in _storages(tensor))
 
     def allocated_bytes(self) -> int:
-        """Of all that lies on the GPU now."""
+        """The size of everything that is on the GPU now."""
         self._forget_the_dead()
         alive = (reference for reference, device in self._elsewhere.values() if device != UNDECIDED)
         return sum(torch.UntypedStorage._new_with_weak_ptr(each.cdata).nbytes() for each in alive)

@@ -11,7 +11,7 @@ _BEFORE_THE_CPUS = 5  # of torch's own ways to save a storage, that of the CPU i
 
 
 def replace(replacements: Replacements, devices: Devices) -> None:
-    """Let torch.save and torch.load tell a GPU's storages from others, whatever `map_location` is."""
+    """Let torch.save and torch.load distinguish a GPU's storages from others, whatever `map_location` is."""
     serialization: Any = torch.serialization
 
     def tag(storage: Any) -> str | None:

@@ -180,7 +180,7 @@ def _where(span: Span) -> Where:
 
 def _over(profile: Profile) -> str:
     view = profile.cost.answered_view
-    return f"{duration(int(view.step_ns[view.known].sum()))} that were recorded"
+    return f"{duration(int(view.step_ns[view.known].sum()))} recorded"
 
 
 def _of(span: Span) -> str:

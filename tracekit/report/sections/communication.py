@@ -49,7 +49,7 @@ def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alon
             f"a bus bandwidth of {bandwidth(fastest['busbw'])} (formulas of nccl-tests)."
         )
     if alone:
-        text += " In a single rank's trace, the fastest call of each size stands for the transfer."
+        text += " In a single rank's trace, the fastest call of each size is taken as the transfer."
     if any(row["bytes_inferred"] for row in rows):
         text += " Sizes are inferred from the same collectives in the recording with shapes: the trace has none."
     if any(row["group"] is None for row in rows):

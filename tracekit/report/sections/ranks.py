@@ -25,8 +25,8 @@ RANKS = pa.schema(
         column("largest_ns", _REAL, "time in that bucket, per step", "ns"),
         column("comm_ns", _REAL, "communication that nothing hides, per step", "ns"),
         column("wait_ns", _REAL, "waiting for later ranks inside collectives, per step", "ns"),
-        column("late", _WHOLE, "collectives to which it came last"),
-        column("late_ns", _REAL, "by how much it came later than the first, per step", "ns"),
+        column("late", _WHOLE, "collectives at which it arrived last"),
+        column("late_ns", _REAL, "how much later than the first it arrived, per step", "ns"),
         column(
             "because",
             pa.string(),
@@ -39,9 +39,9 @@ RANKS = pa.schema(
             "ns",
             role="detail",
         ),
-        column("clock_offset_ns", _WHOLE, "its clock against the median of all", "ns", role="detail"),
-        column("clock_error_ns", _WHOLE, "median error of that", "ns", role="detail"),
-        column("unmatched", _WHOLE, "collectives that not all ranks have", role="detail"),
+        column("clock_offset_ns", _WHOLE, "difference of its clock from the median of all ranks", "ns", role="detail"),
+        column("clock_error_ns", _WHOLE, "median error of that difference", "ns", role="detail"),
+        column("unmatched", _WHOLE, "collectives that some ranks lack", role="detail"),
         *(column(f"{key}_ns", _REAL, f"per step: {BUCKETS[key].meaning}", "ns", role="detail") for key in WALL),
     ]
 )

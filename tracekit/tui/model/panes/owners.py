@@ -82,7 +82,7 @@ def _content(sheet: Sheet, selection: Selection, said: tuple[Piece, ...]) -> Con
 
 
 def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
-    """The owners of the variants shown in the steps selected, only with what lies in the bucket and the module."""
+    """The owners of the variants shown in the steps selected, only with what belongs to the bucket and the module."""
     names = {profile.name for profile in opened.chosen(selection)}
     bucket, chain = selection.of("bucket"), selection.of("module")
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tracekit.cli.arguments import add_inputs, add_knowledge, add_readers
+from tracekit.cli.arguments import add_inputs, add_knowledge, add_readers, add_selection
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_output, write_report
 
@@ -21,6 +21,7 @@ class ExportVerb:
         add_inputs(parser)
         add_readers(parser)
         add_knowledge(parser)
+        add_selection(parser)
         parser.add_argument(
             "--format", choices=_FORMATS, default=_FORMATS[0], help="xlsx is one file (default: parquet)"
         )

@@ -63,6 +63,7 @@ from tracekit.errors.reading import (
 from tracekit.errors.sweeping import (
     BadStudyError,
     NoCellError,
+    NotAStudyError,
     NothingMeasuredError,
     OtherOptionsError,
     StudyAmongOthersError,
@@ -106,6 +107,7 @@ __all__ = [
     "NoTraceInRunError",
     "NoTraceInsideError",
     "NotARecipeError",
+    "NotAStudyError",
     "NotATraceError",
     "NotPythonError",
     "NothingCapturedError",

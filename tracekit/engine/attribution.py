@@ -80,6 +80,11 @@ class Attribution:
         return pieces(self)
 
     @property
+    def answered_view(self) -> StepView:
+        """The first of both views that the trace can answer; where it can answer neither, that of wall time."""
+        return next((each for each in self.views.values() if each.known.any()), self.views["wall"])
+
+    @property
     def views(self) -> dict[str, StepView]:
         """Both views, in the same form."""
         steps, why = self.trace.steps, self.cannot_answer.get

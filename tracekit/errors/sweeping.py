@@ -63,3 +63,10 @@ class StudyAmongOthersError(TracekitError):
             f"{named(folder)}: is a study, which must be opened by itself. To open its runs with others, name them: "
             "cells/*/run.json"
         )
+
+
+class NotAStudyError(TracekitError):
+    """Cells that are to be selected where there are none."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{named(path)}: is not the folder of a study: --only has no cells to select.")

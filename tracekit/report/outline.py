@@ -11,7 +11,7 @@ from tracekit.report.section import WORTH, Section
 ROWS = 3  # rows of a table, unless more are requested
 _LEAST = 14  # lines for the sections that are ordered by worth, even where the others are long
 FOLDED = 10  # where the remaining rows are one click away
-OF_CELLS = 24  # rows of a table of cells or settings, even where everything is asked for
+OF_CELLS = 24  # rows of a table of cells or settings, even where everything is requested
 _LONGEST = 2000  # letters of a sentence: a name in it may have millions
 _SHORTENED = (
     f"Tables of cells show {OF_CELLS} rows: --only AXIS=VALUE selects cells, --rows all shows every row, and so do "
@@ -51,8 +51,8 @@ class Outline:
     chapters: tuple[Chapter, ...]
     left_out: tuple[str, ...]  # for lack of room
     absent: tuple[str, ...]  # the question does not arise
-    unanswered: tuple[str, ...]  # it does, and what was recorded cannot tell
-    shortened: bool = False  # whether tables of a study are shown in part, although everything was asked for
+    unanswered: tuple[str, ...]  # the question arises, but what was recorded cannot answer it
+    shortened: bool = False  # whether tables of a study are shown in part, although everything was requested
 
     @property
     def closing(self) -> list[str]:
@@ -147,7 +147,7 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
 
 
 def _rows_in_full(section: Section, report: Report, rows: int | None) -> int | None:
-    """All of them; but nobody reads all cells of a study one by one in a text, unless they ask for their number."""
+    """All of them; but only some of the cells of a study, unless a number is requested."""
     of_cells = section.stage == "body" or any(_is_detail(block) for block in section.blocks)
     if report.subject.study is None or not of_cells:
         return None

@@ -8,4 +8,4 @@ SETTING = column("setting", pa.string(), "recipe, parameters, interpreter and wo
 VARIANT = column("variant", pa.string(), "compile settings", role="name")
 WORKLOAD = column("workload", pa.string(), "training or inference")
 MODEL = column("model", pa.string(), "model, or recipe", role="name")
-DATA = column("data", pa.string(), "what it is trained on")
+DATA = column("data", pa.string(), "data that it is trained on")

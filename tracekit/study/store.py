@@ -1,6 +1,6 @@
 """The folder of a study: `study.json` with the cells that were planned, and a folder for each cell that is finished.
 
-A cell is run in `running/` and moved to `cells/` when it is finished, so that whatever stands there is whole. Its
+A cell is run in `running/` and moved to `cells/` when it is finished, so that everything there is complete. Its
 `cell.json` says how it ended; its `run.json` has the measurements, where there are any, and
 `memory.json` what its recording says of memory (`tracekit.memory.summary`).
 """

@@ -49,7 +49,7 @@ _SMALL = 0.925 / 100  # of the print of tables, relative to ten points
 
 
 def escape(text: str) -> str:
-    """Text that TeX sets as it stands, whatever it holds; letters beyond Latin by their numbers."""
+    """Text that TeX sets as it is, whatever it contains; letters beyond Latin by their numbers."""
     parts = ("".join(map(_sign, part)) for part in sanitize(text).split("--"))
     return "-{}-".join(parts)  # two hyphens would become a dash
 

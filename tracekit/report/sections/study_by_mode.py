@@ -18,7 +18,7 @@ from tracekit.trace.schema import Role, column
 _SETTING = (
     MODEL,
     DATA,
-    column("setting", pa.string(), "whatever else tells settings of the study apart", role="setting"),
+    column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
 )
 _MEANING = "step time of the baseline divided by its own"
 _SIDE_BY_SIDE = 6  # variants

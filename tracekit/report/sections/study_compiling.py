@@ -21,7 +21,7 @@ COMPILING = pa.schema(
     [
         SETTING,
         VARIANT,
-        column("compile_ns", _REAL, "inside compilations; mean over the seeds", "ns"),
+        column("compile_ns", _REAL, "time inside compilations; mean over the seeds", "ns"),
         column("compiles", _REAL, "compilations"),
         column("first_step_ns", _REAL, "the first step, compilation included", "ns"),
         column("cold_cost_ns", _REAL, "how much longer the first steps took than as many steady ones", "ns"),

@@ -20,8 +20,8 @@ GRAPHS = pa.schema(
     [
         SETTING,
         VARIANT,
-        column("graphs", _WHOLE, "compiled in the profiled pass"),
-        column("recompiles", _WHOLE, "of these, compiled again"),
+        column("graphs", _WHOLE, "graphs compiled in the profiled pass"),
+        column("recompiles", _WHOLE, "of these, recompilations"),
         column("graph_breaks", _WHOLE, "places where a graph breaks"),
         column("reason", pa.string(), "why the first of them breaks, in the compiler's own words"),
         column("gave_up", _WHOLE, "functions that reached the recompile limit and run eagerly since"),

@@ -37,7 +37,7 @@ _CELL = (
     SETTING,
     WORKLOAD,
     VARIANT,
-    column("seed", _WHOLE, "of every random number generator", role="identity"),
+    column("seed", _WHOLE, "seed of every random number generator", role="identity"),
 )
 _FOLDER = column("cell", _TEXT, "folder of the cell", role="plumbing")
 STEP_PEAKS = pa.schema(

@@ -34,10 +34,10 @@ KINDS = pa.schema(
 FAILURES = pa.schema(
     [
         column("cell", pa.string(), "folder of the cell", role="detail"),
-        column("recipe", pa.string(), "what was run"),
+        column("recipe", pa.string(), "recipe or script that was run"),
         WORKLOAD,
         VARIANT,
-        column("seed", pa.int64(), "of every random number generator", role="identity"),
+        column("seed", pa.int64(), "seed of every random number generator", role="identity"),
         column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted"),
         column("error", pa.string(), "what happened, in one line", role="name"),
         column("params", pa.string(), "parameters of the cell"),

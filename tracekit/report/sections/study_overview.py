@@ -18,8 +18,8 @@ from tracekit.units import count, duration, percent
 
 OVERVIEW = pa.schema(
     [
-        column("fact", pa.string(), "what is said of the study", role="name"),
-        column("value", pa.string(), "what it is", role="setting"),
+        column("fact", pa.string(), "a fact about the study", role="name"),
+        column("value", pa.string(), "its value", role="setting"),
     ]
 )
 

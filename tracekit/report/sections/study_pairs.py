@@ -18,15 +18,15 @@ _REAL = pa.float64()
 PAIRS = pa.schema(
     [
         column("setting", pa.string(), "what both cells have in common", role="setting"),
-        column("axis", pa.string(), "in what they differ"),
-        column("value", pa.string(), "of the one"),
-        column("against", pa.string(), "of the other"),
-        column("step_ns", _REAL, "a step of the one, unprofiled", "ns"),
-        column("against_step_ns", _REAL, "a step of the other", "ns"),
-        column("speed_up", _REAL, "step time of the other divided by that of the one", "×"),
-        column("memory", _REAL, "memory above the start of the one divided by that of the other", "×"),
-        column("outcome", pa.string(), "how the one ended"),
-        column("against_outcome", pa.string(), "how the other ended"),
+        column("axis", pa.string(), "axis in which they differ"),
+        column("value", pa.string(), "value of the first cell"),
+        column("against", pa.string(), "value of the second cell"),
+        column("step_ns", _REAL, "unprofiled step time of the first cell", "ns"),
+        column("against_step_ns", _REAL, "unprofiled step time of the second cell", "ns"),
+        column("speed_up", _REAL, "step time of the second cell divided by that of the first", "×"),
+        column("memory", _REAL, "memory above the start, first cell divided by second", "×"),
+        column("outcome", pa.string(), "how the first cell ended"),
+        column("against_outcome", pa.string(), "how the second cell ended"),
     ]
 )
 

@@ -21,7 +21,7 @@ RECOMMENDATIONS = pa.schema(
         MODEL,
         DATA,
         WORKLOAD,
-        column("rest", pa.string(), "whatever else tells settings of the study apart", role="setting"),
+        column("rest", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
         column("use", pa.string(), "the variant to use; null where nothing could be compared"),
         column("speed_up", pa.float64(), "step time of the baseline divided by its own", "×"),
         column("break_even_steps", pa.float64(), "steps until the time saved makes up for compiling"),

@@ -19,7 +19,7 @@ SEEDS = pa.schema(
     [
         SETTING,
         VARIANT,
-        column("seeds", pa.int64(), "that were measured"),
+        column("seeds", pa.int64(), "seeds that were measured"),
         column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
         column("least_ns", _REAL, "step time of the fastest seed", "ns"),
         column("most_ns", _REAL, "step time of the slowest seed", "ns"),

@@ -21,7 +21,7 @@ WORKLOADS = pa.schema(
     [
         MODEL,
         DATA,
-        column("setting", pa.string(), "whatever else tells settings of the study apart", role="setting"),
+        column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
         VARIANT,
         column("training_step_ns", _REAL, "a step of training", "ns"),
         column("training_faster", _REAL, "how much less time it takes than the baseline", "share"),

@@ -24,7 +24,7 @@ CELLS = pa.schema(
     [
         SETTING,
         VARIANT,
-        column("seed", pa.int64(), "of every random number generator", role="identity"),
+        column("seed", pa.int64(), "seed of every random number generator", role="identity"),
         column("outcome", pa.string(), "ok, oom, timeout, crash, error, skipped, interrupted, or planned"),
         column("step_ns", _REAL, "a step, unprofiled", "ns"),
         column("speed_up", _REAL, "step time of the setting's first variant divided by its own, over the seeds", "×"),

@@ -12,6 +12,7 @@ from tracekit.cli.start_up import import_numpy
 from tracekit.errors import NoTerminalError
 
 _KEYS = 0  # the file that Textual reads keys from
+_ESCAPE_MS = "20"  # that Textual waits after Esc for the rest of a key that begins with it; its default is 100
 
 
 class TuiVerb:
@@ -35,6 +36,7 @@ class TuiVerb:
         if not _on_a_terminal():
             raise NoTerminalError(options.inputs)
         first_frame.show(options.inputs)
+        os.environ.setdefault("ESCDELAY", _ESCAPE_MS)
         gc.disable()  # what is imported stays: looking for garbage in it would take an eighth of the start
         import_numpy()  # here, and not by `reads_traces`: after there is something to look at
         try:

@@ -51,6 +51,9 @@ class Grid(ScrollView, can_focus=True):
             super().__init__()
             self.grid = grid
 
+    class Changed(Moved):
+        """Other rows are shown, or in another order."""
+
     class Entered(Moved):
         """Enter was pressed on a row."""
 
@@ -69,8 +72,7 @@ class Grid(ScrollView, can_focus=True):
         self._lines: dict[int, list[str]] = {}
         self._widths: list[int] = []
 
-    @property
-    def height_wanted(self) -> int:
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Lines that show all of it."""
         return len(self.sheet) + 1
 
@@ -85,9 +87,10 @@ class Grid(ScrollView, can_focus=True):
     def change(self, sheet: Sheet, cursor: int = 0) -> None:
         """Show another sheet, or the same in another order."""
         self.sheet, self.cursor = sheet, min(cursor, max(len(sheet) - 1, 0))
-        self._lines.clear()
         self.lay_out()
+        self.refresh(layout=True)  # with more or fewer rows
         self.show_cursor()
+        self.post_message(self.Changed(self))
         self.post_message(self.Moved(self))
 
     def lay_out(self) -> None:
@@ -95,7 +98,7 @@ class Grid(ScrollView, can_focus=True):
         if not self.size:
             return
         self._widths = column_widths(self.sheet, max(self.scrollable_size.width - self._signs, 1))
-        self.virtual_size = Size(needed(self._widths) + self._signs, self.height_wanted)
+        self.virtual_size = Size(needed(self._widths) + self._signs, len(self.sheet) + 1)
         self._lines.clear()
         self.refresh()
 

@@ -69,7 +69,9 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*arguments: object, size: tuple[int, int] = (100, 30), stdin: int | None = None) -> Iterator[Terminal]:
+def terminal(
+    *arguments: object, size: tuple[int, int] = (100, 30), stdin: int | None = None, stderr: int | None = None
+) -> Iterator[Terminal]:
     """A terminal of so many columns and lines, on which the command runs with these arguments."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, size[::-1])
@@ -81,7 +83,7 @@ def terminal(*arguments: object, size: tuple[int, int] = (100, 30), stdin: int |
         [sys.executable, "-m", "tracekit", "tui", *map(str, arguments)],
         stdin=slave if stdin is None else stdin,
         stdout=slave,
-        stderr=slave,
+        stderr=slave if stderr is None else stderr,
         env=os.environ | {"TERM": "xterm-256color"},
         start_new_session=True,
         preexec_fn=own_terminal,  # noqa: PLW1509 - no thread is at work here

@@ -215,3 +215,10 @@ async def test_a_pane_is_laid_out_once(pair: list[Path], monkeypatch: pytest.Mon
             await press(pilot, key)
             await pilot.pause(0.2)
             assert [len(seen) for seen in sizes.values()] == [1] * len(app.browser.grids)
+
+
+async def test_on_a_small_screen_the_help_is_among_the_keys(pair: list[Path]) -> None:
+    async with started(pair, size=(80, 24)) as (app, pilot):
+        for key in "2t":
+            await press(pilot, key)
+            assert "? Help" in screen_text(app).splitlines()[-1]

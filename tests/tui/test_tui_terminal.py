@@ -62,3 +62,11 @@ def test_a_signal_restores_the_terminal(tmp_path: Path, number: int, code: int) 
         app.process.send_signal(number)
         assert b"\x1b[?1049l" in app.until(b"\x1b[?1049l")
         assert app.process.wait(_PATIENCE_S) == code
+
+
+def test_with_messages_sent_elsewhere_the_report_is_named(tmp_path: Path) -> None:
+    """The app draws where messages go."""
+    path = made_traces.eager(tmp_path / "eager.json")
+    with (tmp_path / "messages").open("w") as messages, terminal(path, stderr=messages.fileno()) as app:
+        assert app.process.wait(_PATIENCE_S) == 1
+    assert f"tracekit report {path}" in (tmp_path / "messages").read_text()

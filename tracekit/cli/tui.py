@@ -11,7 +11,7 @@ from tracekit.cli.arguments import add_baseline, add_inputs
 from tracekit.cli.start_up import import_numpy
 from tracekit.errors import NoTerminalError
 
-_KEYS = 0  # the file that Textual reads keys from
+_KEYS, _SCREEN = 0, 2  # the files that Textual reads keys from, and draws on
 _ESCAPE_MS = "20"  # that Textual waits after Esc for the rest of a key that begins with it; its default is 100
 
 
@@ -67,7 +67,7 @@ def _study(inputs: list[Path]) -> Path | None:
 
 
 def _on_a_terminal() -> bool:
-    return os.isatty(_KEYS) and sys.stdout.isatty()
+    return os.isatty(_KEYS) and sys.stdout.isatty() and os.isatty(_SCREEN)
 
 
 def _take_keys_from_the_terminal() -> None:

@@ -124,6 +124,9 @@ class Browser(Container):
             self._background.ask((opened, selection), lambda: pane.query(opened, selection))
             self.query_one(State).show_soon()
 
+    def _ask_about(self, opened: Opened, variant: str, row: int) -> None:
+        self._background.ask((opened, self.navigation.now), lambda: about(opened.profile(variant), row))
+
     async def on_done(self, message: Done) -> None:
         """Show the answer of a pane, another baseline, or an event of the timeline."""
         result = message.result
@@ -173,8 +176,7 @@ class Browser(Container):
         if message.entered:
             self.go(self.navigation.now.at("event"))
         else:
-            ticket = opened, self.navigation.now
-            self._background.ask(ticket, lambda: about(opened.profile(name), row))
+            self._ask_about(opened, name, row)
 
     def on_grid_moved(self, message: Grid.Moved) -> None:
         """Show the row under the cursor in full."""
@@ -190,13 +192,18 @@ class Browser(Container):
     async def _show(self, content: Content) -> None:
         navigation, stage = self.navigation, self.query_one(Stage)
         navigation.shown = navigation.now
-        self._show_path()
-        self._show_panes()
-        self.query_one(FilterLine).forget()
-        await stage.show(content, navigation.begin(content))
+        with self.app.batch_update():  # drawn at once
+            self._show_path()
+            self._show_panes()
+            self.query_one(FilterLine).forget()
+            await stage.show(content, navigation.begin(content))
+            self._show_row()
         stage.forget_but(navigation.opened.report.profiles if navigation.opened is not None else ())
         self.refresh_bindings()
-        if not content.sheets:
+        event = navigation.now.of("event")
+        if navigation.opened is not None and navigation.now.pane == "timeline" and event is not None:
+            self._ask_about(navigation.opened, *event)
+        elif not content.sheets:
             self._show_below()
         self.call_after_refresh(self._arrivals.drawn)
 

@@ -18,7 +18,7 @@ def copy(app: App[Any], sheet: Sheet, cursor: int) -> None:
     def chosen(text: str | None) -> None:
         if text is not None:
             app.copy_to_clipboard(text)
-            app.notify(f"Copied {len(text):,} letters.")
+            app.notify(f"Copied {len(text):,} characters.")
 
     app.push_screen(ChoiceScreen("Copy", _choices(sheet, cursor)), chosen)
 

@@ -27,6 +27,7 @@ class Below(Horizontal):
     def __init__(self, code_at: CodeAt = lambda _: None) -> None:
         super().__init__(id="below")
         self._code_at = code_at
+        self._told: object = None
 
     def compose(self) -> ComposeResult:
         """The row, and beside it the source."""
@@ -48,14 +49,18 @@ class Below(Horizontal):
 
     def _show(self, lines: list[Text], place: Place | None) -> None:
         code = self._code_at(place) if place is not None else None
+        told = [*lines], place, id(code), self.size
+        if told == self._told:
+            return
+        self._told = told
         side_by_side = code is not None and self.app.size.width >= _WIDE and self.size.height > 4
         excerpt = self.query_one("#excerpt", Static)
         excerpt.display = side_by_side
         if code is not None and place is not None and side_by_side:
-            excerpt.update(around(code, place.line, self.size.height))
+            excerpt.update(around(code, place.line, self.size.height), layout=False)
         elif place is not None:
             lines.insert(0, _one_line(place, code))
-        self.query_one("#row", Static).update(Text("\n").join(lines))
+        self.query_one("#row", Static).update(Text("\n").join(lines), layout=False)
 
 
 def values(row: list[tuple[str, str]]) -> list[Text]:

@@ -1,5 +1,8 @@
 """The words that a row of a table must hold, asked for in a line that is there only while it has the keys."""
 
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from tracekit.tui.widgets.grid import Grid
@@ -7,6 +10,11 @@ from tracekit.tui.widgets.grid import Grid
 
 class FilterLine(Input):
     """Filters a table as it is typed; Enter keeps the filter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Keep", key_display="⏎", id="filter.keep", tooltip="Keep the filter"),
+        Binding("escape", "drop", "All rows", key_display="esc", id="filter.drop", tooltip="Show all rows again"),
+    ]
 
     def __init__(self) -> None:
         super().__init__(placeholder="words that a row must hold; Enter keeps, Esc shows all", id="filter")
@@ -28,6 +36,10 @@ class FilterLine(Input):
         self._filter("")
         self._close()
         return True
+
+    def action_drop(self) -> None:
+        """Show all rows again."""
+        self.drop(None)
 
     def forget(self) -> None:
         """The table is no longer on screen."""

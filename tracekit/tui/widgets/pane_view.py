@@ -71,13 +71,12 @@ class PaneView(VerticalScroll, can_focus=False):
         stops = self.stops
         if stops:
             first = self.grids[self._begin[0]] if self._begin[0] < len(self.grids) else stops[0]
-            first.focus(scroll_visible=False)
+            self.screen.set_focus(first, scroll_visible=False)  # at once, and not after the pane was drawn without it
 
     def on_resize(self) -> None:
-        """How high bars are, and whether there are any, depends on the screen."""
+        """Whether there are bars depends on the screen."""
         for bars in self.query(Bars):
             bars.display = not self._is_low
-            bars.refresh(layout=True)
 
     def on_grid_changed(self) -> None:
         """Say over each table how many of its rows are shown."""
@@ -117,7 +116,7 @@ class Title(Static):
         rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows hold “{sheet.pattern}”" if sheet.pattern else ""
         said = " · ".join(filter(None, (rows, self._text)))
         self.display = bool(said)
-        self.update(Text(said, no_wrap=True, overflow="ellipsis"))
+        self.update(Text(said, no_wrap=True, overflow="ellipsis"), layout=False)
 
 
 def _widget(piece: Piece) -> Widget:

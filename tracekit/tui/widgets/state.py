@@ -13,7 +13,7 @@ class State(Static):
 
     def __init__(self, ask: Callable[[], tuple[str, bool]]) -> None:
         super().__init__("", id="state", markup=False)
-        self._ask = ask
+        self._ask, self._said = ask, ""
         self._timer: Timer | None = None
 
     def show(self) -> None:
@@ -21,7 +21,9 @@ class State(Static):
         if self._timer is not None:
             self._timer.stop()
         text, will_change = self._ask()
-        self.update(text)
+        if text != self._said:
+            self._said = text
+            self.update(text)
         if will_change:
             self.show_soon()
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tracekit.sanitize import sanitize
-from tracekit.units import count, duration, percent, ratio, size, thousandths
+from tracekit.units import bandwidth, count, duration, percent, ratio, size, thousandths
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,14 @@ def test_other_quantities():
     assert [ratio(1.307), ratio(2.83), ratio(1234.5)] == ["1.31 ×", "2.8 ×", "1,234 ×"]
     assert [size(17.3 * 2**20), size(512), size(None)] == ["17.3 MiB", "512 B", "–"]
     assert [count(12_000), count(2.5)] == ["12,000", "2.5"]
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "shown"),
+    [(0, "0 GB/s"), (1.74e-05, "17.4 kB/s"), (0.0123, "0.0123 GB/s"), (13.94, "13.9 GB/s"), (1234.5, "1,234 GB/s")],
+)
+def test_bandwidths(gigabytes, shown):
+    assert bandwidth(gigabytes) == shown
 
 
 @pytest.mark.parametrize("hostile", ["\x1b[31mred", "\x9b31m", "a\x07b", "\u202eevil", "a\nb", "\x7f", "\ud800"])

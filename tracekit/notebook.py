@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tracekit.errors import UnknownVariantError
+from tracekit.fleet import open_ranks, readers
 from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.report import Report, report
@@ -162,14 +163,23 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def load(*paths: str | Path, infer_steps: bool = False) -> Tables:
+def load(
+    *paths: str | Path, infer_steps: bool = False, workers: int | None = None, cluster: str | None = None
+) -> Tables:
     """Open a run or one or several traces. Raises a TracekitError that says what to do.
 
-    With `infer_steps`, a trace without ProfilerStep annotations is taken apart by what repeats in it.
+    With `infer_steps`, a trace without ProfilerStep annotations is taken apart by what repeats in it. The ranks of a
+    job are read by so many processes, `workers`, or by the workers of the Dask scheduler at the address `cluster`. (A
+    script that asks for processes has to do so under `if __name__ == "__main__":`, as with any pool of processes.)
     """
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
-        given = ", ".join(type(path).__name__ for path in paths) or "nothing"
+        types = ", ".join(type(path).__name__ for path in paths) or "nothing"
         raise TypeError(
-            f"tracekit.load takes paths, and was given {given}. Name each: tracekit.load('eager.json', 'compiled.json')"
+            f"tracekit.load takes paths, and was given {types}. Name each: tracekit.load('eager.json', 'compiled.json')"
         )
-    return Tables(open_subject([Path(path) for path in paths], infer_steps=infer_steps))
+    given = [Path(path) for path in paths]
+    open_here = partial(open_subject, infer_steps=infer_steps)
+    if not workers and cluster is None:
+        return Tables(open_here(given))
+    with readers(workers or 1, cluster) as those:
+        return Tables(open_ranks(given, those, open_here, infer_steps=infer_steps))

@@ -66,7 +66,9 @@ def size(count: float | None) -> str:
 
 
 def bandwidth(number: float) -> str:
-    """GB/s with three significant digits: `13.9 GB/s`."""
+    """Three significant digits: `13.9 GB/s`; `17.4 kB/s` of a small transfer."""
+    if 0 < abs(number) < 0.001:
+        return f"{number * 1e6:.3g} kB/s"
     return f"{number:.3g} GB/s" if abs(number) < 1000 else f"{number:,.0f} GB/s"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from many_ranks import plant, read_or_die
 
+import tracekit
 from tracekit.cli.program import main
 from tracekit.errors import ClusterError, RanksLostError
 from tracekit.faces.shared.document import as_document
@@ -61,6 +62,17 @@ def test_processes_say_what_reading_here_says(job):
 
 def test_a_cluster_says_what_reading_here_says(job, scheduler):
     assert said(opened([job], readers(1, scheduler))) == said(open_subject([job]))
+
+
+def test_a_trace_that_only_the_workers_have_is_fetched(job, scheduler, monkeypatch):
+    here = said(open_subject([job]))
+    monkeypatch.setattr("tracekit.fleet.fetching._is_here", lambda path: False)
+    monkeypatch.setattr("tracekit.fleet.cluster._PIECE", 1000)
+    subject = opened([job], readers(1, scheduler))
+    monkeypatch.undo()
+    assert said(subject) == here
+    (profile,) = subject.profiles
+    assert profile.trace.path == profile.captures[0].path == job / "rank0.json"
 
 
 def test_only_one_trace_of_a_job_is_open(job):
@@ -134,3 +146,9 @@ def test_the_verbs_take_workers(job, tmp_path, capsys):
     assert "Rank 3 is the one to wait for" in capsys.readouterr().out
     assert main(["export", str(job), "--workers", "2", "-o", str(tmp_path / "out")]) == 0
     assert Path(tmp_path / "out" / "collectives.parquet").is_file()
+
+
+def test_a_notebook_takes_workers(job):
+    here, elsewhere = tracekit.load(job), tracekit.load(job, workers=2)
+    assert elsewhere["collectives"].equals(here["collectives"])
+    assert elsewhere["ranks"].equals(here["ranks"])

@@ -6,41 +6,12 @@ import openpyxl
 import pytest
 import warm
 
+from tests.study.ending import INFERS
 from tracekit.cli import main
 from tracekit.profile import open_subject
 from tracekit.study import read_study
 from tracekit.sweep import SweepOptions, sweep
 
-RECIPE = """
-import os, signal, time
-from types import SimpleNamespace
-import torch
-
-PARAMS = {"how": "well"}
-
-def setup(ctx):
-    net = ctx.compile(torch.nn.Linear(16, 16))
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-
-    def step():
-        if ctx.how == "oom":
-            raise torch.OutOfMemoryError("tried to allocate 3.00 GiB, 1.00 GiB is free")
-        if ctx.how == "crash":
-            os.kill(os.getpid(), signal.SIGSEGV)
-        if ctx.how == "hang":
-            time.sleep(600)
-        optimizer.zero_grad()
-        loss = net(torch.ones(8, 16)).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    @torch.no_grad()
-    def infer():
-        return net(torch.ones(8, 16))
-
-    return SimpleNamespace(step=step, infer=infer, evaluate=lambda: {"test error": float(infer().abs().mean())})
-"""
 SWEEP = """
 [sweep]
 recipes = ["net.py"]
@@ -67,7 +38,7 @@ HANGS = (
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("swept")
-    (folder / "net.py").write_text(RECIPE)
+    (folder / "net.py").write_text(INFERS)
     (folder / "sweep.toml").write_text(SWEEP)
     with warm.passes():
         code = sweep(SweepOptions(folder / "sweep.toml", folder / "study", devices=("cpu",), tell=lambda _: None))
@@ -103,7 +74,7 @@ def test_all_of_it_can_be_read(study, capsys):
 
 
 def test_a_cell_that_hangs_is_ended(tmp_path):
-    (tmp_path / "net.py").write_text(RECIPE)
+    (tmp_path / "net.py").write_text(INFERS)
     (tmp_path / "sweep.toml").write_text(HANGS)
     with warm.passes():
         sweep(SweepOptions(tmp_path / "sweep.toml", tmp_path / "study", devices=("cpu",), tell=lambda _: None))

@@ -16,15 +16,7 @@ from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.lanes import LanesView
 from tracekit.tui.widgets.steps import Steps
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> list[Path]:
-    return made_traces.pair(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:

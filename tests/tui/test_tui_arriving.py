@@ -18,8 +18,7 @@ from tracekit.tui.model.selection import Selection
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+def at_once(own_cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_LONG_S", 0.0)
 
 

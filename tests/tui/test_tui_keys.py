@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import made_traces
 import pytest
 from pilots import focused, press, said, settled, started
 from textual.events import Resize
@@ -17,15 +16,7 @@ from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
 from tracekit.tui.widgets.steps import Steps
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> list[Path]:
-    return made_traces.pair(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,15 +21,7 @@ from tracekit.tui.widgets.pane_view import PaneView
 
 REAL = ["leimao_eager_rtx5080", "param_dlrm_v100_rank0", "dtu_resnet18_cpu"]
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> list[Path]:
-    return made_traces.pair(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 async def still(pilot) -> str:

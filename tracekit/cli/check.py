@@ -4,7 +4,18 @@ import argparse
 from pathlib import Path
 
 from tracekit.cli.arguments import percentage, source
-from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
+from tracekit.cli.output import (
+    STDOUT,
+    add_format,
+    add_output,
+    check_format,
+    format_of,
+    overwriting,
+    send,
+    tell_written,
+)
+
+_FORMATS = ("text", "markdown", "json", "junit")
 
 
 class CheckVerb:
@@ -45,7 +56,7 @@ class CheckVerb:
             metavar="NAME",
             help="a metric that may stay unanswered, repeatable (default: what cannot be answered fails)",
         )
-        parser.add_argument("--format", choices=("text", "markdown", "json", "junit"), default="text")
+        add_format(parser, _FORMATS, _FORMATS[0])
         add_output(parser, "write there instead of to stdout (-)")
         parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there as well")
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="write Markdown there as well")
@@ -63,13 +74,15 @@ class CheckVerb:
         from tracekit.gate.metrics import METRICS
         from tracekit.profile import open_subject
 
+        check_format(options, _FORMATS)
+        name = format_of(options, _FORMATS, _FORMATS[0])
         for metric in (*options.metric, *options.allow_unanswered):
             if metric not in METRICS:
                 raise UnknownMetricError(metric, list(METRICS))
         outputs = {
-            path: FORMATS[name]
-            for name, path in (
-                (options.format, options.output),
+            path: FORMATS[each]
+            for each, path in (
+                (name, options.output),
                 ("junit", options.junit),
                 ("markdown", options.markdown),
             )
@@ -92,5 +105,5 @@ class CheckVerb:
             put(draw(check, Options()), path, spared)
             tell_written(path)
         if options.output in (None, STDOUT):
-            send(FORMATS[options.format](check, Options()))
+            send(FORMATS[name](check, Options()))
         return int(failed(check.rows))

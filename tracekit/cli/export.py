@@ -4,7 +4,7 @@ import argparse
 
 from tracekit.cli.arguments import add_inputs, add_knowledge, add_readers
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import add_output, write_report
+from tracekit.cli.output import add_format, add_output, check_format, check_output, format_of, write_report
 
 _FORMATS = ("parquet", "csv", "xlsx")
 
@@ -21,9 +21,7 @@ class ExportVerb:
         add_inputs(parser)
         add_readers(parser)
         add_knowledge(parser)
-        parser.add_argument(
-            "--format", choices=_FORMATS, default=_FORMATS[0], help="xlsx is one file (default: parquet)"
-        )
+        add_format(parser, _FORMATS, _FORMATS[0], "xlsx is one file; ")
         add_output(parser, "folder to write into; a file for xlsx", "DIR", required=True)
 
     @staticmethod
@@ -33,7 +31,10 @@ class ExportVerb:
         from tracekit.cli.progress import Progress
         from tracekit.report import report
 
+        face = faces.find(format_of(options, _FORMATS, _FORMATS[0]))
+        check_output(face, options, options.inputs)
+        check_format(options, _FORMATS)
         with Progress() as progress:
             opened = report(open_given(options.inputs, options, progress))
-        write_report(faces.find(options.format), opened, faces.Options(), options)
+        write_report(face, opened, faces.Options(), options)
         return 0

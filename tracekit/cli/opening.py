@@ -32,6 +32,6 @@ def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress
         subject = open_here(inputs)
     if options.compile_log is None:
         return subject
-    from tracekit.profile.compile_log import with_compile_log
+    from tracekit.profile.with_log import with_compile_log
 
     return with_compile_log(subject, options.compile_log)

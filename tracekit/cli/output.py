@@ -1,12 +1,14 @@
 """Where a verb's output goes: to stdout, or into files, each of which is named on stderr."""
 
 import argparse
+import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracekit.cli.streams import tell, write_out
-from tracekit.errors import BytesToTerminalError, NeedsFolderError
+from tracekit.errors import BytesToTerminalError, NeedsFolderError, OtherFormatError
 from tracekit.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -15,12 +17,41 @@ if TYPE_CHECKING:
     from tracekit.report import Report
 
 STDOUT = Path("-")
+_FORMATS = {".txt": "text", ".md": "markdown", ".htm": "html", ".tex": "latex", ".xml": "junit"}
 
 
 def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "FILE", required: bool = False) -> None:
     """`-o` and `--force`."""
     parser.add_argument("-o", "--output", type=Path, metavar=metavar, required=required, help=help_text)
     parser.add_argument("--force", action="store_true", help="overwrite a trace or a run, too, unless it is an input")
+
+
+def add_format(parser: argparse.ArgumentParser, formats: Collection[str], first: str, more: str = "") -> None:
+    """`--format`, which the name of the file says as well."""
+    parser.add_argument(
+        "--format", choices=formats, help=f"{more}default: what the name of the file under -o ends in, else {first}"
+    )
+
+
+def format_of(options: argparse.Namespace, formats: Collection[str], first: str) -> str:
+    """The format of the output: the one that is asked for, else what the name of the file says, else the first."""
+    return options.format or _format_by_name(options.output, formats) or first
+
+
+def check_format(options: argparse.Namespace, formats: Collection[str]) -> None:
+    """Refuse a file whose name says another format than `--format` does. Raises OtherFormatError."""
+    by_name = _format_by_name(options.output, formats)
+    if options.format is not None and by_name not in (None, options.format, "text"):  # .txt suits all that is text
+        raise OtherFormatError(options.output, str(by_name), options.format)
+
+
+def _format_by_name(output: Path | None, formats: Collection[str]) -> str | None:
+    """What the end of a file's name says; None where it says nothing, or a folder is there."""
+    if output is None or os.path.isdir(output):
+        return None
+    suffix = output.suffix.lower()
+    name = _FORMATS.get(suffix, suffix.removeprefix("."))
+    return name if name in formats else None
 
 
 def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting":
@@ -37,8 +68,10 @@ def check_output(face: "Face", options: argparse.Namespace, inputs: list[Path]) 
     if options.output in (None, STDOUT):
         if face.draw is None:
             raise NeedsFolderError(face.name, "a file for each variant" if face.write_variant else "several files")
-    else:
-        refuse_early(face, options.output, overwriting(options, inputs))
+        return
+    if face.fill is not None and options.format is None and _format_by_name(options.output, [face.name]):
+        raise NeedsFolderError(face.name)
+    refuse_early(face, options.output, overwriting(options, inputs))
 
 
 def write_report(face: "Face", report: "Report", how: "Options", options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from tracekit import faces
 from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, add_readers, rows
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import STDOUT, add_output, check_output, write_report
+from tracekit.cli.output import STDOUT, add_format, add_output, check_format, check_output, format_of, write_report
 
 
 class ReportVerb:
@@ -23,7 +23,7 @@ class ReportVerb:
         add_readers(parser)
         add_knowledge(parser)
         add_baseline(parser)
-        parser.add_argument("--format", choices=faces.names(), default=faces.FIRST)
+        add_format(parser, faces.names(), faces.FIRST)
         parser.add_argument(
             "--rows",
             type=rows,
@@ -42,8 +42,9 @@ class ReportVerb:
         from tracekit.cli.progress import Progress
         from tracekit.report import report
 
-        face = faces.find(options.format)
+        face = faces.find(format_of(options, faces.names(), faces.FIRST))
         check_output(face, options, options.inputs)
+        check_format(options, faces.names())
         with _asked(options):
             with Progress() as progress:
                 opened = report(open_given(options.inputs, options, progress), options.baseline)

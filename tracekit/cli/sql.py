@@ -5,7 +5,18 @@ import sys
 
 from tracekit.cli.arguments import add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
+from tracekit.cli.output import (
+    STDOUT,
+    add_format,
+    add_output,
+    check_format,
+    format_of,
+    overwriting,
+    send,
+    tell_written,
+)
+
+_FORMATS = ("text", "csv", "json", "parquet")
 
 
 class SqlVerb:
@@ -21,7 +32,7 @@ class SqlVerb:
             "query", metavar="QUERY", help="for example: select variant, wall_ns / 1e6 as ms from variants"
         )
         add_knowledge(parser)
-        parser.add_argument("--format", choices=("text", "csv", "json", "parquet"), default="text")
+        add_format(parser, _FORMATS, _FORMATS[0])
         add_output(parser, "write there instead of to stdout (-)")
 
     @staticmethod
@@ -33,6 +44,7 @@ class SqlVerb:
         from tracekit.report import report
         from tracekit.sql import query
 
+        check_format(options, _FORMATS)
         spared = overwriting(options, options.inputs)
         to_file = options.output not in (None, STDOUT)
         if to_file:
@@ -40,7 +52,7 @@ class SqlVerb:
         with Progress() as progress:
             opened = report(open_given(options.inputs, options, progress))
             answer = query(opened, options.query)
-        content = drawn(answer, options.format, None if to_file else sys.stdout)
+        content = drawn(answer, format_of(options, _FORMATS, _FORMATS[0]), None if to_file else sys.stdout)
         if to_file:
             put(content, options.output, spared)
             tell_written(options.output)

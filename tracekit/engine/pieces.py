@@ -47,12 +47,10 @@ class Pieces:
 
 def pieces(cost: "Attribution", name: str = "") -> Pieces:
     """Of the view of that name; without one, of the first of both that the trace can answer. Else nothing."""
-    views = [cost.views[name]] if name else [*cost.views.values()]
-    view = next((each for each in views if each.known.any()), None)
-    name = view.name if view is not None else name or "wall"
-    parts = _pieces_of(cost, name) if view is not None else ()
+    view = cost.views[name] if name else cost.answered_view
+    parts = _pieces_of(cost, view.name) if view.known.any() else ()
     start, end, bucket, event, step = gathered(parts, (np.int64, np.int64, np.int8, np.int32, np.int32))
-    return Pieces(name, start, end, bucket, event, step)
+    return Pieces(view.name, start, end, bucket, event, step)
 
 
 def _pieces_of(cost: "Attribution", name: str) -> Iterator[tuple[Ints | Rows, ...]]:

@@ -40,6 +40,16 @@ class NeedsFolderError(TracekitError):
         super().__init__(f"--format {name} writes {files}. Name a folder for them: -o {name}/")
 
 
+class OtherFormatError(TracekitError):
+    """A file whose name says another format than the one that is asked for."""
+
+    def __init__(self, path: object, by_name: str, given: str) -> None:
+        super().__init__(
+            f"{named(path)}: its name says {by_name}, and --format says {given}. Leave out --format, or give the file "
+            "another name."
+        )
+
+
 class BytesToTerminalError(TracekitError):
     """Output that is not text, with a terminal to go to."""
 

@@ -16,7 +16,7 @@ class Steps:
     @staticmethod
     def of(profile: Profile, every: bool = False) -> "Steps":
         """The counted ones of the view that pieces are of, or every one that can be answered."""
-        view = profile.views[profile.cost.pieces.view]
+        view = profile.cost.answered_view
         chosen = view.known if every else view.known & profile.counted
         low = view.starts_ns[chosen]
         return Steps(low, low + view.step_ns[chosen])

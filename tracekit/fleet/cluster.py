@@ -1,18 +1,20 @@
 """The workers of a Dask cluster: each rank is read by one that has its file."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from tracekit.errors import ClusterError, NeedsPackageError, NoSuchFileError, TracekitError
+from tracekit.errors.base import named
 from tracekit.fleet.one_rank import read_one
 from tracekit.fleet.readers import Read, is_folder
 from tracekit.installed import version
 from tracekit.trace.reading.inputs import is_address, traces_in
 
 _PATIENCE = 10  # seconds for an address to answer
+_PIECE = 16 << 20  # bytes of a trace that are fetched at a time
 
 
 class Cluster:
@@ -61,6 +63,18 @@ class Cluster:
         future: Future[Read] = executor.submit(read_one, path, infer_steps)
         return future
 
+    def pieces(self, path: Path) -> Iterator[bytes]:
+        """What that file holds, from a worker that has it. Raises ClusterError."""
+        at, piece = 0, b" "
+        while piece:
+            reading = self._client.submit(_piece, path, at, workers=self._having.get(path), pure=False)
+            try:
+                piece = reading.result()
+            except Exception as error:  # a cluster raises classes of its own where workers die
+                raise ClusterError(self._address, f"{named(path)} cannot be fetched: {error}") from None
+            at += len(piece)
+            yield piece
+
     def restart(self) -> None:
         """The scheduler gives a dead worker's work to others by itself."""
 
@@ -83,6 +97,13 @@ class Cluster:
 def traces_there(paths: list[Path]) -> tuple[str | None, list[list[Path]]]:
     """Runs in a worker: its tracekit's version, and of each path the traces that it has."""
     return version(), [_traces(path) for path in paths]
+
+
+def _piece(path: Path, at: int) -> bytes:
+    """Runs in a worker: some of a file."""
+    with path.open("rb") as file:
+        file.seek(at)
+        return file.read(_PIECE)
 
 
 def _traces(path: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracekit.errors import RanksLostError
+from tracekit.fleet.fetching import fetched, named_after
 from tracekit.fleet.one_rank import Lost
 from tracekit.fleet.readers import Readers
 from tracekit.fleet.reading import Watch, read_all
@@ -17,7 +18,12 @@ Open = Callable[[list[Path]], Subject]
 
 
 def open_ranks(
-    paths: Sequence[Path], readers: Readers, open_here: Open, *, infer_steps: bool = False, watch: Watch
+    paths: Sequence[Path],
+    readers: Readers,
+    open_here: Open,
+    *,
+    infer_steps: bool = False,
+    watch: Watch = lambda done, of: None,
 ) -> Subject:
     """Read every trace by the readers; open the lowest rank of each job by `open_here`, for all other figures.
 
@@ -29,22 +35,31 @@ def open_ranks(
     jobs = _jobs([each for each in read.values() if isinstance(each, RankColumns)])
     if not jobs:
         raise RanksLostError(len(lost), lost[0].why)
-    first = [Path(job[0].trace) for job in jobs]
-    opened = {member.trace.path: member for member in open_here(first).profiles}
+    opening = [_opening(job) for job in jobs]
+    first = [Path(each.trace) for each in opening]
     names = distinct([job_name(path) if len(job) > 1 else stem(path) for path, job in zip(first, jobs, strict=True)])
     members: list[Member] = [
-        _named(opened[path], name, job) for path, name, job in zip(first, names, jobs, strict=True) if path in opened
+        _opened(path, readers, open_here, name, each.rank if len(job) > 1 else None)
+        for path, name, each, job in zip(first, names, opening, jobs, strict=True)
     ]
     members += [Missing(stem(each.path), "error", each.why) for each in lost]
     columns = {name: job for name, job in zip(names, jobs, strict=True) if len(job) > 1}
     return Subject(members, ranks=columns)
 
 
-def _named(profile: Profile, name: str, job: list[RankColumns]) -> Profile:
-    if len(job) == 1:  # it may be a file that merges ranks
+def _opening(job: list[RankColumns]) -> RankColumns:
+    """The rank whose trace is opened: the lowest that can be answered."""
+    return next((each for each in job if len(each.steps)), job[0])
+
+
+def _opened(path: Path, readers: Readers, open_here: Open, name: str, rank: int | None) -> Profile:
+    """By itself: traces that are opened here together would be taken for ranks of one job."""
+    with fetched(path, readers) as file:
+        (profile,) = open_here([file]).profiles
+    profile = replace(named_after(profile, path), name=name)
+    if rank is None:  # it may be a file that merges ranks
         return profile
-    captures = tuple(replace(capture, rank=job[0].rank) for capture in profile.captures)
-    return replace(profile, name=name, captures=captures)
+    return replace(profile, captures=tuple(replace(capture, rank=rank) for capture in profile.captures))
 
 
 def _jobs(columns: list[RankColumns]) -> list[list[RankColumns]]:

@@ -1,12 +1,13 @@
 """Who reads the ranks: processes on this machine, or the workers of a Dask cluster. Both are used in the same way."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
+from tracekit.errors import NoSuchFileError
 from tracekit.fleet.one_rank import Lost, read_one
 from tracekit.ranks import RankColumns
 from tracekit.trace.reading.inputs import is_address, traces_in
@@ -27,6 +28,9 @@ class Readers(Protocol):
 
     def restart(self) -> None:
         """After a reader died: what was submitted before is gone."""
+
+    def pieces(self, path: Path) -> Iterator[bytes]:
+        """What that file holds, which is not on this machine. Raises TracekitError."""
 
     def why_idle(self) -> str | None:
         """Why nobody is left to read anything; None while there is."""
@@ -59,6 +63,10 @@ class Processes:
         """A pool of which one process died takes nothing any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = self._started()
+
+    def pieces(self, path: Path) -> Iterator[bytes]:
+        """Processes have the files that are here, and no others."""
+        raise NoSuchFileError(path)
 
     def why_idle(self) -> str | None:
         """Processes are started anew."""

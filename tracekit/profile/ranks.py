@@ -14,7 +14,9 @@ _IN_NAME = re.compile(r"(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 
 
 def together(members: Sequence[Member]) -> list[Member]:
-    """The members, with the bare traces of one job as one profile: a capture for each rank, the lowest first.
+    """The members, with the bare traces of one job as one profile: a capture for each rank.
+
+    The lowest is first, unless its trace cannot be answered: all figures but those of ranks are of the first.
 
     Traces are of one job where they lie in one folder, have names that differ in numbers only, and say different ranks:
     in `distributedInfo` with equal world sizes, or else in their names.
@@ -65,9 +67,10 @@ def rank_of(profile: Profile) -> tuple[int | None, int | None]:
 
 def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
     """For the id of each rank's profile the profile of all ranks; a rank that is alone stays as it is."""
-    first = job[min(job)]
     if len(job) == 1:
-        return [(id(first), first)]
-    captures = [replace(capture, rank=rank) for rank in sorted(job) for capture in job[rank].captures]
+        return [(id(only), only) for only in job.values()]
+    order = sorted(job, key=lambda rank: (not job[rank].cost.answered_view.known.any(), rank))
+    first = job[order[0]]
+    captures = [replace(capture, rank=rank) for rank in order for capture in job[rank].captures]
     made = replace(first, name=job_name(first.trace.path), captures=tuple(captures))
     return [(id(profile), made) for profile in job.values()]

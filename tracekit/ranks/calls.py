@@ -15,6 +15,7 @@ from tracekit.trace.roles import USER
 from tracekit.trace.schema import column
 
 _ON_CPU = re.compile(r"(?:gloo|mpi|ucc):.*", re.DOTALL)  # what torch.distributed writes around a collective on the CPU
+Members = dict[str, tuple[int, ...]]  # the ranks of process groups, by their names
 _WHOLE = pa.int64()
 _BY_BUCKET = pa.list_(_WHOLE, len(KEYS))
 CALLS = pa.schema(
@@ -42,14 +43,14 @@ CALLS = pa.schema(
 )
 
 
-def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, dict[str, tuple[int, ...]]]:
+def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, Members]:
     """The communication of the answered steps of one rank, as `CALLS` describes it, and the members of its groups."""
     trace = profile.trace
     rows = _rows(profile)
     events = trace.rows(rows)
     order = np.lexsort((events.end_ns, events.ts_ns))
     rows, start, end = rows[order], events.ts_ns[order], events.end_ns[order]
-    begins = profile.views[profile.cost.pieces.view].starts_ns
+    begins = profile.cost.answered_view.starts_ns
     index = np.maximum(_begun(begins, trace.device, start, end), 0)
     step = np.array(trace.steps.number, np.int64)[index]
     entries = recorded(trace, rows, rank, world_size)
@@ -77,7 +78,7 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
 
 def _rows(profile: Profile) -> Ints:
     """Communication that runs while an answered step lasts."""
-    trace, view = profile.trace, profile.views[profile.cost.pieces.view]
+    trace, view = profile.trace, profile.cost.answered_view
     low = view.starts_ns[view.known]
     high = low + view.step_ns[view.known]
     on_cpu = trace.labels.fits(_ON_CPU)

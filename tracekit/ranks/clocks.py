@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 class Clock:
     """What to subtract from a rank's times, and how far the ends of single collectives still lie apart, ns.
 
-    `error_ns` is None where no collective ties the rank to the first one, so that nothing aligns it.
+    `error_ns` is None where no collective ties the rank to most others, so that nothing aligns it with them.
     """
 
     offset_ns: int
@@ -61,20 +61,23 @@ def _ends(matched: Matched, ranks: int) -> Floats:
 
 
 def _tied(ends: Floats) -> tuple[Ints, Bools]:
-    """The offset of each rank against the first, and which ranks are tied to it."""
+    """The offset of each rank, and which ranks are tied to the one with the most collectives.
+
+    What nothing ties to it is aligned among itself: ranks that share no collective are never compared.
+    """
     here = ~np.isnan(ends)
     shared = here.T.astype(np.int64) @ here
-    offsets, tied = np.zeros(ends.shape[1], np.int64), np.zeros(ends.shape[1], bool)
-    tied[0] = True
-    while not tied.all():
-        links = np.where(tied[:, None] & ~tied[None, :], shared, 0)
-        known, new = np.unravel_index(int(links.argmax()), links.shape)
-        if not links[known, new]:
-            break
-        both = here[:, known] & here[:, new]
-        offsets[new] = offsets[known] + round(float(np.median(ends[both, new] - ends[both, known])))
-        tied[new] = True
-    return offsets, tied
+    offsets, part = np.zeros(ends.shape[1], np.int64), np.full(ends.shape[1], -1)
+    while (new_ones := part < 0).any():
+        links = np.where(~new_ones[:, None] & new_ones[None, :], shared, 0)
+        known, new = (int(each) for each in np.unravel_index(int(links.argmax()), links.shape))
+        if links[known, new]:
+            both = here[:, known] & here[:, new]
+            offsets[new] = offsets[known] + round(float(np.median(ends[both, new] - ends[both, known])))
+            part[new] = part[known]
+        else:
+            part[np.where(new_ones, here.sum(axis=0), -1).argmax()] = part.max() + 1
+    return offsets, part == 0
 
 
 def _errors(left: Floats) -> list[float]:

@@ -1,26 +1,25 @@
 """Who waits for whom: the collectives of a job, and what the late rank did before it arrived.
 
-What the last rank to arrive sees of a collective is the transfer; what the others see beyond that is waiting. The time
-by which the last one is late is charged to the bucket in which it spent more than the others since the last collective.
+What the last rank to arrive sees of a collective is the transfer; what the others see beyond that is waiting. Why it is
+late, and whether another rank is to blame for it, is said in `causes`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tracekit.engine.buckets import CODES, KEYS
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Ints
+from tracekit.ranks.causes import INFERRED, causes
 from tracekit.ranks.clocks import Clock, align
 from tracekit.ranks.columns import RankColumns
 from tracekit.ranks.matching import Matched, match
 from tracekit.trace.columns import values
 from tracekit.trace.schema import column
 
-_NOT_TO_BLAME = ("gpu_comm",)  # waiting in a collective is what lateness causes, not its cause
-_LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
 _WHOLE = pa.int64()
 COLLECTIVES = pa.schema(
     [
@@ -37,10 +36,32 @@ COLLECTIVES = pa.schema(
         column("wait_ns", _WHOLE, "what this rank sees beyond that", "ns"),
         column("exposed_ns", _WHOLE, "how much of both no computation hides on this rank", "ns"),
         column("late_rank", _WHOLE, "rank that came last", role="identity"),
-        column("late_bucket", pa.string(), "where it spent more time than the others since the collective before"),
+        column(
+            "cause_rank", _WHOLE, "rank to blame: that one, or the one that it had waited for in another collective"
+        ),
+        column("late_bucket", pa.string(), "where that spent more time than the others since the collective before"),
+        column("cause", pa.string(), "its own; passed on by what it had waited for; or that, inferred"),
         column("late_ns", _WHOLE, "by how much it came later than the first", "ns"),
     ]
 )
+
+
+class _Blame(NamedTuple):
+    step: int
+    late_rank: int
+    cause_rank: int
+    bucket: str | None
+    how: str
+    late_ns: int
+
+
+@dataclass(frozen=True)
+class PassedOn:
+    """Ranks that came late because they had waited, by how much in all, and whether that is inferred in part."""
+
+    ranks: list[int]
+    late_ns: int
+    inferred: bool
 
 
 @dataclass(frozen=True)
@@ -73,22 +94,46 @@ class Collectives:
         return rows.take(np.flatnonzero(values(rows["late_ns"]) > self.error_ns))
 
     @cached_property
-    def _caused(self) -> dict[tuple[int, int], dict[str, int]]:
-        """By rank and step."""
-        names = ("late_rank", "step", "late_bucket", "late_ns")
-        sums: dict[tuple[int, int], dict[str, int]] = {}
-        for rank, step, bucket, late in zip(*(self.late[name].to_pylist() for name in names), strict=True):
-            of_both = sums.setdefault((rank, step), {})
-            of_both[bucket or ""] = of_both.get(bucket or "", 0) + late
-        return sums
+    def _blames(self) -> list[_Blame]:
+        """One for each row of `late`."""
+        names = ("step", "late_rank", "cause_rank", "late_bucket", "cause", "late_ns")
+        return [_Blame(*row) for row in zip(*(self.late[name].to_pylist() for name in names), strict=True)]
+
+    @cached_property
+    def _blames_by_cause(self) -> dict[tuple[int, int], list[_Blame]]:
+        """By the rank to blame, and step."""
+        blames: dict[tuple[int, int], list[_Blame]] = {}
+        for each in self._blames:
+            blames.setdefault((each.cause_rank, each.step), []).append(each)
+        return blames
+
+    def _blamed(self, rank: int, steps: Sequence[int]) -> Iterator[_Blame]:
+        for step in steps:
+            yield from self._blames_by_cause.get((rank, step), ())
 
     def caused_ns(self, rank: int, step: int | None = None) -> dict[str, int]:
-        """By how much that rank was late, in all of them or in a step, by bucket; "" for what no bucket explains."""
+        """How much lateness it is to blame for, in all of them or in a step, by bucket; "" for what none explains."""
         sums: dict[str, int] = {}
-        for each in self.steps if step is None else [step]:
-            for bucket, late in self._caused.get((rank, each), {}).items():
-                sums[bucket] = sums.get(bucket, 0) + late
+        for each in self._blamed(rank, self.steps if step is None else [step]):
+            sums[each.bucket or ""] = sums.get(each.bucket or "", 0) + each.late_ns
         return sums
+
+    def passed_on(self, rank: int) -> PassedOn:
+        """The lateness of others that it is to blame for, because they had waited for it."""
+        others = [each for each in self._blamed(rank, self.steps) if each.late_rank != rank]
+        late = {each.late_rank for each in others}
+        return PassedOn(
+            sorted(late), sum(each.late_ns for each in others), any(each.how == INFERRED for each in others)
+        )
+
+    @cached_property
+    def late_for_ns(self) -> dict[int, dict[tuple[int, str], int]]:
+        """By rank how much later than the first it came itself, in all of them, by the rank to blame and bucket."""
+        late: dict[int, dict[tuple[int, str], int]] = {rank: {} for rank in self.ranks}
+        for each in self._blames:
+            key = each.cause_rank, each.bucket or ""
+            late[each.late_rank][key] = late[each.late_rank].get(key, 0) + each.late_ns
+        return late
 
     def wait_ns(self, rank: int) -> int:
         """How long that rank waited for others, in all of them."""
@@ -129,7 +174,7 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
     )
     first = matched.first[:-1]
     earliest = np.minimum.reduceat(start, first) if len(first) else first
-    buckets = _blamed(matched, start, start + length, last, len(ranks))
+    why = causes(matched, start, start + length, last, len(ranks))
     transfer = np.repeat(length[last], count)
     number = np.array(ranks, np.int64)
     kept = {name: matched.calls[name] for name in ("step", "group", "kind", "seq", "ranks", "bytes", "exposed_ns")}
@@ -138,45 +183,13 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
         "transfer_ns": transfer,
         "wait_ns": np.maximum(length - transfer, 0),
         "late_rank": np.repeat(number[matched.rank[last]], count),
-        "late_bucket": [bucket for bucket, times in zip(buckets, count.tolist(), strict=True) for _ in range(times)],
+        "cause_rank": np.repeat(number[[each.rank for each in why]], count) if why else [],
+        "late_bucket": _repeated([each.bucket for each in why], count),
+        "cause": _repeated([each.how for each in why], count),
         "late_ns": np.repeat(start[last] - earliest, count),
     }
     return pa.table({field.name: columns[field.name] for field in COLLECTIVES}, schema=COLLECTIVES), first
 
 
-def _blamed(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> list[str | None]:
-    """Of each collective the bucket in which the late rank spent most beyond the mean of the others.
-
-    That is since the last collective that all of them were through before they came to this one; without any, since
-    the first step began.
-    """
-    at_start, at_end = (_by_bucket(matched, f"spent_at_{edge}_ns") for edge in ("start", "end"))
-    forgiven = [CODES[key] for key in _NOT_TO_BLAME]
-    row_of = np.full((len(matched), ranks), -1)
-    row_of[np.repeat(np.arange(len(matched)), np.diff(matched.first)), matched.rank] = np.arange(len(matched.rank))
-    blamed: list[str | None] = []
-    for index, late in enumerate(last.tolist()):
-        rows = slice(int(matched.first[index]), int(matched.first[index + 1]))
-        spent = at_start[rows].astype(np.float64)
-        through = _through(row_of, index, matched.rank[rows], start[rows], end)
-        if through is not None:
-            spent -= at_end[through]
-        is_late: Bools = np.arange(rows.start, rows.stop) == late
-        beyond = spent[is_late][0] - spent[~is_late].mean(axis=0)
-        beyond[forgiven] = 0
-        blamed.append(KEYS[int(beyond.argmax())] if beyond.max() > 0 else None)
-    return blamed
-
-
-def _through(row_of: Ints, index: int, ranks: Ints, arrived: Ints, end: Ints) -> Ints | None:
-    """The rows of these ranks in the latest earlier collective that all of them had left when they arrived."""
-    for before in range(index - 1, max(index - 1 - _LOOK_BACK, -1), -1):
-        rows: Ints = row_of[before, ranks]
-        if (rows >= 0).all() and (end[rows] <= arrived).all():
-            return rows
-    return None
-
-
-def _by_bucket(matched: Matched, name: str) -> Ints:
-    lists = matched.calls[name].combine_chunks()
-    return values(lists.flatten()).reshape(-1, len(KEYS))
+def _repeated(texts: Sequence[str | None], count: Ints) -> list[str | None]:
+    return [text for text, times in zip(texts, count.tolist(), strict=True) for _ in range(times)]

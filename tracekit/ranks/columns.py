@@ -15,7 +15,8 @@ from tracekit.engine.cached import attributed
 from tracekit.profile import Capture, Mean, Profile
 from tracekit.profile.names import stem
 from tracekit.profile.ranks import rank_of
-from tracekit.ranks.calls import calls_of
+from tracekit.ranks.cached import known_calls
+from tracekit.ranks.calls import Members
 from tracekit.trace import Trace
 from tracekit.trace.schema import column
 
@@ -39,8 +40,9 @@ class RankColumns:
     means: dict[str, Mean | None]  # of each view what a counted step takes
     steps: pa.Table  # the answered ones, see STEPS
     calls: pa.Table  # see ranks.calls.CALLS
-    groups: dict[str, tuple[int, ...]]  # the members of process groups, where the trace says them
+    groups: Members  # the members of process groups, where the trace says them
     cut_short: str | None = None  # why the file ends before its events do
+    sizes_inferred: bool = False  # whether sizes come from another recording of the same steps
 
 
 def read_rank(
@@ -61,7 +63,7 @@ def read_rank(
 def rank_columns(profile: Profile, rank: int) -> RankColumns:
     """The columns of a profile of one rank."""
     world_size = rank_of(profile)[1]
-    calls, groups = calls_of(profile, rank, world_size)
+    calls, groups = known_calls(profile, rank, world_size)
     return RankColumns(
         rank=rank,
         world_size=world_size,
@@ -75,7 +77,7 @@ def rank_columns(profile: Profile, rank: int) -> RankColumns:
 
 
 def _steps(profile: Profile) -> pa.Table:
-    view = profile.views[profile.cost.pieces.view]
+    view = profile.cost.answered_view
     known = np.flatnonzero(view.known)
     totals = {f"{key}_ns": view.totals[known, index] for index, key in enumerate(view.keys)}
     none = np.zeros(len(known), np.int64)

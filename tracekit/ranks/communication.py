@@ -29,6 +29,12 @@ COMMUNICATION = pa.schema(
         column("parallelism", pa.string(), "what the group is for, by its name or, marked so, by what it does"),
         column("ranks", _WHOLE, "how many take part"),
         column("bytes", _WHOLE, "what one of them communicates, as nccl-tests counts it", "B"),
+        column(
+            "bytes_inferred",
+            pa.bool_(),
+            "whether the size is that of the same collective in the recording with shapes",
+            role="detail",
+        ),
         column("calls", _REAL, "how many a rank takes part in per step"),
         column("transfer_ns", _REAL, "how long one of them takes once all have arrived, median", "ns"),
         column("algbw", _REAL, "algorithm bandwidth: bytes by transfer_ns", "GB/s"),
@@ -74,7 +80,11 @@ def communication(columns: Sequence[RankColumns], matched: Collectives | None) -
     kinds: dict[str | None, set[str]] = {}
     for kind, group, *_ in by_key:
         kinds.setdefault(group, set()).add(kind)
-    rows = [_row(key, each, kinds[key[1]], over) for key, each in by_key.items()]
+    inferred = any(each.sizes_inferred for each in columns)
+    rows = [
+        _row(key, each, kinds[key[1]], over) | {"bytes_inferred": inferred and key[-1] is not None}
+        for key, each in by_key.items()
+    ]
     return pa.Table.from_pylist(sorted(rows, key=lambda row: -row["exposed_ns"]), COMMUNICATION)
 
 

@@ -1,7 +1,10 @@
-"""Which ranks are missing, were truncated, or hold different steps from the others?"""
+"""Which ranks are missing, were truncated, hold different steps from the others, or are there twice?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from tracekit.profile import Profile
+from tracekit.profile.ranks import job_of, rank_of
 from tracekit.ranks.columns import RankColumns
 
 _MOST = 1 << 20  # ranks: a trace that says more is not to be believed
@@ -29,6 +32,17 @@ def missing(columns: Sequence[RankColumns]) -> list[int]:
     world = max((each.world_size or 0 for each in columns), default=0)
     present = {each.rank for each in columns}
     return [rank for rank in range(world) if rank not in present] if world <= _MOST else []
+
+
+def doubles(profiles: Sequence[Profile], columns: Sequence[RankColumns]) -> Iterator[tuple[str, int]]:
+    """Traces beside the job that say that they are one of its ranks, too: the name of each, and the rank."""
+    job, ranks = job_of(Path(columns[0].trace), columns[0].world_size), {each.rank for each in columns}
+    traces = {each.trace for each in columns}
+    for profile in profiles:
+        rank, world = rank_of(profile)
+        path = profile.trace.path
+        if rank is not None and rank in ranks and str(path) not in traces and job_of(path, world) == job:
+            yield profile.name, rank
 
 
 def listed(ranks: Sequence[int]) -> str:

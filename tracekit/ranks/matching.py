@@ -38,12 +38,16 @@ class Matched:
 
 
 def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
-    """The collectives that all ranks of their group took part in, of those ranks that are there, in these steps."""
+    """The collectives that all ranks of their group took part in, of those ranks that are there, in these steps.
+
+    A rank that has no step in common with another counts as one that is not there: its file may have been cut before.
+    """
     calls = pa.concat_tables([each.calls for each in columns]).combine_chunks()
     rank = np.repeat(np.arange(len(columns)), [len(each.calls) for each in columns])
     asked = np.isin(values(calls["step"]), list(steps))
     collective = _numbers(calls)
-    expected = _expected(calls["group"].to_pylist(), rank, columns)
+    taking_part = {columns[index].rank for index in _sharing(rank[asked], values(calls["step"])[asked])}
+    expected = _expected(calls["group"].to_pylist(), rank, columns, taking_part)
     present = np.bincount(collective[asked], minlength=int(collective.max(initial=-1)) + 1)
     whole: Bools = asked & (present[collective] == expected) & (expected > 1)
     unmatched = np.bincount(rank[asked & ~whole], minlength=len(columns))
@@ -53,6 +57,14 @@ def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
     rows = rows[np.lexsort((rank[rows], collective[rows], begin[collective[rows]]))]
     edges = np.flatnonzero(np.diff(collective[rows], prepend=-1, append=-1)) if len(rows) else np.zeros(1, np.int64)
     return Matched(calls.take(rows), rank[rows], edges, unmatched)
+
+
+def _sharing(rank: Ints, step: Ints) -> list[int]:
+    """The ranks that have calls in a step in which others have some, too."""
+    pairs = np.unique(np.stack([rank, step]), axis=1)
+    _, index, ranks = np.unique(pairs[1], return_inverse=True, return_counts=True)
+    sharing: list[int] = np.unique(pairs[0][ranks[index] > 1]).tolist()
+    return sharing
 
 
 def _numbers(calls: pa.Table) -> Ints:
@@ -66,15 +78,15 @@ def _numbers(calls: pa.Table) -> Ints:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
-def _expected(groups: list[str | None], rank: Ints, columns: Sequence[RankColumns]) -> Ints:
-    """How many of the ranks that are there have to have each call: those of its group.
+def _expected(groups: list[str | None], rank: Ints, columns: Sequence[RankColumns], taking_part: set[int]) -> Ints:
+    """How many of the ranks that take part in anything have to have each call: those of its group.
 
     Where its members are not known, those are who has calls of the group; where the group is not, all are.
     """
-    present = {each.rank for each in columns}
-    having: dict[str | None, set[int]] = {None: present}
+    having: dict[str | None, set[int]] = {None: taking_part.copy()}
     for group, index in zip(groups, rank.tolist(), strict=True):
         having.setdefault(group, set()).add(columns[index].rank)
     for each in columns:
-        having |= {group: present.intersection(members) for group, members in each.groups.items()}
-    return np.array([len(having[group]) for group in groups], np.int64)
+        having |= {group: set(members) for group, members in each.groups.items()}
+    expected = {group: len(members & taking_part) for group, members in having.items()}
+    return np.array([expected[group] for group in groups], np.int64)

@@ -8,6 +8,7 @@ from tracekit.analyses import Answer, summaries
 from tracekit.findings import Diagnosis, diagnose
 from tracekit.profile import Profile
 from tracekit.ranks import Collectives, RankColumns, collectives, rank_columns
+from tracekit.ranks.sizes import with_sizes
 
 _Result = TypeVar("_Result")
 
@@ -31,8 +32,12 @@ class ByVariant:
 
     def ranks(self, profile: Profile) -> list[RankColumns]:
         """What is compared of each rank; nothing where there is a single one."""
-        ranks = profile.per_rank.items()
-        return _once(self._ranks, profile.name, lambda: [rank_columns(each, rank) for rank, each in ranks])
+        ranks = sorted(profile.per_rank.items())
+
+        def columns() -> list[RankColumns]:
+            return with_sizes([rank_columns(each, rank) for rank, each in ranks], profile)
+
+        return _once(self._ranks, profile.name, columns)
 
     def collectives(self, name: str, ranks: list[RankColumns]) -> Collectives:
         """The collectives of these ranks of the variant of that name."""

@@ -51,7 +51,7 @@ class Index:
     @cached_property
     def step_bounds(self) -> tuple[Ints, Ints]:
         """When each step begins and ends, as the view has it that the wall lane is of; without steps, all that is."""
-        view = self.profile.views[self.profile.cost.pieces.view]
+        view = self.profile.cost.answered_view
         if not len(view.starts_ns):
             return np.array([self.low]), np.array([self.high])
         return view.starts_ns, view.starts_ns + view.step_ns

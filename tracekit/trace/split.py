@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -17,11 +18,13 @@ from tracekit.trace.columns import codes, held, valid
 from tracekit.trace.model import Trace
 from tracekit.trace.rows import Events
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS
+from tracekit.trace.storing.code_version import code_version
 from tracekit.trace.storing.column_file import Piece, in_memory
 
 _RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
 _SURE = 0.99  # of a device's activities that some process may have launched: so many have to be the one's
 _MOST = 4096  # processes
+_Owned = tuple[int, str, list[str]]  # rank, process, devices
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,28 @@ class Part:
 def split(trace: Trace) -> list[Part]:
     """The ranks of a merged file; nothing where the file is of one process, or cannot be told apart."""
     pids = np.array(trace.tracks["pid"].to_pylist(), object)
+    owned = _known(trace, pids)
+    return [Part(rank, _only(trace, np.isin(pids, [pid, *devices]), pid)) for rank, pid, devices in owned]
+
+
+def _known(trace: Trace, pids: Rows) -> list[_Owned]:
+    """What `_owned` says; where it said so before, no event is read."""
+    if trace.entry is None:
+        return _owned(trace, pids)
+    name = f"split-{code_version(__name__)}.json"
+    content = trace.entry.recall(name)
+    if content is not None:
+        try:
+            return msgspec.json.decode(content, type=list[_Owned])
+        except msgspec.DecodeError:
+            pass
+    owned = _owned(trace, pids)
+    trace.entry.remember(name, msgspec.json.encode(owned))
+    return owned
+
+
+def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
+    """Of each rank of a merged file its process and the devices that it drives."""
     training = _training(trace, pids)
     if not 1 < len(training) <= _MOST:
         return []
@@ -44,8 +69,7 @@ def split(trace: Trace) -> list[Part]:
     devices = {pid: [device for device, whose in owner.items() if whose == pid] for pid in training}
     order = sorted(training, key=lambda pid: (*sorted(map(_number, devices[pid]))[:1], _number(pid)))
     ranks = _named(trace, order, devices) or [*range(len(order))]
-    pairs = sorted(zip(ranks, order, strict=True))
-    return [Part(rank, _only(trace, np.isin(pids, [pid, *devices[pid]]), pid)) for rank, pid in pairs]
+    return [(rank, pid, devices[pid]) for rank, pid in sorted(zip(ranks, order, strict=True))]
 
 
 def _training(trace: Trace, pids: Rows) -> list[str]:

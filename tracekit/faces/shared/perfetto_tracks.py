@@ -76,7 +76,7 @@ def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slic
 
 
 def _steps(profile: Profile) -> Slices:
-    view, numbers = profile.views[profile.cost.pieces.view], profile.trace.steps.number
+    view, numbers = profile.cost.answered_view, profile.trace.steps.number
     known = np.flatnonzero(view.known & (view.step_ns > 0))
     steady = profile.cost.steady
     names = [f"step {numbers[k]}" for k in known]

@@ -168,7 +168,7 @@ def _times(spans: list[Span]) -> str:
 
 
 def _over(profile: Profile) -> str:
-    view = profile.views[profile.cost.pieces.view]
+    view = profile.cost.answered_view
     return f"{duration(int(view.step_ns[view.known].sum()))} that were recorded"
 
 

@@ -6,6 +6,7 @@ from tracekit.profile import Profile
 from tracekit.profile.ranks import rank_of
 from tracekit.ranks import RankColumns, rank_columns
 from tracekit.ranks.communication import communication as table_of
+from tracekit.ranks.sizes import with_sizes
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_variant
@@ -32,7 +33,9 @@ def communication(report: Report, profile: Profile) -> Contents | None:
 
 def _alone(profile: Profile) -> list[RankColumns]:
     """The columns of a trace that is of one rank; most traces say at once that nothing is communicated in them."""
-    return [rank_columns(profile, rank_of(profile)[0] or 0)] if len(profile.trace.communications) else []
+    if not len(profile.trace.communications):
+        return []
+    return with_sizes([rank_columns(profile, rank_of(profile)[0] or 0)], profile)
 
 
 def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:
@@ -47,6 +50,8 @@ def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alon
         )
     if alone:
         text += " In a single rank's trace, the fastest call of each size stands for the transfer."
+    if any(row["bytes_inferred"] for row in rows):
+        text += " Sizes are inferred from the same collectives in the recording with shapes: the trace has none."
     if any(row["group"] is None for row in rows):
         text += " The trace does not name process groups: calls are matched by step, kind and order."
     return text

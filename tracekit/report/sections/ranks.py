@@ -8,7 +8,7 @@ import pyarrow as pa
 from tracekit.engine.buckets import BUCKETS, WALL
 from tracekit.profile import Profile
 from tracekit.ranks import Collectives, RankColumns
-from tracekit.ranks.completeness import listed, missing, shortcomings
+from tracekit.ranks.completeness import doubles, listed, missing, shortcomings
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_variant
@@ -27,7 +27,18 @@ RANKS = pa.schema(
         column("wait_ns", _REAL, "waiting for later ranks inside collectives, per step", "ns"),
         column("late", _WHOLE, "collectives to which it came last"),
         column("late_ns", _REAL, "by how much it came later than the first, per step", "ns"),
-        column("because", pa.string(), "bucket that explains most of that; null where none does"),
+        column(
+            "because",
+            pa.string(),
+            "bucket, or rank that it had waited for, that explains most of that; null where none does",
+        ),
+        column(
+            "caused_ns",
+            _REAL,
+            "lateness that it is to blame for, of itself and of ranks that had waited for it, per step",
+            "ns",
+            role="detail",
+        ),
         column("clock_offset_ns", _WHOLE, "its clock against the median of all", "ns", role="detail"),
         column("clock_error_ns", _WHOLE, "median error of that", "ns", role="detail"),
         column("unmatched", _WHOLE, "collectives that not all ranks have", role="detail"),
@@ -38,7 +49,7 @@ STRAGGLERS = pa.schema(
     [
         column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
         column("rank", _WHOLE, "rank that makes the others wait most", role="identity"),
-        column("late_ns", _WHOLE, "by how much it came later than the first, in all collectives of the step", "ns"),
+        column("late_ns", _WHOLE, "lateness that it is to blame for, in all collectives of the step", "ns"),
         column("because", pa.string(), "bucket that explains most of that; null where none does"),
     ]
 )
@@ -52,7 +63,8 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
         return None
     matched = report.collectives[profile.name]
     rows = [*_rows(columns, matched)]
-    sentences = Sentences((_said(columns, rows, matched), *_incomplete(columns)))
+    said = _said(profile.captures[0].rank, rows, matched)
+    sentences = Sentences((said, *_incomplete(report, columns, matched)))
     table = Table("ranks", pa.Table.from_pylist(rows, RANKS))
     step = max(row["step_ns"] or 0.0 for row in rows)
     worth = max(row["late_ns"] for row in rows) / step if step else None
@@ -68,7 +80,7 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
         mean = each.means["wall"]
         parts = mean.parts if mean is not None else {}
         largest = max(parts, key=lambda key: parts[key], default=None)
-        caused = matched.caused_ns(each.rank)
+        late_for = matched.late_for_ns[each.rank]
         clock = matched.clocks[each.rank]
         yield {
             "rank": each.rank,
@@ -78,8 +90,9 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
             "comm_ns": parts.get("gpu_comm"),
             "wait_ns": matched.wait_ns(each.rank) / steps,
             "late": late.count(each.rank),
-            "late_ns": sum(caused.values()) / steps,
-            "because": _cause(caused),
+            "late_ns": sum(late_for.values()) / steps,
+            "because": _because(each.rank, late_for),
+            "caused_ns": sum(matched.caused_ns(each.rank).values()) / steps,
             "clock_offset_ns": clock.offset_ns,
             "clock_error_ns": clock.error_ns,
             "unmatched": matched.unmatched[each.rank],
@@ -101,33 +114,59 @@ def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
             }
 
 
+def _because(rank: int, late_for: dict[tuple[int, str], int]) -> str | None:
+    cause, bucket = max(late_for, key=lambda each: late_for[each], default=(rank, ""))
+    return f"waiting for rank {cause}" if cause != rank else BUCKETS[bucket].label if bucket else None
+
+
 def _cause(caused: dict[str, int]) -> str | None:
     key = max(caused, key=lambda each: caused[each], default="")
     return BUCKETS[key].label if key else None
 
 
-def _said(columns: list[RankColumns], rows: list[dict[str, Any]], matched: Collectives) -> str:
-    of_which = f"{len(rows)} ranks; all other figures are of rank {rows[0]['rank']}."
+def _said(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
+    of_which = f"{len(rows)} ranks; all other figures are of rank {main}."
     if not len(matched):
         return f"{of_which} No collective was recorded on all of them, so who waits for whom cannot be answered."
     aligned = f"Clocks are aligned by these, within {duration(matched.error_ns)}."
-    late = max(rows, key=lambda row: row["late_ns"])
-    if not late["late_ns"]:
+    late = max(rows, key=lambda row: row["caused_ns"])
+    if not late["caused_ns"]:
         return f"{of_which} No rank is late at any of {count(len(matched))} collectives. {aligned}"
-    why = f", mostly because of {late['because']}" if late["because"] else ""
+    because = _cause(matched.caused_ns(late["rank"]))
+    why = f", mostly because of {because}" if because else ""
     worst = sum(each["rank"] == late["rank"] for each in _stragglers(matched))
     of_steps = f"in {worst} of {len(matched.steps)} steps the most" if len(matched.steps) > 1 else "in the only step"
     return (
         f"{of_which} Rank {late['rank']} is the one to wait for: it arrives {duration(late['late_ns'])} a step "
-        f"later than the first{why}, last at {late['late']} of {count(len(matched))} collectives, {of_steps}. {aligned}"
+        f"later than the first{why}, last at {late['late']} of {count(len(matched))} collectives, {of_steps}. "
+        f"{_passed_on(late['rank'], matched)}{aligned}"
     )
 
 
-def _incomplete(columns: list[RankColumns]) -> Iterator[str]:
+def _passed_on(rank: int, matched: Collectives) -> str:
+    """Of the lateness of others that had waited for it."""
+    passed_on = matched.passed_on(rank)
+    if not passed_on.ranks:
+        return ""
+    others = listed(passed_on.ranks)
+    per_step = duration(passed_on.late_ns / max(len(matched.steps), 1))
+    return (
+        f"{others[0].upper()}{others[1:]} had waited for it, and therefore came late to other collectives, by "
+        f"{per_step} a step"
+        f"{' (inferred: Python in a collective is taken for waiting)' if passed_on.inferred else ''}. "
+    )
+
+
+def _incomplete(report: Report, columns: list[RankColumns], matched: Collectives) -> Iterator[str]:
     """What of the job the figures do not cover."""
     if absent := missing(columns):
         world = len(absent) + len(columns)
         verb = "is" if len(absent) == 1 else "are"
         yield (f"{len(absent)} of {world} ranks {verb} missing ({listed(absent)}): one of those may be later still.")
+    taking_part = {*matched.table["rank"].to_pylist()}
     for rank, what in shortcomings(columns).items():
-        yield f"Rank {rank}: {what}. Only the collectives that all ranks have are compared."
+        without = "The others are compared without it, and it may be later still."
+        common = "Only the collectives that all ranks have are compared."
+        yield f"Rank {rank}: {what}. {common if rank in taking_part or not taking_part else without}"
+    for name, rank in doubles(report.profiles, columns):
+        yield f"{name} says that it is rank {rank}, too: it is a variant of its own."

@@ -79,8 +79,9 @@ def _one(apart: Apart, text: str, at: int, end: int | None) -> int:
     else:
         following = _skip(text, after)
         if following == len(text) or text[after:following].count(",") or text[following] == "]":
-            apart.take([item])
-            apart.mended += not _strict(text[at:after])
+            if not _typed(apart, text[at:after]):  # which keeps more of the arguments
+                apart.take([item])
+                apart.mended += not _strict(text[at:after])
             return after
     if end is not None:
         return _mended(apart, text, at, end) or _lost(apart, end)

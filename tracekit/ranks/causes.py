@@ -1,0 +1,121 @@
+"""Why did the last rank come late to a collective: by what it did itself, or because it had waited in another one?
+
+    rank 3   ├──── data loading ────┤▓ B ▓│
+    rank 2   ├ waits in B ··········│▓ B ▓│──┤▓ A ▓│
+    rank 0   ├ waits in A ···················│▓ A ▓│
+
+Rank 2 comes last to A because of what it had waited in B: to blame for both is rank 3, with its data loading.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.engine.buckets import CODES, KEYS
+from tracekit.intervals import Bools, Ints
+from tracekit.ranks.matching import Matched
+from tracekit.ranks.waits import Waits
+from tracekit.trace.columns import values
+
+OWN, PASSED_ON, INFERRED = "its own", "passed on", "passed on, inferred"
+_COMMUNICATION, _PYTHON = CODES["gpu_comm"], CODES["python"]
+_LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Who is to blame, as a place among the ranks; in which bucket it spent too much; whose lateness it is."""
+
+    rank: int
+    bucket: str | None
+    how: str = OWN
+
+
+def causes(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> list[Cause]:
+    """For each collective, of which the last rank has that row, who made it late. Starts and ends are aligned.
+
+    To blame is the bucket in which the last rank spent most beyond the mean of the others, since the last collective
+    that all of them were through before they came to this one; without any, since the first step began. What they had
+    waited in other collectives meanwhile counts as one bucket more. Where that is the largest, to blame is who was to
+    blame for the collectives in which the last rank had waited longest.
+    """
+    search = _Search(matched, start, end, last, ranks)
+    for index in np.argsort(start[last], kind="stable").tolist():  # those it may have waited in have come before
+        search.known[index] = search.cause(index)
+    return [search.known[index] for index in range(len(matched))]
+
+
+class _Search:
+    def __init__(self, matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> None:
+        count = np.diff(matched.first)
+        self.known: dict[int, Cause] = {}
+        self._matched, self._start, self._end, self._last = matched, start, end, last
+        self._collective = np.repeat(np.arange(len(matched)), count)
+        self._row_of = np.full((len(matched), ranks), -1)
+        self._row_of[self._collective, matched.rank] = np.arange(len(start))
+        self._spent = (_by_bucket(matched, "spent_at_start_ns"), _by_bucket(matched, "spent_at_end_ns"))
+        transfer = np.repeat((end - start)[last], count)
+        self._waits = [
+            Waits(np.flatnonzero(matched.rank == rank), start, end, self._spent, transfer) for rank in range(ranks)
+        ]
+
+    def cause(self, index: int) -> Cause:
+        """Of that collective."""
+        rows = np.arange(self._matched.first[index], self._matched.first[index + 1])
+        is_late: Bools = rows == self._last[index]
+        rank = int(self._matched.rank[self._last[index]])
+        base = self._through(rows, rank)
+        spent = self._spent[0][rows]
+        if base is not None:
+            spent = spent - self._spent[1][base]
+        waited = [
+            self._waits[of].between(
+                None if base is None else int(self._end[base[nth]]),
+                None if base is None else self._spent[1][base[nth]],
+                int(self._start[row]),
+            )
+            for nth, (row, of) in enumerate(zip(rows.tolist(), self._matched.rank[rows].tolist(), strict=True))
+        ]
+        spent[:, _COMMUNICATION] = 0  # never to blame: the lateness of others causes it
+        spent[:, _PYTHON] -= [int(each.python_ns.sum()) for each in waited]
+        beyond = _beyond(spent, is_late)
+        waiting = _beyond(np.array([[each.waited_ns.sum()] for each in waited]), is_late)
+        bucket = int(beyond.argmax())
+        if waiting[0] <= max(beyond[bucket], 0):
+            return Cause(rank, KEYS[bucket] if beyond[bucket] > 0 else None)
+        of_late = waited[int(is_late.argmax())]
+        return self._passed_on(self._collective[of_late.rows], of_late.waited_ns, of_late.certain)
+
+    def _passed_on(self, collectives: Ints, waited_ns: Ints, certain: Bools) -> Cause:
+        """Who was to blame for most of what was waited in these collectives."""
+        blamed: dict[tuple[int, str | None], int] = {}
+        inferred: dict[tuple[int, str | None], bool] = {}
+        for index, waited, is_certain in zip(collectives.tolist(), waited_ns.tolist(), certain.tolist(), strict=True):
+            if waited:
+                cause = self.known.get(index) or Cause(int(self._matched.rank[self._last[index]]), None)
+                key = cause.rank, cause.bucket
+                blamed[key] = blamed.get(key, 0) + waited
+                inferred[key] = inferred.get(key, False) or not is_certain or cause.how == INFERRED
+        rank, bucket = max(blamed, key=lambda key: blamed[key])
+        return Cause(rank, bucket, INFERRED if inferred[rank, bucket] else PASSED_ON)
+
+    def _through(self, rows: Ints, late_rank: int) -> Ints | None:
+        """The rows of these ranks in the latest collective that all of them had left when they came to these."""
+        ranks, arrived = self._matched.rank[rows], self._start[rows]
+        moment = int(arrived[ranks == late_rank][0])
+        for row in self._waits[late_rank].left_by(moment)[: -_LOOK_BACK - 1 : -1].tolist():
+            before: Ints = self._row_of[self._collective[row], ranks]
+            if row not in rows and (before >= 0).all() and (self._end[before] <= arrived).all():
+                return before
+        return None
+
+
+def _beyond(spent: Ints, is_late: Bools) -> Ints:
+    """By how much the late rank exceeds the mean of the others, times how many these are: whole numbers stay whole."""
+    beyond: Ints = spent[is_late][0] * (len(spent) - 1) - spent[~is_late].sum(axis=0)
+    return beyond
+
+
+def _by_bucket(matched: Matched, name: str) -> Ints:
+    lists = matched.calls[name].combine_chunks()
+    return values(lists.flatten()).reshape(-1, len(KEYS))

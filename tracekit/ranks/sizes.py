@@ -1,0 +1,72 @@
+"""How large are collectives whose trace has no shapes, as on a CPU? The recording with shapes says it of the same.
+
+They are the same if they are of one kind and group, and have the same place among those in a step. So it is inferred,
+and said only where every recorded step has as many of them, and of the same sizes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tracekit.errors import TracekitError
+from tracekit.profile import Profile
+from tracekit.ranks.columns import RankColumns, read_rank
+from tracekit.ranks.kinds import SAME_SIZE
+
+_Key = tuple[str, str | None]  # kind and group
+_Sizes = Mapping[_Key, list[int]]  # in the order in which they come in a step
+
+
+def with_sizes(columns: Sequence[RankColumns], profile: Profile) -> list[RankColumns]:
+    """The same; where a trace says no size, that of the recording with shapes, if the variant has one."""
+    path = profile.detail_path
+    if path is None or not any(_is_unknown(each) for each in columns):
+        return [*columns]
+    try:
+        sizes = _sizes(read_rank(path, 0).calls)
+    except TracekitError:
+        return [*columns]
+    return [_filled(each, sizes) if _is_unknown(each) else each for each in columns]
+
+
+def _is_unknown(columns: RankColumns) -> bool:
+    """Whether the trace says no size of any collective that has the same on every rank."""
+    kinds, sizes = (columns.calls[name].to_pylist() for name in ("kind", "bytes"))
+    known = [size is not None for kind, size in zip(kinds, sizes, strict=True) if kind in SAME_SIZE]
+    return bool(known) and not any(known)
+
+
+def _sizes(calls: pa.Table) -> _Sizes:
+    """Of what each recorded step has in the same number and sizes."""
+    bytes_of, steps = calls["bytes"].to_pylist(), set(calls["step"].to_pylist())
+    by_key: dict[_Key, list[list[int]]] = {}
+    for (_, key), places in _places(calls).items():
+        by_key.setdefault(key, []).append([bytes_of[place] for place in places])
+    return {
+        key: each[0]
+        for key, each in by_key.items()
+        if len(each) == len(steps) and None not in each[0] and all(sizes == each[0] for sizes in each)
+    }
+
+
+def _filled(columns: RankColumns, sizes: _Sizes) -> RankColumns:
+    calls = columns.calls
+    known: list[int | None] = [None] * len(calls)
+    for (_, key), places in _places(calls).items():
+        if len(places) == len(sizes.get(key, ())):
+            for place, size in zip(places, sizes[key], strict=True):
+                known[place] = size
+    index = calls.schema.get_field_index("bytes")
+    filled = calls.set_column(index, calls.schema.field(index), pa.array(known, pa.int64()))
+    return replace(columns, calls=filled, sizes_inferred=any(size is not None for size in known))
+
+
+def _places(calls: pa.Table) -> dict[tuple[int, _Key], list[int]]:
+    """By step, kind and group where its calls stand; only of those that have the same size on every rank."""
+    places: dict[tuple[int, _Key], list[int]] = {}
+    lists: Iterable[list[object]] = (calls[name].to_pylist() for name in ("step", "kind", "group"))
+    for place, (step, kind, group) in enumerate(zip(*lists, strict=True)):
+        if kind in SAME_SIZE:
+            places.setdefault((step, (kind, group)), []).append(place)
+    return places

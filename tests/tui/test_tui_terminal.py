@@ -12,9 +12,7 @@ from terminal import terminal
 _PATIENCE_S = 60  # on a busy machine
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_a_terminal_that_hangs_up_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ class Below(Horizontal):
     def compose(self) -> ComposeResult:
         """The row, and beside it the source."""
         yield Static("", id="row", markup=False)
-        yield Static("", id="excerpt", markup=False)
+        excerpt = Static("", id="excerpt", markup=False)
+        excerpt.display = False
+        yield excerpt
 
     def show(self, sheet: Sheet | None, index: int, place: Place | None) -> None:
         """A row of a sheet, and its line."""

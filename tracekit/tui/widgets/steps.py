@@ -91,7 +91,7 @@ class Steps(Static, can_focus=True):
         drawn, self._rows = [], []
         names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
         for line, name in zip(self.strip.lines, names, strict=True):
-            text, room = Text(f"{name} "), width - len(name) - 1
+            text, room = Text(f"{name} "), max(width - len(name) - 1, 1)
             first, last = (self.strip.cell_of(line, each, room) for each in self.range)
             for cell, glyph in enumerate(self.strip.glyphs(line, room)):
                 inside = first is not None and last is not None and first <= cell <= last and self._is_marked

@@ -48,7 +48,7 @@ class TracekitApp(App[None]):
         self.browser = Browser(self.arrivals)
 
     def compose(self) -> ComposeResult:
-        """All of it."""
+        """The whole table."""
         yield self.browser
 
     def on_mount(self) -> None:
@@ -123,11 +123,11 @@ class TracekitApp(App[None]):
             self.browser.go(self.now.widened())
 
     async def action_back(self) -> None:
-        """To what was selected before."""
+        """Go back to what was selected before."""
         self.browser.visit(self.navigation.history.back())
 
     def action_forth(self) -> None:
-        """To what was gone back from."""
+        """Go forward again."""
         self.browser.visit(self.navigation.history.forth())
 
     def action_view(self) -> None:

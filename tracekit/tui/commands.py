@@ -57,10 +57,10 @@ class Commands(Provider):
             shown = sanitize(name, 60)
             yield (
                 f"Variant {shown}",
-                "Only it and what it is set against",
+                "Only this variant and its baseline",
                 partial(app.browser.go, now.narrowed("variant", name, shown)),
             )
-            yield f"Baseline {shown}", "Set the variants against it", partial(app.browser.set_baseline, name)
+            yield f"Baseline {shown}", "Compare the variants with it", partial(app.browser.set_baseline, name)
         findings = findings_sheet(opened, now)
         for index in range(len(findings)):
             said = dict(findings.row_in_full(index))

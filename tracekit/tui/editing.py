@@ -16,7 +16,7 @@ def edit(app: App[Any], path: Path, line: int) -> str:
         with app.suspend():
             subprocess.run([*shlex.split(editor), f"+{line}", str(path)], check=False)
     except SuspendNotSupported:
-        return "This terminal cannot be lent to an editor."
+        return "This terminal cannot be handed to an editor."
     except (OSError, ValueError) as error:
         return f"{editor}: {error}"
     finally:

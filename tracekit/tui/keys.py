@@ -11,20 +11,22 @@ _LEAVE = [
     Binding("ctrl+c", "quit", id="interrupt", show=False, priority=True, system=True),
 ]
 _WIDEN = Binding(
-    "escape", "widen", "Widen", key_display="esc", id="widen", tooltip="Widen by one; while reading, leave"
+    "escape", "widen", "Widen", key_display="esc", id="widen", tooltip="Widen by one step; while reading, quit"
 )
-_FILTER = Binding("slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that hold these words")
+_FILTER = Binding(
+    "slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that contain these words"
+)
 _DIGITS = [
-    Binding("1", "pane(0)", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane of that number"),
+    Binding("1", "pane(0)", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane with that number"),
     *(Binding(str((k + 1) % 10), f"pane({k})", id=f"pane-{k + 1}", show=False) for k in range(1, 10)),
 ]
-_BEFORE = Binding("[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="To the pane before or after")
+_BEFORE = Binding("[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="Previous or next pane")
 _AFTER = Binding("]", "turn(1)", id="next", show=False)
 
 KEYS = [
     *_LEAVE,
     _WIDEN,
-    Binding("alt+left", "back", "Back", id="back", show=False, key_display="alt ← →", tooltip="Back, and forth again"),
+    Binding("alt+left", "back", "Back", id="back", show=False, key_display="alt ← →", tooltip="Back and forward"),
     Binding("alt+right", "forth", id="forth", show=False),
     _FILTER,
     Binding("question_mark", "help", "Help", key_display="?", id="help", tooltip="What keys and words mean"),
@@ -35,7 +37,7 @@ KEYS = [
     Binding("y", "copy", "Copy", id="copy", tooltip="Copy name, row or table to the clipboard (OSC 52)"),
     Binding("x", "export", "Export", id="export", tooltip="Write what is on screen as SVG, text or Parquet"),
     Binding("g", "jump", "Go", id="jump", tooltip="Go to any pane by a letter"),
-    Binding("ctrl+p", "command_palette", "Palette", key_display="^p", id="palette", tooltip="Everything by its name"),
+    Binding("ctrl+p", "command_palette", "Palette", key_display="^p", id="palette", tooltip="Find everything by name"),
     *_DIGITS,
     _BEFORE,
     _AFTER,

@@ -58,7 +58,7 @@ class Navigation:
     def open(self, opened: Opened) -> bool:
         """Look at this from now on, from the same place if it is still there; False where no pane needs to be asked."""
         before, self.opened, self.panes = self.opened, opened, all_panes(opened)
-        if before is opened:  # every question was asked of it meanwhile
+        if before is opened:  # every question has been answered meanwhile
             return False
         self._codes.clear()
         self.shown = None

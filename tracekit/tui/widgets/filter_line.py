@@ -17,7 +17,7 @@ class FilterLine(Input):
     ]
 
     def __init__(self) -> None:
-        super().__init__(placeholder="words that a row must hold; Enter keeps, Esc shows all", id="filter")
+        super().__init__(placeholder="words that a row must contain; Enter keeps, Esc shows all", id="filter")
         self._grid: Grid | None = None
 
     def ask(self, grid: Grid | None) -> None:

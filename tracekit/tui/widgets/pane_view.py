@@ -92,7 +92,7 @@ class PaneView(VerticalScroll, can_focus=False):
         self._leave(message.widget, message.way)
 
     def _leave(self, widget: Widget, way: int) -> None:
-        """Give the keys to what stands after (1) or before (−1); at the ends, scroll the page."""
+        """Give the keys to what comes after (1) or before (−1); at the ends, scroll the page."""
         stops = self.stops
         at = stops.index(widget) + way
         if 0 <= at < len(stops):

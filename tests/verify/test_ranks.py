@@ -28,11 +28,11 @@ def test_a_planted_straggler_among_four_is_found(bucket, tmp_path):
     matched = collectives(made.ranks["eager"])
     assert matched.ranks == [0, 1, 2, 3]
     assert max(matched.ranks, key=lambda rank: sum(matched.caused_ns(rank).values())) == 2
-    # A busy machine delays any rank, so the ranks themselves say how late the third came.
+    # A busy machine delays any rank, so the ranks themselves say how late the third came, a few ms before they meet.
     arrived = [[*map(int, (arrivals / str(rank)).read_text().split())] for rank in matched.ranks]
     lateness = [each[2] - min(each) for each in zip(*arrived, strict=True)]
     for step in matched.steps:
         caused = matched.caused_ns(2, step)
         total = sum(caused.values())
-        assert min(lateness, key=lambda ns: abs(ns - total)) == pytest.approx(total, rel=0.02)
+        assert min(lateness, key=lambda ns: abs(ns - total)) == pytest.approx(total, rel=0.05)
         assert caused[bucket] > 0.9 * total

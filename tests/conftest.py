@@ -34,6 +34,12 @@ def shared_traces() -> Path:
     return TRACES
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that holds nothing yet, and that no other test sees."""
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Test workers must collect the same names, and packed bytes hold the second in which they were packed."""
     return argname if isinstance(val, bytes) else None

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from tracekit.workspace import sweep, workspace, workspace_anywhere
+from tracekit.workspace import remove_abandoned, workspace, workspace_anywhere
 
 HOLD = """
 import sys, time
@@ -46,7 +46,7 @@ def test_where_home_cannot_be_written_it_lies_among_temporary_files(tmp_path, mo
         assert folder is None
 
 
-def test_a_folder_that_another_sweep_takes_meanwhile_does_not_keep_the_others(tmp_path):
+def test_a_folder_that_another_process_removes_meanwhile_does_not_keep_the_others(tmp_path):
     for name in ("1-a", "2-b", "3-c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "lock").touch()
@@ -58,6 +58,6 @@ def test_a_folder_that_another_sweep_takes_meanwhile_does_not_keep_the_others(tm
             shutil.rmtree(folder)
             raise FileNotFoundError(folder)
 
-    sweep(tmp_path, vanish)
+    remove_abandoned(tmp_path, vanish)
     assert taken
     assert not [*tmp_path.iterdir()]

@@ -18,7 +18,7 @@ def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
     A `durable` file has reached the disk when this returns, so that it survives even a crash of the machine. Temporary
     files that killed processes left in the folder are removed first.
     """
-    _sweep_litter(path.parent)
+    _remove_litter(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
     os.close(handle)
     part = Path(name)
@@ -76,7 +76,7 @@ def reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-def _sweep_litter(folder: Path) -> None:
+def _remove_litter(folder: Path) -> None:
     for part in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
         with suppress(OSError):  # another process may remove it first
             if time.time() - part.stat().st_mtime > _LITTER_SECONDS:

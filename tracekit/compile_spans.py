@@ -1,6 +1,5 @@
 """The spans in which torch compiles, by the names that torch's own log and the profiler give them."""
 
-import re
 from typing import Literal
 
 SpanKind = Literal["frame", "backward", "cudagraph", "autotune"]
@@ -16,11 +15,3 @@ KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(sorted(RECORDINGS), "cudagraph"),
     "cudagraphify.get_container": "cudagraph",
 }
-
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*)_at_\d+")
-
-
-def plain_function(name: str) -> str:
-    """`torch_dynamo_resume_in_f_at_12` is f."""
-    resumed = _RESUMED.fullmatch(name)
-    return resumed[1] if resumed else name

@@ -12,7 +12,6 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 SCHEMA = "tracekit.lines/1"
-USER = "user"  # the owner of the user's functions
 MODULE_CALL = "nn.Module: "  # what the profiler writes before the name of a module that is called
 _ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
 _MOST_BYTES = 1 << 30  # unpacked: a larger one is not a lines file
@@ -27,7 +26,7 @@ class Function(NamedTuple):
     file: str  # full path
     line: _Number  # of its `def`
     function: str
-    owner: str  # "user", "torch", "python", "generated", or the library's name
+    owner: str  # as `tracekit.code_owner` tells it
 
 
 class Code(NamedTuple):

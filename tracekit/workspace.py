@@ -12,13 +12,13 @@ _YOUNG = 60.0  # seconds in which a folder without a lock is one that is just be
 
 
 @contextmanager
-def workspace(home: Path, before_sweep: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
+def workspace(home: Path, before_removal: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
     """An empty folder in `home`, named after this process. Raises OSError where none can be made.
 
-    What killed processes left in `home` is removed first, each folder after `before_sweep` has had it.
+    What killed processes left in `home` is removed first, each folder after `before_removal` has had it.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sweep(home, before_sweep)
+    remove_abandoned(home, before_removal)
     folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=home))
     lock = None
     try:
@@ -43,13 +43,13 @@ def temporary_home(name: str) -> Path:
     return Path(tempfile.gettempdir()) / f"{name}-{user}"
 
 
-def sweep(home: Path, before_sweep: Callable[[Path], object] = lambda _: None) -> None:
+def remove_abandoned(home: Path, before_removal: Callable[[Path], object] = lambda _: None) -> None:
     """Remove what processes left behind that no longer run."""
     with suppress(OSError):
         for folder in [*home.iterdir()]:
-            with suppress(OSError):  # another process may sweep it, too, at this moment
+            with suppress(OSError):  # another process may remove it, too, at this moment
                 if _abandoned(folder):
-                    before_sweep(folder)
+                    before_removal(folder)
                     shutil.rmtree(folder, ignore_errors=True)
 
 

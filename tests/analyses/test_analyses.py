@@ -18,7 +18,6 @@ from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.run import Ledger, Limit, Requested, Skip, Variant
 from tracekit.tables import tables
-from tracekit.trace.enclosing import is_users
 from tracekit.trace.schema import column
 
 
@@ -186,23 +185,6 @@ def test_kinds():
     assert [kernel_class(name) for name in ("ncclDevKernel", "triton_poi_fused", "Memcpy HtoD", "odd")] == [
         *("communication", "elementwise", "copy", "other"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("frame", "expected"),
-    [
-        ("train.py(12): main", True),
-        ("/home/me/gnn/train.py(12): main", True),
-        ("torch/nn/modules/module.py(1776): _call_impl", False),
-        ("/opt/lib/python3.11/site-packages/torch_geometric/nn/conv.py(3): f", False),
-        ("contextlib.py(78): inner", False),
-        ("<built-in method relu>", False),
-        ("<string>(3): f", False),
-        ("nn.Module: Linear_0", False),
-    ],
-)
-def test_whose_frame(frame, expected):
-    assert is_users(frame) is expected
 
 
 def test_another_analysis_reaches_every_face(tmp_path):

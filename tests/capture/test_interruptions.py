@@ -144,7 +144,7 @@ def test_killed_at_any_moment_the_run_is_whole_and_nothing_runs_on(write_recipe,
     assert not passes_of(capturing.pid)
     with (
         process.scratch() as scratch
-    ):  # the next capture sweeps what the killed one left, unless another one does already
+    ):  # the next capture removes what the killed one left, unless another one does already
         left = [*scratch.parent.glob(f"{capturing.pid}-*")]
         while any(each.exists() for each in left) and time.monotonic() < deadline:
             time.sleep(0.1)

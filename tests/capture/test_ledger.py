@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.ledger import StepMark, ledger, total_ns
 

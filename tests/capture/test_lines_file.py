@@ -8,7 +8,6 @@ from capturing import perform
 
 from tracekit import lines_file
 from tracekit.capture.child import bytecode
-from tracekit.capture.child.code_owner import CodeOwners
 from tracekit.compile_log.provenance import Provenance
 from tracekit.trace import Trace
 from tracekit.trace.roles import PYTHON
@@ -89,36 +88,6 @@ def test_bytecode_names_what_no_call_makes():
 def test_a_file_that_is_not_python_has_no_bytecode():
     assert bytecode.of_file("broken.py", "def (:") == []
     assert bytecode.of_file("zero.py", "\0") == []
-
-
-def test_whose_a_file_is(tmp_path, monkeypatch):
-    import os
-    import tempfile
-
-    import msgspec
-
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
-    monkeypatch.syspath_prepend(tmp_path / "shared")
-    for name in ("mine.py", "shared/helping.py", "temporary/conv.gcn_conv_Propagate.py", "temporary/own.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    owners = CodeOwners()
-    assert owners.of(str(tmp_path / "mine.py")) == "user"
-    assert owners.of("helping.py") == "user"
-    assert owners.full("helping.py") == str(tmp_path / "shared" / "helping.py")
-    assert owners.of(str(tmp_path / "temporary" / "own.py")) == "user"
-    assert owners.of(str(tmp_path / "temporary" / "conv.gcn_conv_Propagate.py")) == "generated"
-    assert owners.of(str(tmp_path / "ab" / f"cab{'x' * 40}.py")) == "generated"
-    assert owners.of("torch/x.py:codegen(wrapper)") == "generated"
-    assert owners.of("<string>") == "generated"
-    assert owners.of("<frozen importlib._bootstrap>") == "python"
-    assert owners.of("<ipython-input-3-abc>") == "user"
-    assert owners.of(os.__file__) == "python"
-    assert owners.of("os.py") == "python"
-    assert owners.of(msgspec.__file__) == "msgspec"
-    assert owners.of(lines_file.__file__) == "tracekit"
-    assert owners.of(str(tmp_path / "gone.py")) == "generated"
 
 
 def test_stacks_and_key_of_a_graph_are_joined():

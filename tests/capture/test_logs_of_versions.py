@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job
 from tracekit.compile_log.ledger import ledger
 from tracekit.run import Requested

@@ -27,7 +27,7 @@ def test_a_report_imports_nothing_that_it_can_do_without(tmp_path: Path):
     assert not [name for name in run if name.startswith("tracekit.capture")]
 
     bare = modules_of_a_report(training(tmp_path / "eager.json"))
-    recordings = {f"tracekit.lines.{name}" for name in ("blame", "carry", "compiled", "threads", "timeline")}
+    recordings = {f"tracekit.lines.{name}" for name in ("blame", "carry", "compiled", "threads", "main_thread")}
     assert not bare & (recordings | {"tracekit.compile_log.log"})
 
 

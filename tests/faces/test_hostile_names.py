@@ -5,12 +5,11 @@ import gzip
 import json
 import os
 import re
-import shutil
-import subprocess
 
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
+from compiling import typeset, with_pdflatex
 from formats import written
 from small import event, kernel, launch, op, step, write
 from test_html import Page
@@ -109,15 +108,8 @@ def test_tex_sets_them_as_they_stand(hostile, tmp_path):
     assert "\\end{document}" not in content
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")
+@with_pdflatex
 def test_tex_compiles(hostile, tmp_path):
     written(hostile, tmp_path, "latex")
-    packages = "\\documentclass{article}\\usepackage{array,booktabs,xcolor}"
-    (tmp_path / "paper.tex").write_text(f"{packages}\\begin{{document}}\\input{{report.latex}}\\end{{document}}")
-    subprocess.run(
-        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
+    typeset(tmp_path, "report.latex")
     assert (tmp_path / "paper.pdf").stat().st_size > 10_000

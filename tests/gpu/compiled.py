@@ -12,7 +12,7 @@ def check(claims: Claims) -> None:
     """Two steps, each of a size that was never there before."""
     import torch
 
-    from tracekit.capture.compiler.compile_log import CompileRecorder
+    from tracekit.capture.compiler.recorder import CompileRecorder
 
     sizes = iter(range(33, 999))
     backend = "inductor" if claims.on_gpu else "aot_eager"

@@ -31,7 +31,7 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
     from tracekit.capture.child import timing
     from tracekit.capture.child.graph_log import GraphLog
     from tracekit.capture.child.traces import Window, _Taking
-    from tracekit.capture.compiler.compile_log import CompileRecorder
+    from tracekit.capture.compiler.recorder import CompileRecorder
     from tracekit.capture.job import Job
 
     folder = claims.folder / "injected" / name

@@ -15,7 +15,7 @@ from tracekit.engine import attribute
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
 from tracekit.report.line_costs import SideBySide
-from tracekit.report.owner_costs import OfVariant
+from tracekit.report.owner_costs import VariantOwners
 from tracekit.trace import Trace
 
 LINES = ("loop", "sleep", "operator", "item")
@@ -60,7 +60,7 @@ class Planted(NamedTuple):
 
     def first_row(self):
         """The line that costs most."""
-        return SideBySide([OfVariant("planted", self.profile.owner_means, "wall")]).table()["line"][0].as_py()
+        return SideBySide([VariantOwners("planted", self.profile.owner_means, "wall")]).table()["line"][0].as_py()
 
 
 def planted(folder, requested=None, steps=6, **params):

@@ -5,7 +5,7 @@ from small import kernel, launch, op, step, write
 from tests.lines.recorded import call, with_lines
 from tracekit.profile import open_subject
 from tracekit.report.line_costs import SideBySide
-from tracekit.report.owner_costs import OfVariant
+from tracekit.report.owner_costs import VariantOwners
 
 
 def test_a_sync_pays_for_its_wait_and_for_the_refill(tmp_path):
@@ -60,7 +60,7 @@ def test_an_injected_item_is_the_first_row(tmp_path):
         kernel("four", 125, 150, 4),
     )
     (profile,) = open_subject([with_lines(trace, {10: 2, 14: 3, 20: 4, 110: 5})]).profiles
-    rows = SideBySide([OfVariant("trace", profile.owner_means, "wall")]).table().to_pylist()
+    rows = SideBySide([VariantOwners("trace", profile.owner_means, "wall")]).table().to_pylist()
     assert [row["line"] for row in rows][:1] == ["mine.py:4"]
     assert rows[0]["trace sync_stall_ns"] == 49_000  # as long as it had waited for the kernels before the GPU ran dry
     assert rows[0]["trace gpu_copy_ns"] == 1_000

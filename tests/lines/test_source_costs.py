@@ -4,7 +4,7 @@ import pytest
 
 from tracekit.lines.means import Mean, Owner, OwnerMeans
 from tracekit.lines.owners import Line
-from tracekit.report.owner_costs import OfVariant
+from tracekit.report.owner_costs import VariantOwners
 from tracekit.report.source_costs import Fused, source_costs
 
 ONE, TWO, ELSEWHERE = Line("f.py", 1, "f"), Line("f.py", 2, "f"), Line("g.py", 1, "g")
@@ -14,7 +14,7 @@ SOURCES = {"f.py": "a = b\nc = d\n", "g.py": "e\n"}
 def variant(name, costs):
     owners = [Owner(lines, phase=phase) for lines, phase, _ in costs]
     means = [Mean(number, "wall", "python", ns, 0.0) for number, (*_, ns) in enumerate(costs)]
-    return OfVariant(name, OwnerMeans(owners=owners, means=means, sources=SOURCES), "wall")
+    return VariantOwners(name, OwnerMeans(owners=owners, means=means, sources=SOURCES), "wall")
 
 
 @pytest.fixture

@@ -1,16 +1,33 @@
-"""One thread for the recipes: two of them on a busy machine wait for each other."""
+"""What the recipes need, and one thread for them: two of them on a busy machine wait for each other."""
 
+import importlib.util
 import os
 
 import pytest
+
+NEEDED = ("torch", "torch_geometric", "scipy")
+INSTALL = "pip install -c constraints.txt -e '.[capture,dev]'"  # from the root of the repository, as `make test` does
 
 # What CI has no time for; `make verify-recipes` sets it.
 slow = pytest.mark.skipif(not os.environ.get("TRACEKIT_ALL_RECIPES"), reason="TRACEKIT_ALL_RECIPES is not set")
 
 
+def missing(*packages: str) -> str | None:
+    """What of it is not installed, and the command that installs it."""
+    absent = [package for package in packages if importlib.util.find_spec(package) is None]
+    return f"the recipes need {' and '.join(absent)}, not installed here: {INSTALL}" if absent else None
+
+
+def pytest_collect_file(parent: pytest.Collector) -> None:
+    """Fail as one, before a file of tests fails at an import."""
+    if why := missing(*NEEDED):
+        raise parent.CollectError(why)
+
+
 @pytest.fixture(autouse=True)
 def one_thread():
-    torch = pytest.importorskip("torch")
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -4,10 +4,10 @@ import gzip
 
 import numpy as np
 import pytest
+import torch
 
+from tests.recipes.conftest import missing
 from tests.recipes.training import load, train
-
-torch = pytest.importorskip("torch")
 
 
 def write(folder, **tables):
@@ -65,3 +65,10 @@ def test_entities_of_all_types_are_numbered_through(tmp_path):
     triples, entities = load("distmult_biokg").read(file)
     assert entities == 5  # two diseases, then three drugs
     assert sorted(triples.tolist()) == [[1, 1, 2], [2, 0, 0], [4, 0, 1]]
+
+
+def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it():
+    assert missing("torch") is None
+    assert missing("torch", "no_such_package") == (
+        "the recipes need no_such_package, not installed here: pip install -c constraints.txt -e '.[capture,dev]'"
+    )

@@ -46,7 +46,9 @@ def test_without_dgl_a_twin_says_what_is_missing():
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda path: path.stem)
 def test_a_twin_trains(twin):
-    pytest.importorskip("dgl")
+    pytest.importorskip(
+        "dgl", reason="DGL is not installed; docs/sweeps.md says how to make an environment that has it"
+    )
     models = ["gcn", "sage", "gat", "gin"] if "model" in load(twin.stem).PARAMS else [None]
     for model in models:
         chosen = {"model": model} if model else {}

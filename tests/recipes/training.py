@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import torch
+from torch._dynamo.backends.registry import lookup_backend, register_backend
+from torch._dynamo.utils import counters
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("torch_geometric")
-
-from torch._dynamo.backends.registry import lookup_backend, register_backend  # noqa: E402
-from torch._dynamo.utils import counters  # noqa: E402
-
-from tracekit.capture.child import recipe, worker  # noqa: E402
-from tracekit.capture.child.recipe import Feed  # noqa: E402
-from tracekit.capture.compiler.compile_log import CompileRecorder  # noqa: E402
-from tracekit.capture.job import Job  # noqa: E402
-from tracekit.capture.variants import Plan, plan  # noqa: E402
+from tracekit.capture.child import recipe, worker
+from tracekit.capture.child.recipe import Feed
+from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.job import Job
+from tracekit.capture.variants import Plan, plan
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 NOWHERE = "/nonexistent"  # so that no recipe finds real data, and each generates its own

@@ -82,7 +82,7 @@ def test_without_hard_links_an_earlier_run_is_copied(tmp_path, monkeypatch):
     assert runs.read(tmp_path / "run-20261121-070501.json").created == "2026-11-21T07:05:01+00:00"
 
 
-def test_litter_of_a_killed_write_is_swept(tmp_path):
+def test_litter_of_a_killed_write_is_removed(tmp_path):
     old, young = tmp_path / ".tracekit-1.part", tmp_path / ".tracekit-2.part"
     old.write_text("{")
     young.write_text("{")

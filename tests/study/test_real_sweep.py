@@ -1,46 +1,22 @@
 """A sweep that really captures, of cells that are over in a second: one of each way in which a cell may end."""
 
+import shutil
 from collections import Counter
 
 import openpyxl
 import pytest
 import warm
+from study.exported import exported
 
+from tests.study.ending import INFERS
 from tracekit.cli import main
+from tracekit.memory import summary
 from tracekit.profile import open_subject
 from tracekit.study import read_study
+from tracekit.study.store import MEMORY
 from tracekit.sweep import SweepOptions, sweep
+from tracekit.trace import Trace
 
-RECIPE = """
-import os, signal, time
-from types import SimpleNamespace
-import torch
-
-PARAMS = {"how": "well"}
-
-def setup(ctx):
-    net = ctx.compile(torch.nn.Linear(16, 16))
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-
-    def step():
-        if ctx.how == "oom":
-            raise torch.OutOfMemoryError("tried to allocate 3.00 GiB, 1.00 GiB is free")
-        if ctx.how == "crash":
-            os.kill(os.getpid(), signal.SIGSEGV)
-        if ctx.how == "hang":
-            time.sleep(600)
-        optimizer.zero_grad()
-        loss = net(torch.ones(8, 16)).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    @torch.no_grad()
-    def infer():
-        return net(torch.ones(8, 16))
-
-    return SimpleNamespace(step=step, infer=infer, evaluate=lambda: {"test error": float(infer().abs().mean())})
-"""
 SWEEP = """
 [sweep]
 recipes = ["net.py"]
@@ -67,7 +43,7 @@ HANGS = (
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("swept")
-    (folder / "net.py").write_text(RECIPE)
+    (folder / "net.py").write_text(INFERS)
     (folder / "sweep.toml").write_text(SWEEP)
     with warm.passes():
         code = sweep(SweepOptions(folder / "sweep.toml", folder / "study", devices=("cpu",), tell=lambda _: None))
@@ -103,10 +79,63 @@ def test_all_of_it_can_be_read(study, capsys):
 
 
 def test_a_cell_that_hangs_is_ended(tmp_path):
-    (tmp_path / "net.py").write_text(RECIPE)
+    (tmp_path / "net.py").write_text(INFERS)
     (tmp_path / "sweep.toml").write_text(HANGS)
     with warm.passes():
         sweep(SweepOptions(tmp_path / "sweep.toml", tmp_path / "study", devices=("cpu",), tell=lambda _: None))
     (only,) = read_study(tmp_path / "study").results
     assert only.outcome == "timeout"
     assert "5 s" in only.record.error
+
+
+def test_what_holds_the_memory_is_what_the_run_of_each_cell_says(study, tmp_path, monkeypatch, capsys):
+    runs = {each.folder.name: each.folder / "run.json" for each in read_study(study).results if each.outcome == "ok"}
+    own = {name: exported(run, tmp_path / name) for name, run in runs.items()}
+    monkeypatch.setattr(Trace, "load", lambda *_, **__: pytest.fail("a report of a study reads no traces"))
+    swept = exported(study, tmp_path / "study")
+    assert {each["cell"] for each in swept["step_peaks"]} == {*runs}
+    for peak in swept["step_peaks"]:
+        theirs = own[peak["cell"]]
+        (device,) = theirs["memory_devices"]
+        assert {name: peak[name] for name in device} == device
+        phases = {f"{each['phase']}_bytes": each["peak_bytes"] for each in theirs["memory_phases"]}
+        assert {name: peak[name] for name in phases} == phases
+        first = theirs["memory_holders"][0]
+        assert (peak["held_by"], peak["where"], peak["held_bytes"]) == (
+            first["operator"], first["where"], first["peak_bytes"],
+        )  # fmt: skip
+        holders = [each for each in swept["peak_holders"] if each["cell"] == peak["cell"]]
+        held = [each for each in theirs["memory_holders"] if each["peak_bytes"]][: len(holders)]
+        assert [{name: each[name] for name in held[0]} for each in holders] == held
+    assert any(each["backward_bytes"] for each in swept["step_peaks"])
+    capsys.readouterr()
+    assert main(["report", str(study)]) == 0
+    said = capsys.readouterr().out
+    assert "The highest peak of a step is that of net" in said
+    assert "net.py:" in said.partition("What holds the memory")[2]
+
+
+def failing(run):
+    raise ValueError("strange")
+
+
+def test_to_sweep_again_completes_what_is_missing(study, tmp_path, monkeypatch, capsys):
+    """Cells of an earlier version have no summary; a recording that cannot be worked out ends no sweep."""
+    copied = tmp_path / "study"
+    shutil.copytree(study, copied)
+    for file in ("net.py", "sweep.toml"):
+        shutil.copy(study.parent / file, tmp_path)
+    (first, *_, last) = (each for each in read_study(copied).results if each.outcome == "ok")
+    before = (first.folder / MEMORY).read_bytes()
+    for each in (first, last):
+        (each.folder / MEMORY).unlink()
+    assert main(["report", str(copied)]) == 0
+    assert "Of 2 cells it is not known" in capsys.readouterr().out
+    lines = []
+    options = SweepOptions(tmp_path / "sweep.toml", copied, devices=("cpu",), tell=lines.append)
+    with monkeypatch.context() as patched:
+        patched.setattr(summary, "write_summary", failing)
+        sweep(options)
+    assert [line for line in lines if "what holds the memory of net" in line and line.endswith("ValueError: strange")]
+    sweep(options)
+    assert (first.folder / MEMORY).read_bytes() == before

@@ -12,10 +12,7 @@ from tracekit.profile import Profile, open_subject
 from tracekit.timeline import CATEGORIES, CATEGORY, Index
 from tracekit.timeline.categories import FRAMES, GPU, HOST
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def profile_of(path: Path) -> Profile:

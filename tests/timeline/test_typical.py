@@ -13,10 +13,7 @@ from tracekit.timeline.typical import StillLane, typical_steps
 
 HOSTILE = '</svg><script>alert("x")</script>\x1b[31m'
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def pair(folder: Path, name: str = "gemm") -> list[Profile]:

@@ -18,10 +18,7 @@ from tracekit.tui.timeline.view import View
 
 SIZES = [(20, 6), (40, 10), (80, 24), (81, 25), (160, 45), (320, 60)]
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def state_of(*paths: Path) -> State:

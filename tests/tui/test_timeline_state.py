@@ -13,10 +13,7 @@ from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.targets import shown
 from tracekit.tui.timeline.view import View
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

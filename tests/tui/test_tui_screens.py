@@ -21,15 +21,7 @@ from tracekit.tui.widgets.pane_view import PaneView
 
 REAL = ["leimao_eager_rtx5080", "param_dlrm_v100_rank0", "dtu_resnet18_cpu"]
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> list[Path]:
-    return made_traces.pair(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 async def still(pilot) -> str:
@@ -159,7 +151,7 @@ async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytes
 
     async with started(pair) as (app, pilot):
         may_go_on = Event()
-        kernels = app.pane_of(app.now.at("kernels"))
+        kernels = app.navigation.pane_of(app.now.at("kernels"))
         query = kernels.query
         object.__setattr__(kernels, "query", lambda *given: (may_go_on.wait(60), query(*given))[1])
         try:

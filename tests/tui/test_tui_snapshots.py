@@ -14,10 +14,7 @@ from tracekit.tui.widgets.grid import Grid
 
 SMALL, LARGE, HUGE = (80, 24), (160, 45), (200, 60)
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

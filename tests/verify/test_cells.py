@@ -5,40 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.study.ending import INFERS, TRAINS
 from tracekit.profile import open_subject
 from tracekit.study import read_study
 from tracekit.sweep import SweepOptions, sweep
 
-_RECIPE = """
-import os, signal, time
-from types import SimpleNamespace
-import torch
-
-PARAMS = {{"how": "well"}}
-
-def setup(ctx):
-    net = ctx.compile(torch.nn.Linear(64, 64))
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-
-    def step():
-        if ctx.how == "oom":
-            raise torch.OutOfMemoryError("tried to allocate 3.00 GiB, 1.00 GiB is free")
-        if ctx.how == "crash":
-            os.kill(os.getpid(), signal.SIGSEGV)
-        if ctx.how == "hang":
-            time.sleep(600)
-        optimizer.zero_grad()
-        loss = net(torch.ones(8, 64)).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    @torch.no_grad()
-    def infer():
-        return net(torch.ones(8, 64))
-
-    return {answer}
-"""
 _OPTIONS = '[sweep.options]\nsteps = 3\nwarmup = 3\npasses = 1\nbackend = "aot_eager"\ntimeout = 60\n'
 
 
@@ -46,8 +17,8 @@ pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="T
 
 
 def swept(folder, text):
-    (folder / "trains.py").write_text(_RECIPE.format(answer="step"))
-    (folder / "infers.py").write_text(_RECIPE.format(answer="SimpleNamespace(step=step, infer=infer)"))
+    (folder / "trains.py").write_text(TRAINS)
+    (folder / "infers.py").write_text(INFERS)
     (folder / "sweep.toml").write_text(f"{text}{_OPTIONS}")
     given = SweepOptions(file=folder / "sweep.toml", out=folder / "study", devices=("cpu",), tell=lambda _: None)
     return sweep(given), read_study(folder / "study").results

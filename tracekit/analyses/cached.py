@@ -1,6 +1,5 @@
 """Answers from the cache: the table and the sentence, valid as long as nothing that the analysis reads has changed."""
 
-import hashlib
 import json
 
 import pyarrow as pa
@@ -9,7 +8,7 @@ from tracekit.analyses import Analysis, Answer
 from tracekit.lines_file import lines_path
 from tracekit.profile import Profile
 from tracekit.trace.storing.cache import file_state
-from tracekit.trace.storing.code_version import code_version
+from tracekit.trace.storing.results import result_name
 
 
 def recall(profile: Profile, question: Analysis) -> Answer | None:
@@ -62,5 +61,4 @@ def name_of(profile: Profile, kind: str, *modules: str) -> str:
     detail = profile.detail_path
     files = (cold, detail, detail and lines_path(detail))
     beside = (profile.name, profile.variant, profile.mine, *(path and file_state(path) for path in files))
-    digest = hashlib.sha256(repr(beside).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{kind}-{code_version(*modules)}-{digest}.arrow"
+    return result_name(kind, *modules, causes=beside)

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from tracekit import compile_spans
 from tracekit.analyses import Answer, Status, analysis
-from tracekit.compile_spans import plain_function
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.python_frames import plain_function
 from tracekit.run import Compile
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing, labels, nested

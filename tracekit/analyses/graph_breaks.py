@@ -1,14 +1,12 @@
 """Where does a compiled function fall back to Python, and which line of yours causes it?"""
 
-import re
-
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
-from tracekit.compile_spans import plain_function
+from tracekit.code_owner import may_be_the_users
 from tracekit.profile import Profile
+from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
-from tracekit.trace.enclosing import is_users
 from tracekit.trace.schema import column
 from tracekit.units import count
 
@@ -26,7 +24,6 @@ BREAKS = pa.schema(
     ]
 )
 _Yours = tuple[str, int, str] | None  # file, line and function
-_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 @analysis("graph_breaks", rank=55)
@@ -57,8 +54,8 @@ def answer(profile: Profile) -> Answer:
 
 
 def _users_line(stack: str) -> _Yours:
-    lines = [frame for frame in _LINE.findall(stack) if is_users(f"{frame[0]}({frame[1]}): {frame[2]}")]
-    return (lines[-1][0], int(lines[-1][1]), plain_function(lines[-1][2])) if lines else None
+    users = [frame for frame in stacked(stack) if may_be_the_users(frame.file)]
+    return (users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
 
 
 def _sentence(profile: Profile, breaks: int, places: int) -> str:

@@ -33,7 +33,7 @@ def scratch() -> AbstractContextManager[Path]:
 
     What the script of a killed capture wrote is undone before that: the journal lies in there, and so do backups.
     """
-    return workspace(temporary_home("tracekit-passes"), before_sweep=undo)
+    return workspace(temporary_home("tracekit-passes"), before_removal=undo)
 
 
 def perform(

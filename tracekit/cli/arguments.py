@@ -39,6 +39,17 @@ def add_readers(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Which cells of a study are looked at."""
+    parser.add_argument(
+        "--only",
+        type=selection,
+        default={},
+        metavar="AXIS=VALUE,…",
+        help="of a study only these cells, and the baselines that they are compared with: 'model=gat|gcn,mode=default'",
+    )
+
+
 def add_baseline(parser: argparse.ArgumentParser) -> None:
     """Which variant the others are compared with."""
     parser.add_argument(
@@ -122,6 +133,17 @@ def rows(text: str) -> int:
 def names(text: str) -> tuple[str, ...]:
     """Names, separated by commas."""
     return tuple(name for name in (part.strip() for part in text.split(",")) if name)
+
+
+def selection(text: str) -> dict[str, list[str]]:
+    """`model=gat|gcn,mode=default` → the values of each axis."""
+    wanted: dict[str, list[str]] = {}
+    for piece in names(text):
+        axis, equals, values = piece.partition("=")
+        if not equals or not axis or not values:
+            raise argparse.ArgumentTypeError(f"{piece!r} selects nothing: give AXIS=VALUE")
+        wanted[axis] = values.split("|")
+    return wanted
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -52,11 +52,11 @@ class LinesVerb:
         from tracekit.faces import Options
         from tracekit.faces.text import draw_blocks
         from tracekit.report.line_costs import SideBySide
-        from tracekit.report.owner_costs import OfVariant
+        from tracekit.report.owner_costs import VariantOwners
 
         with Progress() as progress:
             subject = open_given([options.input], options, progress).traced(options.input)
-            variants = [OfVariant(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
+            variants = [VariantOwners(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
         if not any(each.total_ns for each in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
         side_by_side = SideBySide(variants, {each.name: variants[0].name for each in variants})

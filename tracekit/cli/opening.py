@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 
 def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress") -> "Subject":
-    """The runs and traces, by `--mine`, `--compile-log` and, where the verb has them, `--steps` and who reads ranks.
+    """The runs and traces, by `--mine`, `--compile-log` and, where the verb has them, `--steps`, `--only` and who reads
+    ranks.
 
     Raises TracekitError.
     """
@@ -30,8 +31,21 @@ def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress
             subject = open_ranks(inputs, those, open_here, infer_steps=infer_steps, watch=watch.ranks)
     else:
         subject = open_here(inputs)
+    if only := getattr(options, "only", None):
+        return _narrowed(subject, only, inputs[0])
     if options.compile_log is None:
         return subject
-    from tracekit.profile.compile_log import with_compile_log
+    from tracekit.profile.with_log import with_compile_log
 
     return with_compile_log(subject, options.compile_log)
+
+
+def _narrowed(subject: "Subject", only: dict[str, list[str]], path: Path) -> "Subject":
+    """Some cells of a study."""
+    from tracekit.errors import NotAStudyError
+    from tracekit.profile.of_study import study_subject
+    from tracekit.study.narrowed import narrowed
+
+    if subject.study is None:
+        raise NotAStudyError(path)
+    return study_subject(narrowed(subject.study, only))

@@ -5,7 +5,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 
 from tracekit import faces
-from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, add_readers, rows
+from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, add_readers, add_selection, rows
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_format, add_output, check_format, check_output, format_of, write_report
 
@@ -23,6 +23,7 @@ class ReportVerb:
         add_readers(parser)
         add_knowledge(parser)
         add_baseline(parser)
+        add_selection(parser)
         add_format(parser, faces.names(), faces.FIRST)
         parser.add_argument(
             "--rows",
@@ -30,7 +31,11 @@ class ReportVerb:
             metavar="N",
             help="rows of each table, or 'all' (default: a few, in the sections that matter most)",
         )
-        parser.add_argument("--full", action="store_true", help="everything: all sections, all rows, all conditions")
+        parser.add_argument(
+            "--full",
+            action="store_true",
+            help="everything: all sections, all rows, all conditions; of the cells of a large study the first",
+        )
         parser.add_argument(
             "--hta", action="store_true", help="add sections by HTA: critical path, idle time, overlap, queue length"
         )

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import names, positive
+from tracekit.cli.arguments import names, positive, selection
 
 
 class SweepVerb:
@@ -74,14 +74,3 @@ class SweepVerb:
                 seeds=options.seeds,
             )
         )
-
-
-def selection(text: str) -> dict[str, list[str]]:
-    """`model=gat|gcn,mode=default` → the values of each axis."""
-    wanted: dict[str, list[str]] = {}
-    for piece in names(text):
-        axis, equals, values = piece.partition("=")
-        if not equals or not axis or not values:
-            raise argparse.ArgumentTypeError(f"{piece!r} selects nothing: give AXIS=VALUE")
-        wanted[axis] = values.split("|")
-    return wanted

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tracekit.compile_log.entries import LogEntry
-from tracekit.compile_spans import plain_function
+from tracekit.python_frames import plain_function
 
 TRACEBACK = "User code traceback:\n"
 _RAISED = "\nTraceback (most recent call last)"

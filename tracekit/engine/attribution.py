@@ -10,7 +10,7 @@ import pyarrow as pa
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.engine.pieces import Pieces, pieces
 from tracekit.engine.segments import SEGMENTS, segments
-from tracekit.engine.sweep import SIZE, Stretch, sweep
+from tracekit.engine.stretches import SIZE, Stretch, stretches_of
 from tracekit.engine.totals import Stalls, Totals
 from tracekit.engine.views import StepView
 from tracekit.intervals import Bools, Ints, Union
@@ -33,7 +33,7 @@ class Attribution:
     host_known: Bools
     wall_known: Bools
     steady: Bools
-    summed_stalls: pa.Table | None = None  # from the sweep that made this; one that comes from the cache has none
+    summed_stalls: pa.Table | None = None  # from the pass that made this; one that comes from the cache has none
 
     @cached_property
     def stalls(self) -> pa.Table:
@@ -57,9 +57,9 @@ class Attribution:
         return self.trace.steps.returned - self.trace.steps.issued
 
     def stretches(self, size: int = SIZE) -> Iterator[Stretch]:
-        """Both views, moment by moment, stretch by stretch of the analysed window. Each call sweeps the trace anew."""
+        """Both views, moment by moment, stretch by stretch of the analysed window. Each call reads the trace anew."""
         if "host" not in self.cannot_answer:
-            yield from sweep(self.trace, with_wall="wall" not in self.cannot_answer, blame=True, size=size)
+            yield from stretches_of(self.trace, with_wall="wall" not in self.cannot_answer, blame=True, size=size)
 
     @cached_property
     def segments(self) -> pa.Table:
@@ -106,7 +106,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
     wall = Totals(WALL, steps.begin, steps.done)
     stalls = Stalls(steps.begin, steps.done)
     if not no_host:
-        for stretch in sweep(trace, with_wall=not no_wall, blame=False, size=size):
+        for stretch in stretches_of(trace, with_wall=not no_wall, blame=False, size=size):
             host.add(stretch.host.states)
             if stretch.wall is not None:
                 wall.add(stretch.wall.states)

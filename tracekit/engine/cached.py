@@ -13,7 +13,7 @@ from tracekit.trace import Health, Trace
 from tracekit.trace.columns import values
 from tracekit.trace.model import Summary
 from tracekit.trace.steps import StepTable
-from tracekit.trace.storing.code_version import code_version
+from tracekit.trace.storing.results import result_name
 
 _TIMES = ("issued", "returned", "until", "begin", "done")
 _FLAGS = ("host_known", "wall_known", "steady")
@@ -23,7 +23,7 @@ def attributed(trace: Trace) -> Attribution:
     """The attribution of a trace; what a report needs of it does not touch the events."""
     if trace.entry is None:
         return attribute(trace)
-    name = f"attribution-{code_version(__name__)}.arrow"
+    name = result_name("attribution", __name__)
     content = trace.entry.recall(name)
     cost = _restored(trace, content) if content is not None else None
     if cost is None:

@@ -64,6 +64,7 @@ from tracekit.errors.reading import (
 from tracekit.errors.sweeping import (
     BadStudyError,
     NoCellError,
+    NotAStudyError,
     NothingMeasuredError,
     OtherOptionsError,
     StudyAmongOthersError,
@@ -107,6 +108,7 @@ __all__ = [
     "NoTraceInRunError",
     "NoTraceInsideError",
     "NotARecipeError",
+    "NotAStudyError",
     "NotATraceError",
     "NotPythonError",
     "NothingCapturedError",

@@ -60,3 +60,10 @@ class StudyAmongOthersError(TracekitError):
         super().__init__(
             f"{named(folder)}: is a study, and is opened alone. Its runs can be opened with others: cells/*/run.json"
         )
+
+
+class NotAStudyError(TracekitError):
+    """Cells that are to be selected where there are none."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{named(path)}: is not the folder of a study: --only has no cells to select.")

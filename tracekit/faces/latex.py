@@ -1,35 +1,30 @@
 r"""The report as LaTeX: booktabs tables for a paper, to be taken in by `\input`."""
 
 import sys
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.grid import Grid, grid
+from tracekit.faces.shared.grid import grid
+from tracekit.faces.shared.latex_tables import Column, listing, tables
+from tracekit.faces.shared.latex_text import escape, prose
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.wording import interval, is_noise, label, note_text, share
+from tracekit.names import short
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Line, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
-from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
-_TEXT = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "asciigrave")
-_MATHS = {"−": "-", "×": r"\times", "±": r"\pm", "·": r"\cdot", "Δ": r"\Delta", "→": r"\to", "≥": r"\ge", "≤": r"\le"}
-_SIGNS = {sign: f"\\{sign}" for sign in "&%$#_{}"}
-_SIGNS |= {sign: rf"\text{name}{{}}" for sign, name in zip("\\~^<>|`", _TEXT, strict=True)}
-_SIGNS |= {sign: f"${maths}$" for sign, maths in _MATHS.items()}
-_SIGNS |= {"…": r"\ldots{}", "–": "--", "µ": r"\textmu{}", "\u2009": r"\,", "’": "'", '"': "''"}
-_LATIN = range(0xC0, 0x180)  # letters with accents, which every engine knows
 _BARS = 60  # steps that are drawn in a line
-_HEIGHT = 8.0  # points
-_WIDTH = 110  # letters of a line in small print
-_LONG = 30  # letters of a text: its column breaks lines
+_BAR, _BESIDE, _HEIGHT = 1.2, 0.6, 8.0  # points: how wide one is, how far from the next, how high at most
+_CHIP = 9.0  # points that the colour of a bucket takes
+_NAME = 18  # letters of a variant beside its bars
 _SIDE_BY_SIDE = 2  # variants that have room in a table together with their differences
+_HELD = 12  # tables that LaTeX may have to hold until it finds a page for them
 
 
 @dataclass(frozen=True)
@@ -41,36 +36,37 @@ class Page:
     of: str
     title: str
 
+    @property
+    def caption(self) -> str:
+        """Of its tables: the title of the chapter."""
+        return f"{self.title}: {self.of}" if self.of else self.title
+
 
 @face("latex")
 def render(report: Report, options: Options) -> str:
     """The report as LaTeX to be included."""
-    head = "% Made by tracekit. Needs \\usepackage{array,booktabs,xcolor}, and no other package.\n"
+    head = "% Made by tracekit. Needs \\usepackage{array,booktabs,longtable,xcolor}, and no other package.\n"
     rows = options.rows if options.rows is not None or report.subject.study is None else sys.maxsize
     outlined = outline(report, rows, options.full)  # a table of a study is for a paper, which has all of it
-    written_lines = [line for chapter in outlined.chapters for line in _chapter(chapter, options.full)]
-    return head + "\n".join([*written_lines, *(f"\n{escape(sentence)}" for sentence in outlined.closing)]) + "\n"
+    lines = [line for chapter in outlined.chapters for line in _chapter(chapter, options.full)]
+    lines += [f"\n{prose(sentence)}" for sentence in outlined.closing]
+    return head + "\n".join(_letting_tables_out(lines)) + "\n"
 
 
-def escape(text: str) -> str:
-    """Text that TeX sets as it stands, whatever it holds; letters beyond Latin by their numbers, breaks after signs."""
-    parts = ("".join(map(_sign, part)) for part in sanitize(text).split("--"))
-    return "-{}-".join(parts)  # two hyphens would become a dash
-
-
-def _sign(character: str) -> str:
-    if character in _SIGNS:
-        return _SIGNS[character]
-    if character.isascii():
-        return character
-    if ord(character) in _LATIN and unicodedata.decomposition(character):
-        return character
-    return rf"\texttt{{U+{ord(character):04X}}}"
+def _letting_tables_out(lines: list[str]) -> Iterator[str]:
+    """LaTeX gives up where too many tables wait for a page."""
+    held = 0
+    for line in lines:
+        yield line
+        held += line == r"\end{table}"
+        if held == _HELD:
+            yield r"\clearpage"
+            held = 0
 
 
 def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     if not chapter.leads:
-        yield f"\n\\paragraph{{{escape(chapter.title)}}}"
+        yield f"\n\\paragraph{{{prose(chapter.title)}}}"
     for entry in chapter.entries:
         for block in entry.blocks:
             yield ""
@@ -85,23 +81,29 @@ def written(block: Block, page: Page) -> Iterator[str]:
 
 @written.register
 def _(block: Sentences, page: Page) -> Iterator[str]:
-    of = rf"\textbf{{{escape(page.of)}}}: " if page.of else ""
+    of = rf"\textbf{{{prose(page.of)}}}: " if page.of else ""
     for line in block.lines:
-        yield f"{of}{escape(line)}\\par"
+        yield rf"{{\sloppy {of}{prose(line)}\par}}"
 
 
 @written.register
 def _(block: Notes, page: Page) -> Iterator[str]:
-    yield r"\begin{itemize}"
+    yield r"\begin{itemize}\sloppy"
     for note in block.notes:
-        yield rf"  \item \emph{{{escape(note.kind)}}}: {escape(note_text(note))}"
+        yield rf"  \item \emph{{{prose(note.kind)}}}: {prose(note_text(note))}"
     yield r"\end{itemize}"
 
 
 @written.register
 def _(block: Series, page: Page) -> Iterator[str]:
-    rows = [[escape(line.name), _bars(line), escape(legend(line, marked=False))] for line in block.lines]
-    yield from _table(page, ["", "steps", ""], "llp{.4\\linewidth}", rows)
+    bars = [_bars(line) for line in block.lines]
+    longest = max((len(line.values) for line in block.lines), default=0)
+    columns = [
+        Column("", short([line.name for line in block.lines], _NAME)),
+        Column("steps", [""] * len(bars), written=bars, drawn=min(longest, _BARS) * (_BAR + _BESIDE)),
+        Column("", [legend(line, marked=False) for line in block.lines]),
+    ]
+    yield from listing(page.caption, columns)
 
 
 def _bars(line: Line) -> str:
@@ -114,56 +116,39 @@ def _bars(line: Line) -> str:
         stretch = slice(k * steps // min(steps, _BARS), (k + 1) * steps // min(steps, _BARS))
         known = [value for value in line.values[stretch] if value is not None]
         if "compiles" in line.marks[stretch]:
-            rules.append(rf"\textcolor{{gray}}{{\rule{{2pt}}{{{_HEIGHT:.1f}pt}}}}")
+            rules.append(rf"\textcolor{{gray}}{{\rule{{{_BAR}pt}}{{{_HEIGHT:.1f}pt}}}}")
         else:
-            rules.append(rf"\rule{{2pt}}{{{max([0, *known]) / top * _HEIGHT:.1f}pt}}")
-    return r"\,".join(rules)
+            rules.append(rf"\rule{{{_BAR}pt}}{{{max([0, *known]) / top * _HEIGHT:.1f}pt}}")
+    return rf"\kern{_BESIDE}pt".join(rules)
 
 
 @written.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
-    names = [*block.costs]
-    rows = [[*margins(block, number), str(number), line] for number, line in enumerate(block.lines, block.first)]
-    head = [*names, "line", block.file]
-    shown = [[*map(escape, row[:-1]), rf"\texttt{{{_indented(row[-1])}}}"] for row in rows]
-    yield from _table(page, [*map(escape, head)], "r" * (len(names) + 1) + "l", shown)
+    numbers = range(block.first, block.first + len(block.lines))
+    costs = zip(*(margins(block, number) for number in numbers), strict=True)
+    columns = [
+        *(Column(name, of_line, figure=True) for name, of_line in zip(block.costs, costs, strict=True)),
+        Column("line", [str(number) for number in numbers], figure=True),
+        Column(block.file, block.lines, written=[rf"\texttt{{{_indented(line)}}}" for line in block.lines]),
+    ]
+    yield from listing(page.caption, columns)
 
 
 def _indented(line: str) -> str:
     bare = line.lstrip(" ")
-    return "~" * (len(line) - len(bare)) + escape(bare)
+    return "~" * (len(line) - len(bare)) + prose(bare)
 
 
 @written.register
 def _(block: Table, page: Page) -> Iterator[str]:
     table = grid(block, page.rows, page.full)
-    yield from _in_pieces(page, table)
+    if not table.rows:
+        return
+    cells = zip(*table.rows, strict=True)
+    columns = [Column(*each) for each in zip(table.heads, cells, table.figures, strict=True)]
+    yield from tables(page.caption, columns)
     if table.shown < table.of:
         yield f"{table.shown} of {table.of} rows.\\par"
-
-
-def _in_pieces(page: Page, table: Grid) -> Iterator[str]:
-    """One table, or several one below the other where columns have no room: each begins with the names of its rows."""
-    kinds = ["r" if figure else _left(row[k] for row in table.rows) for k, figure in enumerate(table.figures)]
-    widths = [
-        min(max([*map(len, head.split()), *(len(row[k]) for row in table.rows)], default=0), _LONG) + 2
-        for k, head in enumerate(table.heads)
-    ]
-    names = next((k for k, kind in enumerate(kinds) if kind == "r"), len(kinds))
-    pieces: list[list[int]] = [[]]
-    for k in range(names, len(kinds)):
-        if pieces[-1] and sum(widths[:names]) + sum(widths[at] for at in [*pieces[-1], k]) > _WIDTH:
-            pieces.append([])
-        pieces[-1].append(k)
-    for piece in pieces:
-        chosen = [*range(names), *piece]
-        rows = ([escape(row[k]) for k in chosen] for row in table.rows)
-        yield from _table(page, [escape(table.heads[k]) for k in chosen], "".join(kinds[k] for k in chosen), rows)
-
-
-def _left(column: Iterable[str]) -> str:
-    """A column of texts, which breaks lines where they are long."""
-    return r">{\raggedright}p{.3\linewidth}" if max(map(len, column), default=0) > _LONG else "l"
 
 
 @written.register
@@ -176,44 +161,21 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
 
 def _parts(block: Breakdown, page: Page, variants: list[str], compared: list[str]) -> Iterator[str]:
     """A row for each bucket: of these variants what it takes, of those the difference."""
-    head = [escape(f"bucket ({block.unit})")]
+    labels = [label(block, key) for key in block.keys]
+    chips = [_chip(block, key) + escape(said) for key, said in zip(block.keys, labels, strict=True)]
+    columns = [Column(f"bucket ({block.unit})", labels, written=chips, drawn=_CHIP)]
     for name in variants:
-        head += [escape(name), r"\%"]
+        values = [block.cells[key][name] for key in block.keys]
+        taken = [thousandths(v) if v or key == TOTAL else "·" for key, v in zip(block.keys, values, strict=True)]
+        shares = [share(block, key, name).removesuffix(" %") for key in block.keys]
+        columns += [Column(name, taken, figure=True), Column("%", shares, figure=True, joined=True)]
     for name in compared:
-        head += [rf"$\Delta$ {escape(name)}", r"95\,\%"]
-    rows = [[*_cells(block, key, variants, compared)] for key in block.keys]
-    yield from _table(page, head, "l" + "rr" * len(variants + compared), rows[:-1], rows[-1])
+        changes = [thousandths(block.deltas[key][name], signed=True) for key in block.keys]
+        bounds = [interval(block, key, name) + (" ∼" if is_noise(block, key, name) else "") for key in block.keys]
+        columns += [Column(f"Δ {name}", changes, figure=True), Column("95 %", bounds, figure=True, joined=True)]
+    yield from tables(page.caption, columns, total=True)
 
 
-def _cells(block: Breakdown, key: str, variants: list[str], compared: list[str]) -> Iterator[str]:
+def _chip(block: Breakdown, key: str) -> str:
     part = block.part(key)
-    chip = rf"\textcolor[HTML]{{{part.colour.removeprefix('#').upper()}}}{{\rule{{5pt}}{{5pt}}}} " if part else ""
-    yield chip + escape(label(block, key))
-    for name in variants:
-        value = block.cells[key][name]
-        yield escape(thousandths(value) if value or key == TOTAL else "·")
-        yield escape(share(block, key, name).removesuffix(" %"))
-    for name in compared:
-        yield escape(thousandths(block.deltas[key][name], signed=True))
-        yield escape(interval(block, key, name)) + (r" $\sim$" if is_noise(block, key, name) else "")
-
-
-def _table(
-    page: Page, head: list[str], kinds: str, rows: Iterable[list[str]], total: list[str] | None = None
-) -> Iterator[str]:
-    """One table; the title of its chapter is its caption."""
-    caption = f"{page.title}: {page.of}" if page.of else page.title
-    yield r"\begin{table}[htbp]\centering\small"
-    yield rf"\caption{{{escape(caption)}}}"
-    yield rf"\begin{{tabular}}{{@{{}}{kinds}@{{}}}}"
-    yield r"\toprule"
-    yield " & ".join(head) + r" \tabularnewline"
-    yield r"\midrule"
-    for row in rows:
-        yield " & ".join(row) + r" \tabularnewline"
-    if total is not None:
-        yield r"\midrule"
-        yield " & ".join(total) + r" \tabularnewline"
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-    yield r"\end{table}"
+    return rf"\textcolor[HTML]{{{part.colour.removeprefix('#').upper()}}}{{\rule{{5pt}}{{5pt}}}} " if part else ""

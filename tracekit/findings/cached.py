@@ -10,6 +10,7 @@ from tracekit.findings.diagnosis import Diagnosis
 from tracekit.findings.finding import Finding
 from tracekit.findings.verdict import Verdict
 from tracekit.profile import Profile
+from tracekit.trace.storing import results
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -19,22 +20,15 @@ class _Stored(msgspec.Struct, frozen=True):
 
 def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
     """What the rules of these modules found before; None where nobody looked, or something changed."""
-    content = profile.trace.entry.recall(_name(profile, rules)) if profile.trace.entry is not None else None
-    if content is None:
-        return None
-    try:
-        known = msgspec.json.decode(content, type=_Stored)
-    except msgspec.DecodeError:
-        return None
-    return Diagnosis(known.verdict, known.all_findings)
+    known = results.recall(profile.trace.entry, _name(profile, rules), _Stored) if profile.trace.entry else None
+    return Diagnosis(known.verdict, known.all_findings) if known is not None else None
 
 
 def remember(profile: Profile, rules: Iterable[str], diagnosis: Diagnosis) -> None:
     """Keep a diagnosis, without the claims: they served to rank it."""
     if profile.trace.entry is not None:
         findings = [replace(each, claim=None) for each in diagnosis.all_findings]
-        content = msgspec.json.encode(_Stored(diagnosis.verdict, findings))
-        profile.trace.entry.remember(_name(profile, rules), content)
+        results.remember(profile.trace.entry, _name(profile, rules), _Stored(diagnosis.verdict, findings))
 
 
 def _name(profile: Profile, rules: Iterable[str]) -> str:

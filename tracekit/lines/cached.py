@@ -1,32 +1,21 @@
 """The mean costs of owners, from the cache if the same rules made them from the same recordings before."""
 
-import hashlib
-
-import msgspec
-
 from tracekit.intervals import Bools
 from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import lines_path
 from tracekit.trace.storing import cache
 from tracekit.trace.storing.cache import Entry, file_state
-from tracekit.trace.storing.code_version import code_version
+from tracekit.trace.storing.results import recall, remember, result_name
 
 
 def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     """What each owner costs in a counted step of each view."""
-    name = f"lines-{code_version(__name__)}-{_digest(ownership, counted)}.json"
+    name = result_name("lines", __name__, causes=_causes(ownership, counted))
     entry = entry_of(ownership)
-    content = entry.recall(name) if entry is not None else None
-    if content is not None:
-        try:
-            return msgspec.json.decode(content, type=OwnerMeans)
-        except msgspec.DecodeError:
-            pass
-    means = owner_means(ownership, counted)
-    entry = entry or entry_of(ownership)  # to read the recording for the first time has made one
-    if entry is not None:
-        entry.remember(name, msgspec.json.encode(means))
+    if (means := recall(entry, name, OwnerMeans)) is None:
+        means = owner_means(ownership, counted)
+        remember(entry or entry_of(ownership), name, means)  # to read the recording for the first time has made one
     return means
 
 
@@ -38,11 +27,10 @@ def entry_of(ownership: Ownership) -> Entry | None:
     return cache.find(content) if content is not None else None
 
 
-def _digest(ownership: Ownership, counted: dict[str, Bools]) -> str:
-    """A name for all that the means depend on, wherever they are kept."""
+def _causes(ownership: Ownership, counted: dict[str, Bools]) -> object:
+    """All that the means depend on, wherever they are kept."""
     trace = ownership.cost.trace
     path = ownership.detail or trace.path
     states = [file_state(file) for file in (trace.path, path, lines_path(path))]
     steps = [each.tobytes() for each in (trace.steps.issued, trace.steps.returned, *counted.values())]
-    causes = (states, sorted(ownership.mine), ownership.graphs, [*counted], steps)
-    return hashlib.sha256(repr(causes).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return states, sorted(ownership.mine), ownership.graphs, [*counted], steps

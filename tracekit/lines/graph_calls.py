@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracekit.compile_spans import plain_function
+from tracekit.code_owner import USER, may_be_the_users
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.owners import Group, Line
 from tracekit.lines.shortest_edit import matched
-from tracekit.lines_file import USER, Graph, LinesFile
-from tracekit.trace.enclosing import is_users
+from tracekit.lines_file import Graph, LinesFile
+from tracekit.python_frames import plain_function, stacked
 
-_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _PREFIX = re.compile(r"^graph_\d+_")  # what names a CPU kernel's event besides the kernel
 _VARIANTS = ("_out", "_default")  # of an operator: the trace names the operator alone
 
@@ -46,12 +45,12 @@ def graph_calls(lines: LinesFile | None, more: Collection[Graph] = ()) -> dict[s
 
     Of the graphs that a lines file knows, and of more what their stacks say: of these, paths tell the user's files.
     """
-    graphs = _by_name(more, is_users)
+    graphs = _by_name(more, may_be_the_users)
     if lines is None:
         return graphs
     files = {*lines.sources, *(file for file, _ in lines.callers)}
     files |= {each.file for each in lines.functions if each.owner == USER}
-    return graphs | _by_name(lines.graphs, lambda frame: frame.rpartition("(")[0] in files)
+    return graphs | _by_name(lines.graphs, lambda file: file in files)
 
 
 def name_of(compilation: str, *, backward: bool) -> str:
@@ -94,8 +93,8 @@ def _plain(operator: str) -> str:
 
 
 def _innermost(stack: str, is_mine: Callable[[str], bool]) -> Line | None:
-    users = [(file, line, name) for file, line, name in _PLACE.findall(stack) if is_mine(f"{file}({line}): {name}")]
-    return Line(users[-1][0], int(users[-1][1]), plain_function(users[-1][2])) if users else None
+    users = [frame for frame in stacked(stack) if is_mine(frame.file)]
+    return Line(users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
 
 
 def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tracekit.lines.blame import Blame, Costs
     from tracekit.lines.carry import Carried
     from tracekit.lines.compiled import Compiled
+    from tracekit.lines.main_thread import Recording
     from tracekit.lines.threads import Thread
-    from tracekit.lines.timeline import Recording
 
 MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in memory; `tracekit lines` has no limit
 _NO_STACKS = "the trace holds no Python stacks, and no recording with stacks lies beside it"
@@ -78,15 +78,15 @@ class Ownership:
             return None
         from tracekit.lines.carry import carried
 
-        return carried(self.cost.trace, self.recording.trace, self._timeline)
+        return carried(self.cost.trace, self.recording.trace, self._recorded_owners)
 
     @cached_property
-    def _timeline(self) -> StepFunction:
+    def _recorded_owners(self) -> StepFunction:
         """Whose each moment of the recording's main thread is."""
-        from tracekit.lines.timeline import timeline
+        from tracekit.lines.main_thread import main_thread_owners
 
         assert self.recording is not None
-        return timeline(self.recording, self.owners)
+        return main_thread_owners(self.recording, self.owners)
 
     def recorded(self, rows: Ints) -> Ints:
         """For each of these events the row of the one in the recording that it was matched with; −1 for none."""
@@ -114,7 +114,7 @@ class Ownership:
             return Thread(never, never)
         if self.carried is not None:
             return Thread(self.carried.owners, self.carried.divided)
-        return Thread(self._timeline, never)
+        return Thread(self._recorded_owners, never)
 
     @cached_property
     def threads(self) -> "dict[int, Thread]":
@@ -131,7 +131,7 @@ class Ownership:
         trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
         recorded = None
         if self.carried is not None and self.recording is not None:
-            recorded = Recorded(self.recording.trace, self._timeline, self.carried.detailed)
+            recorded = Recorded(self.recording.trace, self._recorded_owners, self.carried.detailed)
         by_track = threads(trace, self.main, self.owners, recorded)
         return compiled(trace, self.launch, by_track, graph_calls(lines, self.graphs), self.owners)
 
@@ -187,7 +187,7 @@ class Ownership:
 
 
 def _recording(trace: Trace, mine: Collection[str]) -> "Recording":
-    from tracekit.lines.timeline import Recording
+    from tracekit.lines.main_thread import Recording
     from tracekit.lines.user_code import Frames
 
     lines = lines_file.read(trace.path)

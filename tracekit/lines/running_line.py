@@ -20,7 +20,7 @@ from tracekit.lines_file import Code
 from tracekit.trace.roles import OPERATOR
 
 if TYPE_CHECKING:
-    from tracekit.lines.timeline import Recording
+    from tracekit.lines.main_thread import Recording
 
 
 @dataclass(frozen=True)

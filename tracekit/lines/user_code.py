@@ -1,20 +1,13 @@
 """Which Python frames are the user's own, and which a library's? Known from the capture, else judged by their names."""
 
-import re
-import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from tracekit.compile_spans import plain_function
+from tracekit.code_owner import USER, library, owner_by_path
 from tracekit.lines.owners import Line
-from tracekit.lines_file import MODULE_CALL, USER, Function, LinesFile
+from tracekit.lines_file import MODULE_CALL, Function, LinesFile
+from tracekit.python_frames import plain_function, profiled
 
-_FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
-_INSTALLED = re.compile(r"(?:^|.*[/\\])(?:site|dist)-packages[/\\]([^/\\]+)", re.DOTALL)
-_STANDARD = re.compile(r".*[/\\]lib[/\\]python\d[\d.]*[/\\]", re.DOTALL)
-_GENERATED = re.compile(r".*codegen\(|(?:.*[/\\])?(?P<two>[a-z2-7]{2})[/\\]c(?P=two)[a-z2-7]{20,}\.py$", re.DOTALL)
-_TEMPLATE = re.compile(r"(?:.*[/\\])?[^/\\]+\.[^/\\]+\.py$", re.DOTALL)  # PyG's: package.module_….py
-_CELL = re.compile(r"<ipython-input-|(?:.*[/\\])?ipykernel_\d+[/\\]", re.DOTALL)
 _NOT_SHOWN = f"{MODULE_CALL}OptimizedModule"  # what torch.compile puts around a module
 
 
@@ -44,40 +37,29 @@ class Frames:
         if self._recorded is not None:
             recorded = self._recorded.get(name)
             return _of_record(recorded) if recorded is not None else _NEITHER
-        shape = _FRAME.fullmatch(name)
-        return _NEITHER if shape is None else self._by_name(shape[1], int(shape[2]), shape[3])
+        frame = profiled(name)
+        return _NEITHER if frame is None else self._by_path(*frame)
 
-    def _by_name(self, file: str, line: int, function: str) -> Frame:
+    def _by_path(self, file: str, line: int, function: str) -> Frame:
+        guess = owner_by_path(file, self._mine)
+        if guess.owner != USER:
+            if not guess.is_certain:
+                self.unproven.add(guess.owner or file)
+            return Frame(library=library(guess.owner))
         plain = plain_function(function)
-        yours = Frame(Line(file, self._defined.get((file, plain), line) if plain != function else line, plain, True))
-        parts = re.split(r"[/\\]", file)
-        if _CELL.match(file) or any(each in parts or file.startswith(each) for each in self._mine):
-            return yours
-        if file.startswith("<") or _GENERATED.match(file) or _STANDARD.match(file):
-            return _NEITHER
-        if installed := _INSTALLED.match(file):
-            return Frame(library="" if installed[1] == "torch" else installed[1].removesuffix(".py"))
-        if _TEMPLATE.match(file):
-            return Frame(library=parts[-1].partition(".")[0])
-        top = parts[0].removesuffix(".py")
-        if top in ("torch", "tracekit") or top in sys.stdlib_module_names:
-            return _NEITHER
-        if len(parts) == 1:
-            return yours
-        self.unproven.add(top or file)
-        return Frame(library=top)
+        return Frame(Line(file, self._defined.get((file, plain), line) if plain != function else line, plain, True))
 
 
 def _defined(names: Iterable[str]) -> dict[tuple[str, str], int]:
     """The line of the `def` of each function, by file and name; of several the first."""
-    shapes = sorted((shape[1], shape[3], int(shape[2])) for name in names if (shape := _FRAME.fullmatch(name)))
-    return {(file, function): line for file, function, line in reversed(shapes)}
+    frames = sorted((frame.file, frame.function, frame.line) for name in names if (frame := profiled(name)))
+    return {(file, function): line for file, function, line in reversed(frames)}
 
 
 def _of_record(function: Function) -> Frame:
     if function.owner == USER:
         return Frame(Line(function.file, function.line, plain_function(function.function)))
-    return Frame(library="" if function.owner in ("torch", "python", "generated", "tracekit") else function.owner)
+    return Frame(library=library(function.owner))
 
 
 def module_of(name: str) -> str | None:

@@ -1,9 +1,5 @@
 """What a variant's recording says about memory, from the cache if the same rules read the same recording before."""
 
-import hashlib
-
-import msgspec
-
 from tracekit.engine.cached import attributed
 from tracekit.errors import TracekitError
 from tracekit.lines.cached import entry_of
@@ -13,7 +9,7 @@ from tracekit.memory.use import MemoryUse, memory_use
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.storing.cache import file_state
-from tracekit.trace.storing.code_version import code_version
+from tracekit.trace.storing.results import recall, remember, result_name
 
 
 def known_use(profile: Profile) -> MemoryUse | None:
@@ -22,13 +18,9 @@ def known_use(profile: Profile) -> MemoryUse | None:
     if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
         return None
     entry = entry_of(profile.ownership)
-    name = f"memory-{code_version(__name__)}-{_digest(profile)}.json"
-    content = entry.recall(name) if entry is not None else None
-    if content is not None:
-        try:
-            return msgspec.json.decode(content, type=MemoryUse)
-        except msgspec.DecodeError:
-            pass
+    name = result_name("memory", __name__, causes=_causes(profile))
+    if (known := recall(entry, name, MemoryUse)) is not None:
+        return known
     try:
         trace, ownership = _recording(profile)
     except TracekitError:
@@ -36,8 +28,7 @@ def known_use(profile: Profile) -> MemoryUse | None:
     if not trace.meta.get("profile_memory"):
         return None
     use = memory_use(trace, ownership)
-    if (entry := entry or entry_of(profile.ownership)) is not None:
-        entry.remember(name, msgspec.json.encode(use))
+    remember(entry or entry_of(profile.ownership), name, use)
     return use
 
 
@@ -50,8 +41,8 @@ def _recording(profile: Profile) -> tuple[Trace, Ownership]:
     return recording.trace, Ownership.of(attributed(recording.trace), None, ours.mine, ours.graphs)
 
 
-def _digest(profile: Profile) -> str:
+def _causes(profile: Profile) -> object:
+    """All that it depends on, wherever it is kept."""
     recordings = [each for each in (profile.trace.path, profile.detail_path) if each is not None]
     states = [file_state(file) for each in recordings for file in (each, lines_path(each))]
-    causes = (states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps)
-    return hashlib.sha256(repr(causes).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps

@@ -1,16 +1,15 @@
 """On which line of yours does an event happen? The only place that decides, for every table and rule with lines."""
 
-import re
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tracekit.compile_spans import plain_function
 from tracekit.intervals import Ints
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines_file import lines_path
 from tracekit.profile.profile import Profile
+from tracekit.python_frames import plain_function, profiled
 from tracekit.trace.columns import codes
 from tracekit.trace.enclosing import user_frames
 from tracekit.trace.schema import LABEL, column
@@ -31,7 +30,6 @@ PLACE = pa.schema(
     ]
 )
 MODULE = column("module", LABEL, "the modules around it, outermost first", role="source")
-_FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
 
 
 def where_of(profile: Profile, rows: Ints) -> pa.Table:
@@ -91,8 +89,8 @@ def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
 
 
 def _of_frame(name: str) -> Place:
-    shape = _FRAME.fullmatch(name)
-    return (name, shape[1], None, plain_function(shape[3])) if shape else (name, None, None, None)
+    frame = profiled(name)
+    return (name, frame.file, None, plain_function(frame.function)) if frame else (name, None, None, None)
 
 
 def _table(places: list[Place], which: Ints) -> pa.Table:

@@ -11,7 +11,7 @@ from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.side_by_side import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
-from tracekit.report.owner_costs import Costs, OfVariant, steps_of
+from tracekit.report.owner_costs import Costs, VariantOwners, steps_of
 from tracekit.report.source_costs import Fused, source_costs, sources
 from tracekit.trace.schema import column
 from tracekit.units import duration, percent
@@ -31,7 +31,7 @@ def _lines(owner: Owner) -> Group:
 class SideBySide:
     """Variants with the same rows; each adds up to its step."""
 
-    variants: list[OfVariant]
+    variants: list[VariantOwners]
     baselines: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -124,7 +124,7 @@ def _fused(entries: Sequence[Fused]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
+def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
     """How much of a step is on a known line and how much of that is estimated; and the variants without any lines."""
     answered = [each for each in variants if each.total_ns]
     if answered:
@@ -155,7 +155,7 @@ def _known(variants: Sequence[OfVariant]) -> Iterator[str]:
             yield f"{each.name}: what lies in {named} counts as a library's; --mine says that it is yours."
 
 
-def _of_graph_calls(variants: Sequence[OfVariant], count: Callable[[OwnerMeans], int]) -> str:
+def _of_graph_calls(variants: Sequence[VariantOwners], count: Callable[[OwnerMeans], int]) -> str:
     """Their share of the calls of compiled graphs, variant by variant; empty where there are none."""
     return _each(
         {each.name: percent(count(each.means) / each.means.graph_calls) for each in variants if count(each.means)}

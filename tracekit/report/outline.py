@@ -11,7 +11,12 @@ from tracekit.report.section import WORTH, Section
 ROWS = 3  # rows of a table, unless more are asked for
 _LEAST = 14  # lines for the sections that are ordered by worth, even where the others are long
 FOLDED = 10  # where the remaining rows are one click away
+OF_CELLS = 24  # rows of a table of cells or settings, even where everything is asked for
 _LONGEST = 2000  # letters of a sentence: a name in it may have millions
+_SHORTENED = (
+    f"Tables of cells show {OF_CELLS} rows: --only AXIS=VALUE selects cells, --rows all shows every row, and so do "
+    "--format xlsx and tracekit export."
+)
 
 
 @dataclass(frozen=True)
@@ -47,13 +52,16 @@ class Outline:
     left_out: tuple[str, ...]  # for lack of room
     absent: tuple[str, ...]  # the question does not arise
     unanswered: tuple[str, ...]  # it does, and what was recorded cannot tell
+    shortened: bool = False  # whether tables of a study are shown in part, although everything was asked for
 
     @property
     def closing(self) -> list[str]:
-        """What is left out, in at most three sentences."""
+        """What is left out, in a few sentences."""
         sentences = []
         if self.left_out:
             sentences.append(f"Left out for brevity (--full shows all): {_listed(self.left_out)}.")
+        if self.shortened:
+            sentences.append(_SHORTENED)
         if self.absent:
             sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
@@ -84,7 +92,9 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
     left_out: list[str] = []
     if rows is None and not full and not fold:
         chapters, left_out = _on_two_screens(chapters)
-    return Outline(tuple(chapters), tuple(left_out), tuple(absent), tuple(unanswered))
+    in_part = full and rows is None and not fold
+    shortened = in_part and any(_is_shortened(entry) for chapter in chapters for entry in chapter.entries)
+    return Outline(tuple(chapters), tuple(left_out), tuple(absent), tuple(unanswered), shortened)
 
 
 def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
@@ -125,9 +135,28 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
     opened = None if full or first.stage != "body" else wanted if tables else 0
     only = len(report.subject.members) == 1 and first.scope == "variant"  # then its subject is obvious
     entries = [
-        Entry("" if only else _of(each), each, _blocks(each, tables or fold, full or fold), opened) for each in shown
+        Entry(
+            "" if only else _of(each),
+            each,
+            _blocks(each, tables or fold, full or fold),
+            _rows_in_full(each, report, rows) if full and not fold else opened,
+        )
+        for each in shown
     ]
     return Chapter(first.id, first.title, tuple(_merged([entry for entry in entries if entry.blocks], report)))
+
+
+def _rows_in_full(section: Section, report: Report, rows: int | None) -> int | None:
+    """All of them; but nobody reads all cells of a study one by one in a text, unless they ask for their number."""
+    of_cells = section.stage == "body" or any(_is_detail(block) for block in section.blocks)
+    if report.subject.study is None or not of_cells:
+        return None
+    return OF_CELLS if rows is None else rows
+
+
+def _is_shortened(entry: Entry) -> bool:
+    tables = [block for block in entry.blocks if isinstance(block, Table)]
+    return entry.rows is not None and any(block.rows.num_rows > entry.rows for block in tables)
 
 
 def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:

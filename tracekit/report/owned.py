@@ -3,14 +3,14 @@
 from tracekit.lines.ownership import MOST_EVENTS
 from tracekit.profile import Profile
 from tracekit.report.model import Report
-from tracekit.report.owner_costs import OfVariant
+from tracekit.report.owner_costs import VariantOwners
 
 
-def owned(report: Report) -> list[OfVariant]:
+def owned(report: Report) -> list[VariantOwners]:
     """The owners in the view that all of these sections use: wall time, where any variant can answer it."""
     known = [profile for profile in report.profiles if _recorded(profile)]
     view = "wall" if any(profile.means["wall"] is not None for profile in known) else "host"
-    return [OfVariant(profile.name, profile.owner_means, view) for profile in known]
+    return [VariantOwners(profile.name, profile.owner_means, view) for profile in known]
 
 
 def _recorded(profile: Profile) -> bool:

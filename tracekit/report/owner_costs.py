@@ -16,7 +16,7 @@ _PHASES = (("forward", ("forward", "eval")), ("backward", ("backward",)))
 
 
 @dataclass(frozen=True)
-class OfVariant:
+class VariantOwners:
     """One variant's owners in one view."""
 
     name: str
@@ -45,7 +45,7 @@ class Costs(Generic[Key]):
     `baselines` has the baseline of each variant.
     """
 
-    variants: Sequence[OfVariant]
+    variants: Sequence[VariantOwners]
     key: Callable[[Owner], Key]
     baselines: Mapping[str, str] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class Costs(Generic[Key]):
         return pa.Table.from_arrays(arrays, schema=pa.schema([kind for kind, _ in columns]))
 
 
-def steps_of(variants: Sequence[OfVariant]) -> dict[str, float]:
+def steps_of(variants: Sequence[VariantOwners]) -> dict[str, float]:
     """The mean step of each variant, ns."""
     return {each.name: each.total_ns for each in variants}
 

@@ -17,11 +17,11 @@ from tracekit.study import Study
 if TYPE_CHECKING:
     from tracekit.report.model import Report
 
-OfRun = Callable[["Report"], Contents | None]
-OfStudy = Callable[["Report", Study], Contents | None]
-OfVariant = Callable[["Report", Profile], Contents | None]
-OfComparison = Callable[["Report", Comparison], Contents | None]
-OfTrace = Callable[["Report", Profile, Capture], Contents | None]
+AskRun = Callable[["Report"], Contents | None]
+AskStudy = Callable[["Report", Study], Contents | None]
+AskVariant = Callable[["Report", Profile], Contents | None]
+AskComparison = Callable[["Report", Comparison], Contents | None]
+AskTrace = Callable[["Report", Profile, Capture], Contents | None]
 Make = Callable[["Report"], Iterator[Section]]
 
 
@@ -59,10 +59,10 @@ def made_by(name: str) -> Callable[[Make], Make]:
 
 def of_run(
     name: str, title: str, rank: int = 1000, stage: Stage = "body", *, studies: bool = False
-) -> Callable[[OfRun], OfRun]:
+) -> Callable[[AskRun], AskRun]:
     """Register a question that is asked once per report; with `studies` of the report of a study, too."""
 
-    def register(ask: OfRun) -> OfRun:
+    def register(ask: AskRun) -> AskRun:
         def make(report: "Report") -> Iterator[Section]:
             if (contents := ask(report)) is not None:
                 yield Section(name, title, "run", stage, rank, contents)
@@ -75,10 +75,10 @@ def of_run(
     return register
 
 
-def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfStudy], OfStudy]:
+def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskStudy], AskStudy]:
     """Register a question that is asked of a study, which gets no other sections."""
 
-    def register(ask: OfStudy) -> OfStudy:
+    def register(ask: AskStudy) -> AskStudy:
         def asked(report: "Report") -> Contents | None:
             assert report.subject.study is not None
             return ask(report, report.subject.study)
@@ -90,10 +90,10 @@ def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
     return register
 
 
-def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfVariant], OfVariant]:
+def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskVariant], AskVariant]:
     """Register a question that is asked of every variant."""
 
-    def register(ask: OfVariant) -> OfVariant:
+    def register(ask: AskVariant) -> AskVariant:
         def make(report: "Report") -> Iterator[Section]:
             for profile in report.profiles:
                 if (contents := ask(report, profile)) is not None:
@@ -107,10 +107,10 @@ def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -
 
 def of_comparison(
     name: str, title: str, rank: int = 1000, stage: Stage = "body"
-) -> Callable[[OfComparison], OfComparison]:
+) -> Callable[[AskComparison], AskComparison]:
     """Register a question that is asked of every variant that has a baseline."""
 
-    def register(ask: OfComparison) -> OfComparison:
+    def register(ask: AskComparison) -> AskComparison:
         def make(report: "Report") -> Iterator[Section]:
             for entry in report.comparisons:
                 if (contents := ask(report, entry)) is not None:
@@ -123,10 +123,10 @@ def of_comparison(
     return register
 
 
-def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[OfTrace], OfTrace]:
+def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskTrace], AskTrace]:
     """Register a question that is asked of every capture that was read: cold and steady, of every rank."""
 
-    def register(ask: OfTrace) -> OfTrace:
+    def register(ask: AskTrace) -> AskTrace:
         def make(report: "Report") -> Iterator[Section]:
             for profile in report.profiles:
                 for capture in profile.captures:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracekit.lines.owners import Group
-from tracekit.report.owner_costs import OfVariant
+from tracekit.report.owner_costs import VariantOwners
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SourceCosts:
         return costs
 
 
-def source_costs(variants: Sequence[OfVariant], file: str, text: str | None = None) -> SourceCosts:
+def source_costs(variants: Sequence[VariantOwners], file: str, text: str | None = None) -> SourceCosts:
     """The costs of one of `sources(variants)`, or of a file whose text is given. Raises KeyError for another file."""
     costs = [(each.name, each.by(lambda owner: owner.lines)) for each in variants]
     fused = [
@@ -61,7 +61,7 @@ def source_costs(variants: Sequence[OfVariant], file: str, text: str | None = No
     )
 
 
-def sources(variants: Iterable[OfVariant]) -> dict[str, str]:
+def sources(variants: Iterable[VariantOwners]) -> dict[str, str]:
     """The user's files by their full paths, as they were when they were captured."""
     return {file: text for each in variants for file, text in each.means.sources.items()}
 

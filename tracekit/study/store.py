@@ -1,7 +1,8 @@
 """The folder of a study: `study.json` with the cells that were planned, and a folder for each cell that is finished.
 
 A cell is run in `running/` and moved to `cells/` when it is finished, so that whatever stands there is whole. Its
-`cell.json` says how it ended; its `run.json` has the measurements, where there are any.
+`cell.json` says how it ended; its `run.json` has the measurements, where there are any, and
+`memory.json` what its recording says of memory (`tracekit.memory.summary`).
 """
 
 import os
@@ -19,7 +20,8 @@ from tracekit.run import Outcome, Run, Variant
 from tracekit.study.cell import Cell
 from tracekit.study.sweep_file import CaptureOptions
 
-MANIFEST, CELLS, RUNNING, RECORD, RUN = "study.json", "cells", "running", "cell.json", "run.json"
+MANIFEST, CELLS, RUNNING = "study.json", "cells", "running"
+RECORD, RUN, MEMORY = "cell.json", "run.json", "memory.json"  # of a cell
 SCHEMA = "tracekit.study/1"
 CELL_SCHEMA = "tracekit.cell/1"
 

@@ -19,6 +19,11 @@ def label(cell: Cell) -> str:
     return f"{' '.join([cell.recipe, *setting, f'seed={cell.seed}'])}: {cell.variant}"
 
 
+def no_memory(cell: Cell, error: Exception) -> str:
+    """A recording of which nobody can tell what holds its memory."""
+    return f"  what holds the memory of {label(cell)} is unknown: {type(error).__name__}: {error}"
+
+
 def dry_run(study: Study, chosen: Sequence[Cell], due: Sequence[Cell]) -> Iterator[str]:
     """The cells, and how long they will take where others were timed."""
     done = {each.cell.key: each for each in study.finished}

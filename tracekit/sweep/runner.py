@@ -16,11 +16,12 @@ from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
 from tracekit.errors import NoInterpreterError, NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Outcome
-from tracekit.study import Cell, Record, Study, Sweep, read_study, read_sweep
+from tracekit.study import Cell, CellResult, Record, Study, Sweep, read_study, read_sweep
 from tracekit.study.cell import text_of
 from tracekit.study.store import CELLS, MANIFEST, RECORD, RUN, RUNNING, write_json
 from tracekit.sweep import messages
 from tracekit.sweep.lock import locked
+from tracekit.sweep.memory_of_cells import summarize_memory
 from tracekit.sweep.plan import changed, is_due, planned, selected
 
 _LEAST_FREE_BYTES = 64 << 20  # with less, a cell would fail for want of room and count as a failure of its setting
@@ -61,6 +62,7 @@ def sweep(options: SweepOptions) -> int:
             (options.out / CELLS).mkdir(exist_ok=True)
             write_json(study.manifest, options.out / MANIFEST)
             _run_all(_due(study, chosen, options), plan, options, messages.Progress(study, chosen, options.tell))
+            summarize_memory(read_study(options.out).finished, options.tell)  # of an earlier version, or a killed sweep
     except OSError as error:
         raise OutputError(options.out, error.strerror or str(error)) from None
     finished = read_study(options.out)
@@ -109,6 +111,7 @@ def _run(cell: Cell, plan: Sweep, options: SweepOptions, device: str, progress: 
     target = options.out / CELLS / cell.folder
     shutil.rmtree(target, ignore_errors=True)  # an earlier attempt that is tried again
     os.rename(folder, target)
+    summarize_memory([CellResult(cell, target, record)], options.tell)
     progress.end(record)
 
 

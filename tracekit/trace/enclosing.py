@@ -1,13 +1,13 @@
 """Inside which operator, which line of Python, did an event happen?"""
 
-import re
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracekit.code_owner import may_be_the_users
 from tracekit.intervals import Ints, Rows
+from tracekit.python_frames import profiled
 from tracekit.topmost import topmost
 from tracekit.trace.links import looked_up
 from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 _INNER_FIRST = np.ones(OTHER + 1, np.int8)  # of equal intervals the higher lies inside
 _INNER_FIRST[[PYTHON, OPERATOR, RUNTIME]] = 0, 1, 2
-_FRAME = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
-_LIBRARY = re.compile(
-    r"(?:^|[/\\])(?:site-packages|dist-packages|lib[/\\]python\d[\d.]*|torch|torch_geometric)[/\\]|^<"
-)
 
 
 def nested(trace: "Trace", rows: Ints) -> Ints:
@@ -133,17 +129,13 @@ def user_frames(trace: "Trace", rows: Ints) -> Ints:
 
 
 def _users(trace: "Trace") -> Wanted:
-    users = np.fromiter((is_users(name) for name in trace.names), bool, len(trace.names))
+    users = np.fromiter((_is_users(name) for name in trace.names), bool, len(trace.names))
     return lambda part: (part.roles.kind == PYTHON) & users[part.name_codes] & part.lasting
 
 
-def is_users(frame: str) -> bool:
-    """Whether a Python frame, as the profiler names it, is the user's: no library, no standard library, no C."""
-    frame_parts = _FRAME.fullmatch(frame)
-    if frame_parts is None or _LIBRARY.search(frame_parts[1]):
-        return False
-    top = re.split(r"[/\\]", frame_parts[1])[0].removesuffix(".py")
-    return top not in sys.stdlib_module_names
+def _is_users(name: str) -> bool:
+    frame = profiled(name)
+    return frame is not None and may_be_the_users(frame.file)
 
 
 def labels(trace: "Trace", rows: Ints) -> list[str | None]:

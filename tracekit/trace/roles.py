@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit import compile_spans
+from tracekit.code_owner import INDUCTOR_FILE
 from tracekit.intervals import Bools, Ints, Rows
 
 KERNEL, COPY, SET, RUNTIME, OPERATOR, USER, PYTHON, OVERHEAD, OTHER_DEVICE, OTHER = range(10)
@@ -60,10 +61,7 @@ COMPILE = re.compile(
 )
 GUARDS = re.compile(r"TorchDynamo Cache Lookup")
 COMPILED_CODE = re.compile(r"(?:## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
-# Generated code lies in a folder named by two characters of its own name, wherever the cache folder is.
-INDUCTOR_FRAME = re.compile(
-    r".*torchinductor.*|(?:.*[/\\])?(?P<two>[a-z2-7]{2})[/\\]c(?P=two)[a-z2-7]{20,}\.py\(.*", re.DOTALL
-)
+INDUCTOR_FRAME = re.compile(rf".*torchinductor.*|{INDUCTOR_FILE}\(.*", re.DOTALL)
 BACKWARD_FRAME = re.compile(r"<built-in method run_backward.*", re.DOTALL)
 BACKWARD_NODE = re.compile(r"autograd::engine::evaluate_function.*", re.DOTALL)
 COMMUNICATION = re.compile(

@@ -7,16 +7,17 @@ from typing import Literal
 
 import pyarrow as pa
 
-Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail", "source"]
+Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail", "source", "setting"]
 
 
 def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: Role = "", title: str = "") -> pa.Field:
     """A field whose meaning, unit and role travel with it, into Parquet too.
 
     The role says how people are to see it: an `identity` is a number that names a thing, a `place` is in source code,
-    a `kernel` or a `name` may be long and is shortened, a `figure` is text that reads as a number, `plumbing` ties rows
-    to other tables or to a clock and is for programs, as is a `source`, of which people read the `place` beside it, a
-    `detail` is shown where there is room for everything. The title stands over the column where its name would not do.
+    a `kernel` or a `name` may be long and is shortened, a `setting` is several words that all count, a `figure` is text
+    that reads as a number, `plumbing` ties rows to other tables or to a clock and is for programs, as is a `source`, of
+    which people read the `place` beside it, a `detail` is shown where there is room for everything. The title stands
+    over the column where its name would not do.
     """
     given = {"role": role, "title": title}
     given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}

@@ -14,13 +14,13 @@ from tracekit.capture.audit import cuda, saving, several, tensors
 from tracekit.capture.audit.devices import GPU, Devices
 from tracekit.capture.audit.emulation import Emulation
 from tracekit.capture.audit.regions import Regions
-from tracekit.capture.audit.replacing import Replacing
 from tracekit.capture.audit.rows import Audit
 from tracekit.capture.audit.watch import Watch
 from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.recipe import Feed
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.child.replaced import Replacements
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.params import parse_all
 from tracekit.capture.variants import plan
@@ -47,14 +47,14 @@ def emulated() -> Iterator[Emulation]:
     emulation = Emulation(Devices(), watch, regions)
     torch.jit._state.disable()  # scripted code would fuse operators behind our back
     with ExitStack() as stack:
-        replacing = stack.enter_context(Replacing())
-        cuda.replace(replacing, emulation.devices, watch)
-        tensors.replace(replacing, emulation)
-        saving.replace(replacing, emulation.devices)
-        several.replace(replacing)
-        replacing.replace(torch, compile=regions.compile)
-        replacing.replace(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
-        replacing.replace(threading.Thread, run=_in_threads(emulation, threading.Thread.run))
+        replacements = stack.enter_context(Replacements())
+        cuda.replace(replacements, emulation.devices, watch)
+        tensors.replace(replacements, emulation)
+        saving.replace(replacements, emulation.devices)
+        several.replace(replacements)
+        replacements.put_all(torch, compile=regions.compile)
+        replacements.put_all(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
+        replacements.put_all(threading.Thread, run=_in_threads(emulation, threading.Thread.run))
         stack.enter_context(emulation)
         yield emulation
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from tracekit.capture.audit.devices import GPU, Devices, normalized
-from tracekit.capture.audit.replacing import Replacing
 from tracekit.capture.audit.streams import Waits, always, event_kind, nothing, stream_kind, streams
 from tracekit.capture.audit.watch import Watch
+from tracekit.capture.child.replaced import Replacements
 
 NAME = "emulated GPU"
 _MEMORY = 80 * 2**30
@@ -17,22 +17,24 @@ _NO_MEMORY = "it asked how much memory is in use: it was told what its tensors t
 _NO_GRAPHS = "it records CUDA graphs by hand, and that is not emulated: audit it with them switched off"
 
 
-def replace(replacing: Replacing, devices: Devices, watch: Watch) -> None:
+def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
     """Let torch.cuda, torch.accelerator and what asks them pretend."""
     waits = Waits(watch)
     memory = _memory(devices, watch)
     names = {**_state(), **memory, **streams(waits), "synchronize": waits.synchronize}
     names["empty_cache"] = waits.empty_cache
-    replacing.replace(torch.cuda, **names, **_random())
-    replacing.replace(torch.cuda.random, **_random())
-    replacing.replace(torch.cuda.memory, **memory, empty_cache=waits.empty_cache)
-    replacing.replace(torch.backends.cudnn, is_acceptable=always(False))
-    replacing.replace(torch.cuda.nvtx, range_push=nothing, range_pop=nothing, mark=nothing)
-    replacing.replace(torch, device=_Device, Generator=_Generator, Event=event_kind(waits), Stream=stream_kind(waits))
+    replacements.put_all(torch.cuda, **names, **_random())
+    replacements.put_all(torch.cuda.random, **_random())
+    replacements.put_all(torch.cuda.memory, **memory, empty_cache=waits.empty_cache)
+    replacements.put_all(torch.backends.cudnn, is_acceptable=always(False))
+    replacements.put_all(torch.cuda.nvtx, range_push=nothing, range_pop=nothing, mark=nothing)
+    replacements.put_all(
+        torch, device=_Device, Generator=_Generator, Event=event_kind(waits), Stream=stream_kind(waits)
+    )
     if hasattr(torch, "accelerator"):
-        replacing.replace(torch.accelerator, **_accelerator(), **memory, **streams(waits))
-        replacing.replace(torch.accelerator, synchronize=waits.synchronize, empty_cache=waits.empty_cache)
-    _replace_autocast(replacing)
+        replacements.put_all(torch.accelerator, **_accelerator(), **memory, **streams(waits))
+        replacements.put_all(torch.accelerator, synchronize=waits.synchronize, empty_cache=waits.empty_cache)
+    _replace_autocast(replacements)
 
 
 def _refuse_graphs(*_: Any, **__: Any) -> None:
@@ -119,7 +121,7 @@ def _accelerator() -> dict[str, Any]:
     }
 
 
-def _replace_autocast(replacing: Replacing) -> None:
+def _replace_autocast(replacements: Replacements) -> None:
     """A GPU's autocast is the CPU's, with the GPU's dtype."""
     autocast = torch.amp.autocast_mode.autocast
     begin = autocast.__init__
@@ -129,9 +131,9 @@ def _replace_autocast(replacing: Replacing) -> None:
             device_type, dtype = "cpu", dtype or torch.float16
         begin(self, device_type, dtype, **options)
 
-    replacing.replace(autocast, __init__=beginning)
+    replacements.put_all(autocast, __init__=beginning)
     for name in ("is_autocast_enabled", "get_autocast_dtype"):
-        replacing.replace(torch, **{name: _for_cpu(getattr(torch, name))})
+        replacements.put_all(torch, **{name: _for_cpu(getattr(torch, name))})
 
 
 def _for_cpu(ask: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
 UNDECIDED = torch.device("meta")  # made inside an operator, with no word of where: it goes with what it meets
-_FEWEST_TO_SWEEP = 4096
+_FEWEST_TO_FORGET = 4096
 
 
 def normalized(device: Any) -> torch.device:
@@ -29,7 +29,7 @@ class Devices:
         # The weak reference keeps the storage's address, the key, from being given to another one.
         self._elsewhere: dict[int, tuple[StorageWeakRef, torch.device]] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
-        self._sweep_at = _FEWEST_TO_SWEEP
+        self._forget_at = _FEWEST_TO_FORGET
         self.used = False  # something has lain on a GPU
 
     def of(self, tensor: torch.Tensor) -> torch.device:
@@ -51,8 +51,8 @@ class Devices:
                 self._elsewhere.pop(key, None)
             else:
                 self._elsewhere[key] = (StorageWeakRef(storage), device)
-        if len(self._elsewhere) > self._sweep_at:
-            self._sweep()
+        if len(self._elsewhere) > self._forget_at:
+            self._forget_the_dead()
 
     def of_storage(self, storage: torch.UntypedStorage) -> torch.device:
         """Where it lies."""
@@ -73,14 +73,14 @@ class Devices:
 
     def allocated_bytes(self) -> int:
         """Of all that lies on the GPU now."""
-        self._sweep()
+        self._forget_the_dead()
         alive = (reference for reference, device in self._elsewhere.values() if device != UNDECIDED)
         return sum(torch.UntypedStorage._new_with_weak_ptr(each.cdata).nbytes() for each in alive)
 
-    def _sweep(self) -> None:
+    def _forget_the_dead(self) -> None:
         self._elsewhere = {key: entry for key, entry in self._elsewhere.items() if not entry[0].expired()}
         self._pinned = {key: each for key, each in self._pinned.items() if not each.expired()}
-        self._sweep_at = max(_FEWEST_TO_SWEEP, 2 * len(self._elsewhere))
+        self._forget_at = max(_FEWEST_TO_FORGET, 2 * len(self._elsewhere))
 
 
 tensor_device = torch.Tensor.device.__get__  # the true one, whatever replaces the attribute

@@ -5,12 +5,12 @@ from typing import Any
 import torch
 
 from tracekit.capture.audit.devices import GPU, Devices
-from tracekit.capture.audit.replacing import Replacing
+from tracekit.capture.child.replaced import Replacements
 
 _BEFORE_THE_CPUS = 5  # of torch's own ways to save a storage, that of the CPU is the first, with 10
 
 
-def replace(replacing: Replacing, devices: Devices) -> None:
+def replace(replacements: Replacements, devices: Devices) -> None:
     """Let torch.save and torch.load tell a GPU's storages from others, whatever `map_location` is."""
     serialization: Any = torch.serialization
 
@@ -32,9 +32,9 @@ def replace(replacing: Replacing, devices: Devices) -> None:
         return made
 
     ways = [(_BEFORE_THE_CPUS, tag, restore), *serialization._package_registry]
-    replacing.replace(serialization, _package_registry=ways)
-    replacing.replace(torch.UntypedStorage, cuda=cuda)
-    replacing.replace(torch.storage.TypedStorage, cuda=cuda)
+    replacements.put_all(serialization, _package_registry=ways)
+    replacements.put_all(torch.UntypedStorage, cuda=cuda)
+    replacements.put_all(torch.storage.TypedStorage, cuda=cuda)
 
 
 def _untyped(storage: Any) -> torch.UntypedStorage:

@@ -7,16 +7,16 @@ import torch
 from torch.nn.parallel import scatter_gather
 
 from tracekit.capture.audit.devices import normalized
-from tracekit.capture.audit.replacing import Replacing
+from tracekit.capture.child.replaced import Replacements
 
 
-def replace(replacing: Replacing) -> None:
+def replace(replacements: Replacements) -> None:
     """Let DataParallel have one GPU, and torch.distributed a backend for it."""
-    replacing.replace(scatter_gather, Scatter=_Scatter)
+    replacements.put_all(scatter_gather, Scatter=_Scatter)
     if torch.distributed.is_available():
         distributed: Any = torch.distributed
         begin = _by_way_of_the_cpu(distributed.init_process_group)
-        replacing.replace(distributed, init_process_group=begin, is_nccl_available=lambda: True)
+        replacements.put_all(distributed, init_process_group=begin, is_nccl_available=lambda: True)
 
 
 class _Scatter:

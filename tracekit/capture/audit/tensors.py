@@ -14,14 +14,14 @@ from tracekit.capture.audit.emulation import Emulation
 from tracekit.capture.audit.making import CUDA_TYPES, Making
 from tracekit.capture.audit.moving import Moving
 from tracekit.capture.audit.reading import Reading
-from tracekit.capture.audit.replacing import Replacing
+from tracekit.capture.child.replaced import Replacements
 
 _SPARSE = ("sparse_coo_tensor", *(f"sparse_{kind}_tensor" for kind in ("csr", "csc", "bsr", "bsc", "compressed")))
 _LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 _GROUP = torch._C._group_tensors_by_device_and_dtype
 
 
-def replace(replacing: Replacing, emulation: Emulation) -> None:
+def replace(replacements: Replacements, emulation: Emulation) -> None:
     """Let tensors pretend."""
     moving, reading = Moving(emulation), Reading(emulation)
     making, devices = Making(moving, reading), emulation.devices
@@ -41,8 +41,8 @@ def replace(replacing: Replacing, emulation: Emulation) -> None:
         "record_stream": lambda tensor, stream: None,
         "__deepcopy__": moving.deepcopy,
     }
-    replacing.replace(torch.Tensor, **{name: _as_method(name, call) for name, call in methods.items()})
-    replacing.replace(
+    replacements.put_all(torch.Tensor, **{name: _as_method(name, call) for name, call in methods.items()})
+    replacements.put_all(
         torch.Tensor,
         device=property(moving.device),
         is_cuda=property(lambda tensor: moving.device(tensor).type == "cuda"),
@@ -50,8 +50,8 @@ def replace(replacing: Replacing, emulation: Emulation) -> None:
     )
     every = [make.__name__ for make in _device_constructors() if make is not None]
     makers = [name for name in every if hasattr(torch, name)]
-    replacing.replace(torch, **{name: _numbered(getattr(torch, name)) for name in [*makers, *_LIKE]})
-    replacing.replace(
+    replacements.put_all(torch, **{name: _numbered(getattr(torch, name)) for name in [*makers, *_LIKE]})
+    replacements.put_all(
         torch,
         tensor=making.made_from(torch.tensor),
         as_tensor=making.as_tensor,
@@ -59,10 +59,10 @@ def replace(replacing: Replacing, emulation: Emulation) -> None:
         set_default_tensor_type=making.default_type,
         **{name: making.sparse(getattr(torch, name)) for name in _SPARSE},
     )
-    replacing.replace(torch.cuda, **{name: making.type_of(name) for name in CUDA_TYPES})
-    replacing.replace(torch._C._nn, _parse_to=_parsing(torch._C._nn._parse_to))
-    replacing.replace(torch._C, _group_tensors_by_device_and_dtype=_grouped(moving, _GROUP))
-    replacing.replace(torch.nn.functional, one_hot=reading.one_hot(torch.nn.functional.one_hot))
+    replacements.put_all(torch.cuda, **{name: making.type_of(name) for name in CUDA_TYPES})
+    replacements.put_all(torch._C._nn, _parse_to=_parsing(torch._C._nn._parse_to))
+    replacements.put_all(torch._C, _group_tensors_by_device_and_dtype=_grouped(moving, _GROUP))
+    replacements.put_all(torch.nn.functional, one_hot=reading.one_hot(torch.nn.functional.one_hot))
 
 
 def _as_method(name: str, call: Callable[..., Any]) -> Callable[..., Any]:

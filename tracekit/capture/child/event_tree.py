@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from tracekit.capture.child import bytecode
-from tracekit.capture.child.code_owner import GENERATED, USER, CodeOwners
 from tracekit.capture.child.module_paths import address_of, module_paths
+from tracekit.code_owner import GENERATED, USER, CodeOwners
 from tracekit.lines_file import MODULE_CALL, SCHEMA, Function, Graph, LinesFile, lines_path
 
 _MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data, or generated

@@ -8,7 +8,7 @@ from tracekit.capture.child import gpu_load, so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.recipe import Feed
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured

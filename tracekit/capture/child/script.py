@@ -10,7 +10,7 @@ from tracekit.capture.child.idle_profilers import idle_profilers
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_remarks import with_remarks
 from tracekit.capture.child.script_steps import Begin, EnoughError, ScriptSteps
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 
 _under_way: list[ScriptSteps] = []

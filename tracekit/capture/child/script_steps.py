@@ -22,7 +22,7 @@ from tracekit.capture.child.script_variant import ScriptVariant
 from tracekit.capture.child.steering import used_all_the_same
 from tracekit.capture.child.step_boundary import Boundary, allowed, of_a_call
 from tracekit.capture.child.step_ends import StepEnds
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.progress import Writer
 from tracekit.compile_log.ledger import total_ns

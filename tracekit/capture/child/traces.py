@@ -16,8 +16,8 @@ from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
-from tracekit.capture.compiler.compile_log import CompileRecorder
 from tracekit.capture.compiler.effective_mode import effective
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepMark, ledger

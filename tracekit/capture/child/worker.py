@@ -19,8 +19,8 @@ from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.steering import steered
 from tracekit.capture.child.traces import profile
 from tracekit.capture.child.training import train
-from tracekit.capture.compiler import provenance
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler import inductor_settings
+from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.gather_speed import gather_bytes_per_s
 from tracekit.capture.job import Job, PassResult
@@ -46,7 +46,7 @@ def perform(job: Job) -> PassResult:
     if job.script and job.stage != "inspect":
         job = steered(job)
     if job.stage in ("profile", "check"):  # they share what is compiled
-        provenance.ask()
+        inductor_settings.keep_kernel_lines()
     try:
         answer = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:

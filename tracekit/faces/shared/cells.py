@@ -18,6 +18,7 @@ _BY_UNIT: dict[str, Callable[[float], str]] = {
     "GB/s": bandwidth,
 }
 _NAME_WIDTH = 60
+_SETTING_WIDTH = 240  # of names and values of which each may be what tells two of them apart
 _FOLDERS = 2
 
 
@@ -53,6 +54,8 @@ def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str
         if by_unit is not None:
             return by_unit(value)
         return str(value) if role(field) == "identity" else count(value)
+    if role(field) == "setting" and width is not None:
+        width = max(width, _SETTING_WIDTH)
     return sanitize(str(value), width)
 
 

@@ -1,5 +1,7 @@
 """The words that faces share."""
 
+from math import ceil, floor
+
 from tracekit.report.blocks import Note
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import percent, thousandths
@@ -8,12 +10,15 @@ NOISE = "~ noise"
 
 
 def interval(numbers: Breakdown, key: str, name: str) -> str:
-    """The interval of a difference in the breakdown's unit; `–` where none can be given, nothing where all is 0."""
+    """The interval of a difference in the breakdown's unit; `–` where none can be given, nothing where all is 0.
+
+    Its ends are rounded outwards: a difference is rounded so that the cells add up, and would lie beside it otherwise.
+    """
     difference = numbers.differences.get(name)
     bounds = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
     if not bounds:
         return "–"
-    low, high = (round(end * 1000 / numbers.scale_ns) for end in bounds)
+    low, high = (rounded(end * 1000 / numbers.scale_ns) for rounded, end in zip((floor, ceil), bounds, strict=True))
     return f"{thousandths(low, signed=True)} … {thousandths(high, signed=True)}" if low or high else ""
 
 

@@ -11,7 +11,7 @@ from tracekit.profile import Profile
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
-from tracekit.report.owner_costs import Costs, OfVariant, shares_said, steps_of
+from tracekit.report.owner_costs import Costs, VariantOwners, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.sanitize import sanitize
@@ -45,7 +45,7 @@ def edge_types(report: Report) -> Contents | None:
     return Contents((Sentences(tuple(sentences)), Table("edge_types", costs.table(columns, order))), worth=worth)
 
 
-def _by_type(variant: OfVariant, profile: Profile) -> OfVariant:
+def _by_type(variant: VariantOwners, profile: Profile) -> VariantOwners:
     """The same, with the edge type in the place of the modules."""
     paths = profile.module_paths
     types = [edge_type_of(owner.module, paths) for owner in variant.means.owners]

@@ -6,9 +6,20 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.memory import MemoryUse, known_use
-from tracekit.memory.use import DeviceUse, Holder
+from tracekit.memory.use import DeviceUse
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Line, Mark, Sentences, Series, Table
+from tracekit.report.memory_facts import (
+    DEVICE,
+    HOLDER,
+    churn,
+    device_facts,
+    held_by,
+    holder_facts,
+    main_device,
+    main_holder,
+    peak_phase,
+)
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
@@ -19,21 +30,7 @@ _REAL, _WHOLE, _TEXT = pa.float64(), pa.int64(), pa.string()
 _VARIANT = column("variant", _TEXT, "name of the variant", role="name")
 _DEVICE = column("device", _TEXT, "cpu, cuda:0 …")
 _CELLS = 60  # of the curve
-DEVICES = pa.schema(
-    [
-        _VARIANT,
-        _DEVICE,
-        column("peak_bytes", _WHOLE, "held at the peak above what was held when the recording began", "B"),
-        column("peak_phase", _TEXT, "phase in which the peak lies; null where no stacks tell phases"),
-        column("before_bytes", _WHOLE, "held when the recording began; null on a CPU, where nobody counts it", "B"),
-        column("allocated_bytes", _REAL, "allocated in a step, whatever is released again", "B"),
-        column("allocations", _REAL, "in a step"),
-        column("churn", _REAL, "allocated in a step, as a multiple of the part of it that is held at the peak", "×"),
-        column("reserved_bytes", _WHOLE, "reserved by the allocator at most; null where it reserves nothing", "B"),
-        column("idle_bytes", _WHOLE, "of this, not allocated when most is reserved", "B"),
-        column("fragmentation", _REAL, "idle part of what is reserved", "share"),
-    ]
-)
+DEVICES = pa.schema([_VARIANT, *DEVICE])
 PHASES = pa.schema(
     [
         _VARIANT,
@@ -44,23 +41,7 @@ PHASES = pa.schema(
         column("allocations", _REAL, "in a step"),
     ]
 )
-HOLDERS = pa.schema(
-    [
-        _VARIANT,
-        _DEVICE,
-        column("where", _TEXT, "your line that allocates; for a backward operator that of its forward", role="place"),
-        column("operator", _TEXT, "operator that allocates", role="name"),
-        column("phase", _TEXT, "phase in which it does"),
-        column("peak_bytes", _WHOLE, "what it holds at the peak", "B"),
-        column("share", _REAL, "of what was allocated since the recording began and is held at the peak", "share"),
-        column("tensors", _WHOLE, "allocations that are held"),
-        column("allocated_bytes", _REAL, "allocated in a step", "B"),
-        column("allocations", _REAL, "in a step", role="detail"),
-        column("file", _TEXT, "your file", role="source"),
-        column("line", _WHOLE, "line in it", role="source"),
-        column("function", _TEXT, "your function", role="source"),
-    ]
-)
+HOLDERS = pa.schema([_VARIANT, *HOLDER])
 CURVE = pa.schema(
     [
         _VARIANT,
@@ -81,48 +62,26 @@ def memory_use(report: Report) -> Contents | None:
     if not uses:
         return None
     every = [(profile.name, use, device) for profile, use in uses for device in use.devices]
-    main = [(profile, use, _main(use)) for profile, use in uses]
+    main = [(profile, use, main_device(use)) for profile, use in uses]
     said = Sentences(tuple(_said(*each) for each in main))
     curves = Series("memory", tuple(_line(profile.name, device) for profile, _, device in main))
-    devices = Table("memory_devices", _table(DEVICES, map(_device_row, every)), layout="records", detail=True)
+    devices = Table("memory_devices", _table(DEVICES, _device_rows(every)), layout="records", detail=True)
     phases = Table("memory_phases", _table(PHASES, _phase_rows(every)), detail=True)
     holders = Table("memory_holders", _table(HOLDERS, _holder_rows(every)))
     blocks: tuple[Block, ...] = (said, curves, holders, phases, devices)
     return Contents(blocks, tables={"memory_curve": lambda: _table(CURVE, _curve_rows(every))})
 
 
-def _main(use: MemoryUse) -> DeviceUse:
-    """The GPU with the highest peak; without one, whatever has it."""
-    return max(use.devices, key=lambda each: (not each.device.startswith("cpu"), each.peak_bytes))
-
-
 def _said(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
     peak = f"{profile.name}: at the peak {size(device.peak_bytes)} above the start of the recording"
-    phase = f", in {_peak_phase(use, device)}" if use.owned and device.phases else ""
-    holder = device.holders[0] if device.addressed and device.holders and device.holders[0].peak_bytes else None
-    held = f"; {_held(holder, device)}" if holder is not None else ""
+    phase = f", in {at_peak}" if (at_peak := peak_phase(use, device)) is not None else ""
+    holder = main_holder(device)
+    held = f"; most of what was allocated since then is held by {held_by(holder, device)}" if holder is not None else ""
     missing = "" if device.addressed else "; what holds it cannot be known, because the trace names no addresses"
     allocated = f" A step allocates {size(device.allocated_bytes)} in {count(round(device.allocations))} allocations"
-    churn = _churn(device)
-    times = f", {ratio(churn)} as much as it holds at the peak" if churn is not None else ""
+    factor = churn(device)
+    times = f", {ratio(factor)} as much as it holds at the peak" if factor is not None else ""
     return f"{peak}{phase}{held}{missing}.{allocated}{times}.{_reserved(device)}"
-
-
-def _held(holder: Holder, device: DeviceUse) -> str:
-    share = percent(holder.peak_bytes / _held_bytes(device))
-    by = holder.operator or "no operator"
-    line = f" at {holder.where}" if holder.where else ""
-    return f"most of what was allocated since then is held by {by}{line}, {size(holder.peak_bytes)} ({share})"
-
-
-def _held_bytes(device: DeviceUse) -> int:
-    """What was allocated since the recording began and is held at the peak."""
-    return max(sum(each.peak_bytes for each in device.holders), 1)
-
-
-def _churn(device: DeviceUse) -> float | None:
-    held = sum(each.peak_bytes for each in device.holders)
-    return device.allocated_bytes / held if held else None
 
 
 def _reserved(device: DeviceUse) -> str:
@@ -130,10 +89,6 @@ def _reserved(device: DeviceUse) -> str:
         return ""
     idle = percent(device.idle_bytes / device.reserved_bytes)
     return f" The allocator reserves {size(device.reserved_bytes)}, of which {idle} stay unused."
-
-
-def _peak_phase(use: MemoryUse, device: DeviceUse) -> str | None:
-    return device.phases[0].phase if use.owned and device.phases else None
 
 
 def _line(name: str, device: DeviceUse) -> Line:
@@ -157,22 +112,8 @@ def _table(schema: pa.Schema, rows: Iterator[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([*rows], schema)
 
 
-def _device_row(of: _Of) -> dict[str, Any]:
-    name, use, device = of
-    idle, reserved = device.idle_bytes, device.reserved_bytes
-    return {
-        "variant": name,
-        "device": device.device,
-        "peak_bytes": device.peak_bytes,
-        "peak_phase": _peak_phase(use, device),
-        "before_bytes": device.before_bytes,
-        "allocated_bytes": device.allocated_bytes,
-        "allocations": device.allocations,
-        "churn": _churn(device),
-        "reserved_bytes": reserved,
-        "idle_bytes": idle,
-        "fragmentation": idle / reserved if reserved and idle is not None else None,
-    }
+def _device_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
+    return ({"variant": name, **device_facts(use, device)} for name, use, device in every)
 
 
 def _phase_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
@@ -189,24 +130,7 @@ def _phase_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
 
 
 def _holder_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
-    for name, use, device in every:
-        held = _held_bytes(device)
-        for each in device.holders:
-            yield {
-                "variant": name,
-                "device": device.device,
-                "where": each.where,
-                "operator": each.operator,
-                "phase": each.phase if use.owned else None,
-                "peak_bytes": each.peak_bytes if device.addressed else None,
-                "share": each.peak_bytes / held if device.addressed else None,
-                "tensors": each.tensors if device.addressed else None,
-                "allocated_bytes": each.allocated_bytes,
-                "allocations": each.allocations,
-                "file": each.file,
-                "line": each.line,
-                "function": each.function,
-            }
+    return ({"variant": name, **row} for name, use, device in every for row in holder_facts(use, device))
 
 
 def _curve_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:

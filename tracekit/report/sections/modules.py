@@ -9,7 +9,7 @@ from tracekit.lines.means import Mean, Owner, OwnerMeans
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
-from tracekit.report.owner_costs import Costs, OfVariant, shares_said, steps_of
+from tracekit.report.owner_costs import Costs, VariantOwners, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
@@ -46,7 +46,7 @@ def _exclusive(variant: str) -> pa.Field:
     return column(f"{variant} itself_ns", pa.float64(), meaning, "ns", role="detail")
 
 
-def with_inner(variant: OfVariant) -> OfVariant:
+def with_inner(variant: VariantOwners) -> VariantOwners:
     """Each mean is added to its module and to all modules around that."""
     owners: list[Owner] = []
     means: list[Mean] = []

@@ -11,15 +11,15 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.sections.accuracy import ACCURACY_COLUMNS, accuracy_row
+from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
 from tracekit.study.comparisons import Setting, settings
-from tracekit.trace.schema import column
 
 _FEW = 6  # sentences that are said one by one
 ACCURACY = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        SETTING,
+        VARIANT,
         *ACCURACY_COLUMNS,
     ]
 )

@@ -11,6 +11,7 @@ from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import MODEL, WORKLOAD
 from tracekit.study import Study
 from tracekit.study.comparisons import settings
 from tracekit.study.pivot import Row, rows
@@ -19,8 +20,8 @@ from tracekit.trace.schema import column
 
 BEST = pa.schema(
     [
-        column("model", pa.string(), "model, or recipe", role="name"),
-        column("workload", pa.string(), "training or inference"),
+        MODEL,
+        WORKLOAD,
         column("use", pa.string(), "the variant that is recommended at most of its settings", role="name"),
         column("settings", pa.int64(), "settings of this model that were compared"),
         column("recommended", pa.int64(), "of these, those at which it is recommended"),

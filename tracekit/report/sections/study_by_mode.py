@@ -9,15 +9,16 @@ from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import DATA, MODEL
 from tracekit.study import Study
 from tracekit.study.comparisons import Setting, settings
 from tracekit.study.pivot import Row, rows, variants_of
 from tracekit.trace.schema import Role, column
 
 _SETTING = (
-    column("model", pa.string(), "model, or recipe", role="name"),
-    column("data", pa.string(), "what it is trained on"),
-    column("setting", pa.string(), "whatever else tells settings of the study apart"),
+    MODEL,
+    DATA,
+    column("setting", pa.string(), "whatever else tells settings of the study apart", role="setting"),
 )
 _MEANING = "step time of the baseline divided by its own"
 _SIDE_BY_SIDE = 6  # variants

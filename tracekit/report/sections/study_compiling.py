@@ -9,6 +9,7 @@ from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.run import Variant
 from tracekit.run_facts import SPREAD_EPOCHS, cold_cost_ns, epoch_ns, epoch_with_compiling_ns
 from tracekit.study import Study
@@ -18,8 +19,8 @@ from tracekit.trace.schema import column
 _REAL, _WHOLE = pa.float64(), pa.int64()
 COMPILING = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        SETTING,
+        VARIANT,
         column("compile_ns", _REAL, "inside compilations; mean over the seeds", "ns"),
         column("compiles", _REAL, "compilations"),
         column("first_step_ns", _REAL, "the first step, compilation included", "ns"),

@@ -9,6 +9,7 @@ from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.run import Ledger, Variant
 from tracekit.study import Study
 from tracekit.study.comparisons import Group, Setting, settings
@@ -17,8 +18,8 @@ from tracekit.trace.schema import column
 _WHOLE = pa.int64()
 GRAPHS = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        SETTING,
+        VARIANT,
         column("graphs", _WHOLE, "compiled in the profiled pass"),
         column("recompiles", _WHOLE, "of these, compiled again"),
         column("graph_breaks", _WHOLE, "places where a graph breaks"),

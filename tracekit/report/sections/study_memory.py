@@ -9,6 +9,7 @@ from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import SETTING, VARIANT, WORKLOAD
 from tracekit.run import Memory
 from tracekit.run_facts import records_graphs
 from tracekit.study import Study
@@ -25,9 +26,9 @@ _MEASURES = {
 }
 MEMORY = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
-        column("workload", pa.string(), "training or inference"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        SETTING,
+        WORKLOAD,
+        VARIANT,
         column(
             "above_start_bytes", _WHOLE, "held at the peak of the timed steps beyond what was before the first", "B"
         ),

@@ -8,6 +8,7 @@ from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import VARIANT, WORKLOAD
 from tracekit.study import CellResult, Study
 from tracekit.trace.schema import column
 
@@ -34,8 +35,8 @@ FAILURES = pa.schema(
     [
         column("cell", pa.string(), "folder of the cell", role="detail"),
         column("recipe", pa.string(), "what was run"),
-        column("workload", pa.string(), "training or inference"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        WORKLOAD,
+        VARIANT,
         column("seed", pa.int64(), "of every random number generator", role="identity"),
         column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted"),
         column("error", pa.string(), "what happened, in one line", role="name"),

@@ -17,7 +17,10 @@ from tracekit.trace.schema import column
 from tracekit.units import count, duration, percent
 
 OVERVIEW = pa.schema(
-    [column("fact", pa.string(), "what is said of the study", role="name"), column("value", pa.string(), "what it is")]
+    [
+        column("fact", pa.string(), "what is said of the study", role="name"),
+        column("value", pa.string(), "what it is", role="setting"),
+    ]
 )
 
 

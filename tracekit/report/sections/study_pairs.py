@@ -17,7 +17,7 @@ from tracekit.trace.schema import column
 _REAL = pa.float64()
 PAIRS = pa.schema(
     [
-        column("setting", pa.string(), "what both cells have in common", role="name"),
+        column("setting", pa.string(), "what both cells have in common", role="setting"),
         column("axis", pa.string(), "in what they differ"),
         column("value", pa.string(), "of the one"),
         column("against", pa.string(), "of the other"),

@@ -6,6 +6,7 @@ from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import DATA, MODEL, WORKLOAD
 from tracekit.sanitize import sanitize
 from tracekit.study import Study
 from tracekit.study.comparisons import settings
@@ -17,10 +18,10 @@ _MANY = 20  # settings, of which nobody reads a sentence each
 _WHERE = "The evidence for each is told in words by --full, and in the workbook."
 RECOMMENDATIONS = pa.schema(
     [
-        column("model", pa.string(), "model, or recipe", role="name"),
-        column("data", pa.string(), "what it is trained on"),
-        column("workload", pa.string(), "training or inference"),
-        column("rest", pa.string(), "whatever else tells settings of the study apart"),
+        MODEL,
+        DATA,
+        WORKLOAD,
+        column("rest", pa.string(), "whatever else tells settings of the study apart", role="setting"),
         column("use", pa.string(), "the variant to use; null where nothing could be compared"),
         column("speed_up", pa.float64(), "step time of the baseline divided by its own", "×"),
         column("break_even_steps", pa.float64(), "steps until the time saved makes up for compiling"),

@@ -9,6 +9,7 @@ from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
+from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
 from tracekit.study.comparisons import Setting, settings
 from tracekit.trace.schema import column
@@ -16,8 +17,8 @@ from tracekit.trace.schema import column
 _REAL = pa.float64()
 SEEDS = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        SETTING,
+        VARIANT,
         column("seeds", pa.int64(), "that were measured"),
         column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
         column("least_ns", _REAL, "of the seed that is fastest", "ns"),

@@ -10,6 +10,7 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.sections.study_graphs import graph_breaks, recompiles
+from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
 from tracekit.study.comparisons import Group, Setting, interval_text, settings
 from tracekit.trace.schema import column
@@ -22,8 +23,8 @@ _COVERS = (
 )
 SPEED_UPS = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        SETTING,
+        VARIANT,
         column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
         column("speed_up", _REAL, "step time of the setting's first variant divided by this one's", "×"),
         column("interval", pa.string(), "95 % interval of the speed-up", role="figure"),

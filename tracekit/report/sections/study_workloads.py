@@ -10,6 +10,7 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.sections.study_by_mode import setting_of
+from tracekit.report.study_columns import DATA, MODEL, VARIANT
 from tracekit.study import Study
 from tracekit.study.comparisons import SpeedUp, settings
 from tracekit.study.pivot import Row, rows
@@ -18,10 +19,10 @@ from tracekit.trace.schema import column
 _REAL = pa.float64()
 WORKLOADS = pa.schema(
     [
-        column("model", pa.string(), "model, or recipe", role="name"),
-        column("data", pa.string(), "what it is trained on"),
-        column("setting", pa.string(), "whatever else tells settings of the study apart"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        MODEL,
+        DATA,
+        column("setting", pa.string(), "whatever else tells settings of the study apart", role="setting"),
+        VARIANT,
         column("training_step_ns", _REAL, "a step of training", "ns"),
         column("training_faster", _REAL, "by how much less time it takes than the baseline's", "share"),
         column("training_noise", pa.bool_(), "whether that is within noise"),

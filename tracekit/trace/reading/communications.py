@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from tracekit.trace.reading.event import Args, Event
+from tracekit.trace.reading.event import Args, Event, Scalar
 from tracekit.trace.schema import column
 
 _WHOLE, _TEXT = pa.int64(), pa.string()
@@ -37,7 +37,7 @@ COMMUNICATIONS = pa.schema(
     ]
 )
 _BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
-_SIGNS = tuple(text.encode() for text in ('"Collective name"', *(f'"{backend}' for backend in _BACKENDS)))
+_SIGN = b'"Collective name"'
 _SIZES = {
     **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>", "complexfloat"), 8),
     **dict.fromkeys(("float", "int"), 4),
@@ -72,16 +72,24 @@ class CommunicationEvent(Event, gc=False):
 
 
 def mentions(chunk: bytes) -> bool:
-    """Whether any event of the text may have something to say; few traces hold such, and asking costs little."""
-    return any(sign in chunk for sign in _SIGNS)
+    """Whether an event of the text may say which collective it is part of; few do, and looking costs little."""
+    return _SIGN in chunk
+
+
+def of_backends(events: Sequence[Event]) -> set[Scalar]:
+    """The names of spans of communication backends among some events: their shapes say what goes in."""
+    return {name for name in {event.name for event in events} if str(name).startswith(_BACKENDS)}
 
 
 def recorded(events: Sequence[Event], ts_ns: Sequence[int]) -> Iterator[list[Any]]:
     """A row of COMMUNICATIONS for each event that says something of communication."""
-    for event, start in zip(events, ts_ns, strict=True):
-        args = event.args
-        if isinstance(args, _Args) and (args.collective is not _NOTHING or str(event.name).startswith(_BACKENDS)):
-            yield [int(start), str(event.pid), str(event.tid), str(event.name), *_values(args)]
+    if not (events and isinstance(events[0], CommunicationEvent)):
+        return
+    spans = of_backends(events)
+    for row, args in enumerate([event.args for event in events]):
+        if isinstance(args, _Args) and (args.collective is not _NOTHING or events[row].name in spans):
+            event = events[row]
+            yield [int(ts_ns[row]), str(event.pid), str(event.tid), str(event.name), *_values(args)]
 
 
 def table_of(rows: list[list[Any]]) -> pa.Table:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tracekit.intervals import Ints
 from tracekit.trace.columns import valid, values
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.communications import CommunicationEvent, mentions, recorded
+from tracekit.trace.reading.communications import CommunicationEvent, mentions, of_backends, recorded
 from tracekit.trace.reading.event import Args, Event, Length, Scalar
 from tracekit.trace.reading.gpu_notes import bandwidths, noted
 from tracekit.trace.schema import CODED, category
@@ -67,8 +67,10 @@ class Decoder:
             lengths: list[bytes] | None = None
             try:
                 text = bytes(chunk)
-                decoder = _WITH_COMMUNICATION if mentions(text) else _EVENTS
-                events = decoder.decode(chunk)
+                with_communication = mentions(text)
+                events = (_WITH_COMMUNICATION if with_communication else _EVENTS).decode(chunk)
+                if not with_communication and of_backends(events):
+                    events = _WITH_COMMUNICATION.decode(chunk)
                 self.notes += noted(text)
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 events, lengths = self._mended(bytes(chunk))

@@ -171,13 +171,13 @@ def entries() -> list[Entry]:
 
 def clear() -> int:
     """Remove all entries; how many there were."""
-    from tracekit.workspace import sweep
+    from tracekit.workspace import remove_abandoned
 
     count = len(entries())
     with suppress(OSError):
         for folder in (home() / "traces").iterdir():
             _remove(folder)
-    sweep(home() / "work")
+    remove_abandoned(home() / "work")
     return count
 
 

@@ -15,7 +15,7 @@ from tracekit.report import Report
 from tracekit.report.blocks import Sentences
 from tracekit.report.outline import Outline, outline
 from tracekit.report.owned import owned
-from tracekit.report.owner_costs import OfVariant
+from tracekit.report.owner_costs import VariantOwners
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.work import ON_THE_GPU, Work, blamed, work_of
@@ -55,18 +55,18 @@ class Opened:
         return "outline" in vars(self)
 
     @cached_property
-    def owners(self) -> list[OfVariant]:
+    def owners(self) -> list[VariantOwners]:
         """The variants of which it is known whose their time is."""
         return owned(self.report)
 
-    def owners_over(self, selection: Selection) -> list[OfVariant]:
+    def owners_over(self, selection: Selection) -> list[VariantOwners]:
         """The same for the selected view and steps; where that view cannot be answered, for the one that can."""
         chosen = []
         is_known = any(self.profile(each.name).means[selection.view] is not None for each in self.owners)
         view = selection.view if is_known else "host"
         for each in self.owners:
             profile = self.profile(each.name)
-            chosen.append(OfVariant(each.name, self._owner_means(profile, selection.of("steps")), view))
+            chosen.append(VariantOwners(each.name, self._owner_means(profile, selection.of("steps")), view))
         return chosen
 
     def _owner_means(self, profile: Profile, steps: tuple[int, int] | None) -> OwnerMeans:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from tracekit.report import report
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.section import Section
+from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.sanitize import sanitize
 from tracekit.study import CellResult, Study, read_study
 from tracekit.study.comparisons import Setting, settings
@@ -21,8 +22,8 @@ from tracekit.tui.model.sheet import Sheet
 _REAL = pa.float64()
 CELLS = pa.schema(
     [
-        column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="name"),
-        column("variant", pa.string(), "compile settings", role="name"),
+        SETTING,
+        VARIANT,
         column("seed", pa.int64(), "of every random number generator", role="identity"),
         column("outcome", pa.string(), "ok, oom, timeout, crash, error, skipped, interrupted, or planned"),
         column("step_ns", _REAL, "a step, unprofiled", "ns"),

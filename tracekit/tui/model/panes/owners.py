@@ -8,7 +8,7 @@ from tracekit.engine.buckets import BUCKETS
 from tracekit.lines.means import Mean, OwnerMeans
 from tracekit.names import short
 from tracekit.report.line_costs import SideBySide
-from tracekit.report.owner_costs import Costs, OfVariant
+from tracekit.report.owner_costs import Costs, VariantOwners
 from tracekit.report.sections.modules import NONE, in_tree, with_inner
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Content, Piece, prose, words
@@ -81,7 +81,7 @@ def _content(sheet: Sheet, selection: Selection, said: tuple[Piece, ...]) -> Con
     return Content((*aside, sheet, *said))
 
 
-def _chosen(opened: Opened, selection: Selection) -> list[OfVariant]:
+def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
     """The owners of the variants shown in the steps selected, only with what lies in the bucket and the module."""
     names = {profile.name for profile in opened.chosen(selection)}
     bucket, chain = selection.of("bucket"), selection.of("module")
@@ -96,11 +96,11 @@ def _chosen(opened: Opened, selection: Selection) -> list[OfVariant]:
     return [_with(each, [mean for mean in each.means.means if wanted(each.means, mean)]) for each in chosen]
 
 
-def _with(variant: OfVariant, means: list[Mean]) -> OfVariant:
+def _with(variant: VariantOwners, means: list[Mean]) -> VariantOwners:
     return replace(variant, means=OwnerMeans(owners=variant.means.owners, means=means, sources=variant.means.sources))
 
 
-def _title(what: str, variants: list[OfVariant], selection: Selection) -> str:
+def _title(what: str, variants: list[VariantOwners], selection: Selection) -> str:
     bucket = selection.of("bucket")
     of = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
     names = short([each.name for each in variants], _NAMED)
@@ -109,7 +109,7 @@ def _title(what: str, variants: list[OfVariant], selection: Selection) -> str:
     return f"{what}{of}: {', '.join(said)}"
 
 
-def _names(variants: list[OfVariant]) -> tuple[str, ...]:
+def _names(variants: list[VariantOwners]) -> tuple[str, ...]:
     return tuple(each.name for each in variants)
 
 

@@ -28,7 +28,7 @@ class Recording:
     frames: Frames
 
 
-def timeline(recording: Recording, owners: Owners) -> StepFunction:
+def main_thread_owners(recording: Recording, owners: Owners) -> StepFunction:
     """The owner of each moment of the main thread."""
     trace, main = recording.trace, recording.trace.threads.main
     spans = Spans.of(trace, on_thread(trace, main, trace.roles.kind == PYTHON))

@@ -3,7 +3,7 @@
 import os
 
 
-def ask() -> None:
+def keep_kernel_lines() -> None:
     """Have Inductor keep the stacks (torch 2.9 and later) and name its CPU kernels in traces. Torch reads it once.
 
     Not where steps are timed: named kernels are other code.

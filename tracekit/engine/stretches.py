@@ -35,12 +35,12 @@ class Stretch:
     wall: WallView | None
 
 
-def sweep(trace: "Trace", *, with_wall: bool, blame: bool, size: int = SIZE) -> Iterator[Stretch]:
+def stretches_of(trace: "Trace", *, with_wall: bool, blame: bool, size: int = SIZE) -> Iterator[Stretch]:
     """The analysed window from its start to its end. Without `blame`, no event is named but syncs: that is faster."""
-    return _Sweep(trace, HostRules.of(trace, blame), with_wall, size).stretches()
+    return _Stretches(trace, HostRules.of(trace, blame), with_wall, size).in_order()
 
 
-class _Sweep:
+class _Stretches:
     def __init__(self, trace: "Trace", rules: HostRules, with_wall: bool, size: int) -> None:
         self._trace, self._with_wall = trace, with_wall
         self._window = trace.steps.window
@@ -54,7 +54,7 @@ class _Sweep:
         self._gap: Gaps | None = None  # the gap of the GPU that is open
         self._coming = 0  # the next lasting activity of the GPU is at this row, or after it
 
-    def stretches(self) -> Iterator[Stretch]:
+    def in_order(self) -> Iterator[Stretch]:
         """Block by block."""
         start, end = self._window
         for block in self._blocks:

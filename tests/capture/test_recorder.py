@@ -2,7 +2,7 @@
 
 import logging
 
-from tracekit.capture.compiler.compile_log import CompileRecorder
+from tracekit.capture.compiler.recorder import CompileRecorder
 
 
 def emit(recorder, **metadata):

@@ -1,0 +1,12 @@
+"""What the tests of the terminal UI share."""
+
+from pathlib import Path
+
+import made_traces
+import pytest
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[Path]:
+    """An eager and a compiled trace."""
+    return made_traces.pair(tmp_path)

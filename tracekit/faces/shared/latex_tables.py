@@ -1,0 +1,157 @@
+r"""Tables of LaTeX that fit on the page: texts break lines, columns without room go into another table below.
+
+Widths are those of an article in ten points, and its tables in `\small` print.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tracekit.faces.shared.latex_text import escape, lines_of, points, prose
+
+_WIDTH = 345.0  # points of a line
+_GAP = 12.0  # points between columns
+_HEAD = 65.0  # points of a line of a heading
+_TEXT = 110.0  # points of a text that is not the name of a row
+_NAMES = 0.6  # of the width, for the names of the rows where figures follow
+_NAMED = 4  # columns that name a row, at most
+_FLOATING = 40  # lines of a table that stays on one page
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as plain text, by which it is measured; `written` is its TeX where that is more than the text."""
+
+    head: str
+    cells: Sequence[str]
+    figure: bool = False
+    written: Sequence[str] = ()
+    drawn: float = 0.0  # points that what is drawn in it takes
+    joined: bool = False  # never parted from the column before it
+
+    @property
+    def natural(self) -> float:
+        """How wide it is where no line of it breaks."""
+        return max([0.0, *map(points, lines_of(self.head, _HEAD)), *(self.drawn + points(each) for each in self.cells)])
+
+
+Laid = list[tuple[Column, float | None]]  # columns that stand side by side; those with a width break their lines
+
+
+def tables(caption: str, columns: Sequence[Column], total: bool = False) -> Iterator[str]:
+    """One table, or several one below the other: each begins with the names of its rows. A total is the last row."""
+    for laid in _pieces(columns):
+        yield from _table(caption, laid, total)
+
+
+def listing(caption: str, columns: Sequence[Column]) -> Iterator[str]:
+    """One table; its last column gets the room that the others leave."""
+    *others, last = columns
+    left = _WIDTH - sum(each.natural + _GAP for each in others)
+    laid: Laid = [*((each, None) for each in others), (last, max(left, _TEXT))]
+    yield from _table(caption, laid, total=False)
+
+
+def _pieces(columns: Sequence[Column]) -> Iterator[Laid]:
+    named = _named(columns)
+    gaps = _GAP * (named - 1)
+    room = _WIDTH * (_NAMES if named < len(columns) else 1) - gaps
+    widths = _fitted([each.natural for each in columns[:named]], room)
+    names: Laid = [*zip(columns[:named], widths, strict=True)]
+    begun = _taken(names) - _GAP
+    piece, taken = [*names], begun
+    for group in _groups(columns[named:]):
+        needed = _taken(group)
+        if taken + needed > _WIDTH and len(piece) > named:
+            yield piece
+            piece, taken = [*names], begun
+        piece += group
+        taken += needed
+    yield piece
+
+
+def _groups(columns: Sequence[Column]) -> list[Laid]:
+    """Columns that are never parted, a group of them each."""
+    groups: list[Laid] = []
+    for each in columns:
+        width = None if each.written or each.natural <= _TEXT else _TEXT
+        groups += [] if each.joined and groups else [[]]
+        groups[-1].append((each, width))
+    return groups
+
+
+def _taken(laid: Laid) -> float:
+    return sum((width or each.natural) + _GAP for each, width in laid)
+
+
+def _named(columns: Sequence[Column]) -> int:
+    """How many columns name a row: the texts before the first figure, or the first of them where they are many."""
+    texts = next((k for k, each in enumerate(columns) if each.figure), len(columns))
+    room = _WIDTH * (_NAMES if texts < len(columns) else 1)
+    fits = sum(min(each.natural, _TEXT / 2) + _GAP for each in columns[:texts]) <= room
+    return texts if fits else min(texts, _NAMED)
+
+
+def _fitted(naturals: Sequence[float], room: float) -> list[float | None]:
+    """The widest columns narrowed alike until all fit; None for one that keeps its own width."""
+    left, narrow = room, len(naturals)
+    for natural in sorted(naturals):
+        if natural * narrow > left:
+            break
+        left, narrow = left - natural, narrow - 1
+    most = left / narrow if narrow else room
+    return [None if natural <= most else most for natural in naturals]
+
+
+def _table(caption: str, laid: Laid, total: bool) -> Iterator[str]:
+    kinds = "".join(_kind(*each) for each in laid)
+    head = " & ".join(_head(each) for each, _ in laid) + r" \tabularnewline"
+    cells = zip(*(_cells(*each) for each in laid), strict=True)
+    rows = [" & ".join(row) + r" \tabularnewline" for row in cells]
+    if total:
+        rows.insert(-1, r"\midrule")
+    if _height(laid) > _FLOATING:
+        yield from _over_pages(prose(caption), kinds, head, rows)
+        return
+    yield r"\begin{table}[htbp]\centering\small"
+    yield rf"\caption{{{prose(caption)}}}"
+    yield rf"\begin{{tabular}}{{@{{}}{kinds}@{{}}}}"
+    yield from (r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}")
+
+
+def _height(laid: Laid) -> int:
+    """How many lines the rows take, about: not every line is full."""
+    lines = ([math.ceil(1.2 * points(each) / width) for each in column.cells] for column, width in laid if width)
+    return sum(map(max, zip(*lines, [1] * len(laid[0][0].cells), strict=True)))
+
+
+def _over_pages(caption: str, kinds: str, head: str, rows: list[str]) -> Iterator[str]:
+    """A table that goes on from page to page, each of which has its head."""
+    top = (r"\toprule", head, r"\midrule")
+    yield r"\begingroup\small"
+    yield rf"\begin{{longtable}}{{@{{}}{kinds}@{{}}}}"
+    yield rf"\caption{{{caption}}} \tabularnewline"
+    yield from (*top, r"\endfirsthead", *top, r"\endhead", r"\bottomrule", r"\endfoot", *rows)
+    yield from (r"\end{longtable}", r"\endgroup")
+
+
+def _kind(column: Column, width: float | None) -> str:
+    if width is not None:
+        ragged = "left" if column.figure else "right"
+        return rf">{{\ragged{ragged}}}p{{{width / _WIDTH:.3f}\linewidth}}"
+    return "r" if column.figure else "l"
+
+
+def _head(column: Column) -> str:
+    """A heading, in several lines where it is long."""
+    stacked = [escape(line) for line in lines_of(column.head, _HEAD)]
+    if len(stacked) == 1:
+        return stacked[0]
+    kind = "r" if column.figure else "l"
+    return rf"\begin{{tabular}}[b]{{@{{}}{kind}@{{}}}}" + r" \\ ".join(stacked) + r"\end{tabular}"
+
+
+def _cells(column: Column, width: float | None) -> Sequence[str]:
+    if column.written:
+        return column.written
+    return [escape(each) if width is None else prose(each, width) for each in column.cells]

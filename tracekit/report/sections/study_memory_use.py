@@ -1,0 +1,128 @@
+"""In which phase does each cell need the most memory, and which operator on which line holds it then?"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tracekit.lines.owners import PHASES
+from tracekit.memory import MemoryUse
+from tracekit.memory.summary import read_summary
+from tracekit.memory.use import DeviceUse
+from tracekit.report.blocks import Sentences, Table
+from tracekit.report.memory_facts import (
+    DEVICE,
+    HOLDER,
+    device_facts,
+    held_by,
+    holder_facts,
+    main_device,
+    main_holder,
+    peak_phase,
+)
+from tracekit.report.model import Report
+from tracekit.report.registry import of_study
+from tracekit.report.section import Contents
+from tracekit.report.study_columns import SETTING, VARIANT, WORKLOAD
+from tracekit.study import CellResult, Study
+from tracekit.study.comparisons import Setting, settings
+from tracekit.trace.schema import column
+from tracekit.units import count, size
+
+_WHOLE, _TEXT = pa.int64(), pa.string()
+_NAMED = 3  # operators with their lines that a sentence names
+_LISTED = 5  # rows of a cell in the table of what holds its memory
+_CELL = (
+    SETTING,
+    WORKLOAD,
+    VARIANT,
+    column("seed", _WHOLE, "of every random number generator", role="identity"),
+)
+_FOLDER = column("cell", _TEXT, "folder of the cell", role="plumbing")
+STEP_PEAKS = pa.schema(
+    [
+        *_CELL,
+        *(field for field in DEVICE if field.name in ("device", "peak_bytes", "peak_phase")),
+        *(column(f"{phase}_bytes", _WHOLE, f"the most that is held in the phase {phase}", "B") for phase in PHASES),
+        column("held_by", _TEXT, "operator that holds the most at the peak", role="name"),
+        column("where", _TEXT, "the line on which it does", role="place"),
+        column("held_bytes", _WHOLE, "what it holds", "B"),
+        *(field for field in DEVICE if field.name not in ("device", "peak_bytes", "peak_phase")),
+        _FOLDER,
+    ]
+)
+PEAK_HOLDERS = pa.schema([*_CELL, *HOLDER, _FOLDER])
+
+
+class _Known(NamedTuple):
+    setting: Setting
+    result: CellResult
+    use: MemoryUse
+    device: DeviceUse
+
+    @property
+    def cell(self) -> dict[str, Any]:
+        """The columns that say which cell a row is of."""
+        cell = self.result.cell
+        which = {"setting": self.setting.name, "workload": cell.workload, "variant": cell.variant, "seed": cell.seed}
+        return {**which, "cell": self.result.folder.name}
+
+
+@of_study("study_memory_use", "What holds the memory", rank=8)
+def memory_use(_: Report, study: Study) -> Contents | None:
+    """A row for each cell whose recording tells, of its GPU or else of its CPU; and what holds the most at the peak."""
+    every = [(setting, result) for setting in settings(study) for group in setting.groups for result in group.results]
+    read = [(setting, result, read_summary(result.folder)) for setting, result in every if result.variant is not None]
+    known = [_Known(setting, result, use, main_device(use)) for setting, result, use in read if use and use.devices]
+    if not known:
+        return None
+    unread = sum(use is None for *_, use in read)
+    peaks = pa.Table.from_pylist([_peak(each) for each in known], STEP_PEAKS)
+    holders = pa.Table.from_pylist([row for each in known for row in _holders(each)], PEAK_HOLDERS)
+    said = Sentences(tuple(_said(known, unread)))
+    return Contents((said, Table("step_peaks", peaks, detail=True), Table("peak_holders", holders, detail=True)))
+
+
+def _said(known: list[_Known], unread: int) -> Iterator[str]:
+    most = max(known, key=lambda each: each.device.peak_bytes)
+    phase, holder = peak_phase(most.use, most.device), main_holder(most.device)
+    cell = f"{most.setting.name}: {most.result.cell.variant}"
+    held = f", held for the most part by {held_by(holder, most.device)}" if holder is not None else ""
+    peak = f"{size(most.device.peak_bytes)} above the start of its recording"
+    yield f"The highest peak of a step is that of {cell}: {peak}{f', in {phase}' if phase else ''}{held}."
+    phases = Counter(peak_phase(each.use, each.device) for each in known)
+    told = [f"in {phase} in {_cells(number)}" for phase, number in phases.most_common() if phase is not None]
+    if told:
+        yield f"The peak lies {', '.join(told)}."
+    holders = Counter(_named(each.device) for each in known)
+    told = [f"{name} ({_cells(number)})" for name, number in holders.most_common() if name is not None]
+    if told:
+        more = f", and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+        yield f"Most of it is held by {', '.join(told[:_NAMED])}{more}."
+    if unread:
+        yield f"Of {_cells(unread)} it is not known: to run the same sweep again reads their recordings."
+
+
+def _named(device: DeviceUse) -> str | None:
+    holder = main_holder(device)
+    if holder is None:
+        return None
+    return " at ".join(filter(None, (holder.operator or "no operator", holder.where)))
+
+
+def _cells(number: int) -> str:
+    return f"{count(number)} cell{'' if number == 1 else 's'}"
+
+
+def _peak(of: _Known) -> dict[str, Any]:
+    holder = main_holder(of.device)
+    held = {"held_by": holder.operator, "where": holder.where, "held_bytes": holder.peak_bytes} if holder else {}
+    phases = {f"{each.phase}_bytes": each.peak_bytes for each in of.device.phases} if of.use.owned else {}
+    return {**of.cell, **device_facts(of.use, of.device), **phases, **held}
+
+
+def _holders(of: _Known) -> Iterator[dict[str, Any]]:
+    """Those that hold anything at the peak, up to a few."""
+    rows = [row for row in holder_facts(of.use, of.device) if row["peak_bytes"]]
+    return ({**of.cell, **row} for row in rows[:_LISTED])

@@ -44,7 +44,7 @@ async def picture(keys: tuple[str, ...]) -> str:
 
 async def settled(app: TracekitApp, pilot: Any) -> None:
     """Wait until what is selected is on the screen."""
-    while app.opened is None or app.shown != app.now or app.is_reading:
+    while not app.is_settled:
         await pilot.pause(0.02)
     await pilot.pause()
 

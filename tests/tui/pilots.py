@@ -18,7 +18,7 @@ async def settled(pilot: Pilot[Any], *, whole: bool = True) -> TracekitApp:
     assert isinstance(app, TracekitApp)
     for _ in range(6_000):  # a minute: on a busy machine even a small trace takes seconds
         await pilot.pause(0.01)
-        is_shown = app.opened is not None and app.shown == app.now and not (whole and app.is_reading)
+        is_shown = app.is_settled if whole else app.navigation.is_shown
         if app.failure is not None or not app.is_running or is_shown:
             break
     await pilot.pause()

@@ -52,7 +52,7 @@ async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
 
 async def test_panes_by_digit_bracket_and_click(pair: list[Path]) -> None:
     async with started(pair, size=(60, 24)) as (app, pilot):
-        names = [pane.name for pane in app.listed]
+        names = [pane.name for pane in app.navigation.listed]
         assert names[:3] == ["overview", "kernels", "operators"]
         for key, name in (("3", names[2]), ("]", names[3]), ("[", names[2]), ("1", names[0]), ("[", names[-1])):
             await press(pilot, key)
@@ -105,8 +105,8 @@ async def test_leaving_while_reading_and_help_without_anything_open(
     monkeypatch.setattr("tracekit.tui.arriving.open_report", lambda *given: done.wait(60))
     app = build_app(pair)
     async with app.run_test() as pilot:
-        app._reading.opening(pair[0])
-        app._reading.watch(Seen(done=1 << 20, size=1 << 30, events=12_000, packed=True))
+        app.arrivals.reading.opening(pair[0])
+        app.arrivals.reading.watch(Seen(done=1 << 20, size=1 << 30, events=12_000, packed=True))
         await pilot.pause(0.5)
         assert "eager.json: 0 % of 1.00 GiB, 12,000 events" in said(app, "#reading")
         assert {key for key, each in app.active_bindings.items() if each.binding.show} == {
@@ -165,7 +165,7 @@ def test_the_verb_ends_as_the_app_does(pair: list[Path], monkeypatch: pytest.Mon
     asked = []
 
     def run(self: TracekitApp) -> None:
-        asked.append((self._paths, self._baseline))
+        asked.append((self.arrivals.paths, self.arrivals.baseline))
 
     monkeypatch.setattr(TracekitApp, "run", run)
     assert cli.main(["tui", str(pair[0]), "--baseline", "eager"]) == 0

@@ -50,7 +50,7 @@ async def until(pilot, holds) -> None:
 
 def held(paths: list[Path], number: int) -> tuple[TracekitApp, Held]:
     app, reading = build_app(paths), Held(number)
-    app._reading = reading
+    app.arrivals.reading = reading
     return app, reading
 
 
@@ -87,14 +87,14 @@ async def test_the_first_variant_is_looked_at_while_the_second_is_read(tmp_path:
     app, reading = held([*made_traces.pair(tmp_path), third], 3)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.opened is not None and app.opened.variants == ["eager"])
-        await until(pilot, lambda: app.shown == app.now)
+        await until(pilot, lambda: app.navigation.is_shown)
         await press(pilot, "2", "down", "enter", whole=False)
-        assert (app.now.pane, app.is_reading) == ("instances", True)
+        assert (app.now.pane, app.arrivals.is_reading) == ("instances", True)
         assert "b" not in app.active_bindings
         await until(pilot, lambda: said(app, "#state") == "reading third.json, 25 %")
         where = app.now
         reading.may_go_on.set()
-        await until(pilot, lambda: not app.is_reading and app.shown == app.now)
+        await until(pilot, lambda: app.is_settled)
         assert app.opened is not None
         assert app.opened.variants == ["eager", "compiled", "third"]
         assert app.now == where
@@ -108,7 +108,7 @@ async def test_names_that_change_lead_back_to_the_first_screen(tmp_path: Path) -
     app, reading = held(ranks, 2)
     reading.may_go_on.set()
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: not app.is_reading and app.opened is not None and app.shown == app.now)
+        await until(pilot, lambda: app.is_settled)
         assert app.opened is not None
         assert app.opened.variants == ["job"]
         assert app.now.pane == "overview"
@@ -117,7 +117,7 @@ async def test_names_that_change_lead_back_to_the_first_screen(tmp_path: Path) -
 async def test_leaving_while_more_is_read(tmp_path: Path) -> None:
     app, reading = held([*made_traces.pair(tmp_path), made_traces.eager(tmp_path / "third.json")], 3)
     async with app.run_test() as pilot:
-        await until(pilot, lambda: app.shown == app.now)
+        await until(pilot, lambda: app.navigation.is_shown)
         await press(pilot, "q", whole=False)
         assert app.return_code == 0
     reading.may_go_on.set()

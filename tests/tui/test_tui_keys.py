@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from pilots import focused, press, said, settled, started
+from textual.events import Resize
+from textual.geometry import Size
 from textual.widgets import Input
 
 from tracekit.tui.exporting import screen_text
@@ -173,3 +175,41 @@ async def test_steps_are_taken_by_clicks(pair) -> None:
         await pilot.click(steps, offset=(first + 3, 1), times=2)
         await settled(pilot)
         assert app.now.of("steps") == (3, 3)
+
+
+async def test_a_filter_is_of_the_table_it_was_asked_for(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        findings, buckets = app.browser.grids
+        await press(pilot, "tab", "slash", *"gpu", "enter")
+        rows = len(buckets.sheet), len(findings.sheet)
+        assert rows[0] < buckets.sheet.table.num_rows
+        findings.focus()
+        await press(pilot, "slash", *"eager", "enter")
+        assert (buckets.sheet.pattern, findings.sheet.pattern) == ("gpu", "eager")
+        await press(pilot, "escape")
+        assert (buckets.sheet.pattern, findings.sheet.pattern) == ("gpu", "")
+
+
+async def test_a_pane_is_laid_out_once(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn first is what stays: no table moves or changes its height afterwards."""
+    sizes: dict[Grid, set[Size]] = {}
+    laid_out = Grid.on_resize
+
+    def on_resize(self: Grid, event: Resize) -> None:
+        sizes.setdefault(self, set()).add(event.size)
+        laid_out(self, event)
+
+    monkeypatch.setattr(Grid, "on_resize", on_resize)
+    async with started(pair, size=(80, 24)) as (app, pilot):
+        for key in "2345":
+            sizes.clear()
+            await press(pilot, key)
+            await pilot.pause(0.2)
+            assert [len(seen) for seen in sizes.values()] == [1] * len(app.browser.grids)
+
+
+async def test_on_a_small_screen_the_help_is_among_the_keys(pair: list[Path]) -> None:
+    async with started(pair, size=(80, 24)) as (app, pilot):
+        for key in "2t":
+            await press(pilot, key)
+            assert "? Help" in screen_text(app).splitlines()[-1]

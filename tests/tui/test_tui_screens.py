@@ -151,7 +151,7 @@ async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytes
 
     async with started(pair) as (app, pilot):
         may_go_on = Event()
-        kernels = app.pane_of(app.now.at("kernels"))
+        kernels = app.navigation.pane_of(app.now.at("kernels"))
         query = kernels.query
         object.__setattr__(kernels, "query", lambda *given: (may_go_on.wait(60), query(*given))[1])
         try:

@@ -11,7 +11,7 @@ from tracekit.trace.schema import LABEL, column
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.columns import column_widths, cut_columns
 from tracekit.tui.widgets.crumbs import fitting
-from tracekit.tui.widgets.pane_view import shared
+from tracekit.tui.widgets.shared_height import shared
 
 KERNELS = [
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)",
@@ -140,7 +140,13 @@ def test_numbers_keep_their_width_and_texts_give_way(sheet):
 
 @pytest.mark.parametrize(
     ("wanted", "free", "shares"),
-    [([5, 9], 20, [5, 9]), ([30, 9], 20, [11, 9]), ([30, 30], 20, [10, 10]), ([30, 30], 5, [6, 6])],
+    [
+        ([5, 9], 20, [5, 9]),
+        ([30, 9], 20, [11, 9]),
+        ([30, 30], 20, [10, 10]),
+        ([30, 30], 5, [6, 6]),
+        ([9, 10**9], 20, [9, 11]),
+    ],
 )
 def test_tables_share_the_height(wanted, free, shares):
     assert shared(wanted, free) == shares

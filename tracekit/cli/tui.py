@@ -11,7 +11,8 @@ from tracekit.cli.arguments import add_baseline, add_inputs
 from tracekit.cli.start_up import import_numpy
 from tracekit.errors import NoTerminalError
 
-_KEYS = 0  # the file that Textual reads keys from
+_KEYS, _SCREEN = 0, 2  # the files that Textual reads keys from, and draws on
+_ESCAPE_MS = "20"  # that Textual waits after Esc for the rest of a key that begins with it; its default is 100
 
 
 class TuiVerb:
@@ -35,6 +36,7 @@ class TuiVerb:
         if not _on_a_terminal():
             raise NoTerminalError(options.inputs)
         first_frame.show(options.inputs)
+        os.environ.setdefault("ESCDELAY", _ESCAPE_MS)
         gc.disable()  # what is imported stays: looking for garbage in it would take an eighth of the start
         import_numpy()  # here, and not by `reads_traces`: after there is something to look at
         try:
@@ -65,7 +67,7 @@ def _study(inputs: list[Path]) -> Path | None:
 
 
 def _on_a_terminal() -> bool:
-    return os.isatty(_KEYS) and sys.stdout.isatty()
+    return os.isatty(_KEYS) and sys.stdout.isatty() and os.isatty(_SCREEN)
 
 
 def _take_keys_from_the_terminal() -> None:

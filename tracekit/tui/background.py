@@ -5,8 +5,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from textual.app import App
 from textual.message import Message
+from textual.message_pump import MessagePump
 
 
 class Done(Message):
@@ -23,14 +23,14 @@ class Background:
     Not Textual's workers: leaving would wait for these, for as long as a trace takes to read.
     """
 
-    def __init__(self, app: App[Any], message: type[Done] = Done) -> None:
-        self._app, self._message = app, message
+    def __init__(self, asker: MessagePump, message: type[Done] = Done) -> None:
+        self._asker, self._message = asker, message
         self._queue: SimpleQueue[tuple[object, Callable[[], Any], bool]] = SimpleQueue()
         self._latest: object = None
         self._thread: Thread | None = None
 
     def ask(self, ticket: object, work: Callable[[], Any], can_be_overtaken: bool = True) -> None:
-        """Post a message with what comes of it."""
+        """Post a message to the asker with what comes of it."""
         if self._thread is None:
             self._thread = Thread(target=self._run, daemon=True, name="tracekit-tui")
             self._thread.start()
@@ -46,4 +46,4 @@ class Background:
                 done = self._message(ticket, work(), None)
             except Exception as error:
                 done = self._message(ticket, None, error)
-            self._app.post_message(done)
+            self._asker.post_message(done)

@@ -51,23 +51,23 @@ class Commands(Provider):
     def _of_opened(app: "TracekitApp") -> Iterator[_Command]:
         opened, now = app.opened, app.now
         assert opened is not None
-        for pane in app.listed:
-            yield f"Go to {pane.title}", pane.help, partial(app.go, now.at(pane.name))
+        for pane in app.navigation.listed:
+            yield f"Go to {pane.title}", pane.help, partial(app.browser.go, now.at(pane.name))
         for name in opened.variants:
             shown = sanitize(name, 60)
             yield (
                 f"Variant {shown}",
                 "Only it and what it is set against",
-                partial(app.go, now.narrowed("variant", name, shown)),
+                partial(app.browser.go, now.narrowed("variant", name, shown)),
             )
-            yield f"Baseline {shown}", "Set the variants against it", partial(app.set_baseline, name)
+            yield f"Baseline {shown}", "Set the variants against it", partial(app.browser.set_baseline, name)
         findings = findings_sheet(opened, now)
         for index in range(len(findings)):
             said = dict(findings.row_in_full(index))
             target = findings.enter(findings.row_at(index))
             if target is not None:
-                yield f"Finding {said['finding']}", said.get("variant", ""), partial(app.go, target)
+                yield f"Finding {said['finding']}", said.get("variant", ""), partial(app.browser.go, target)
         numbers = sorted({number for profile in opened.report.profiles for number in profile.trace.steps.number})
         for number in numbers[:_STEPS]:
             selection = now.narrowed("steps", (number, number), f"step {number}")
-            yield f"Step {number}", "Narrow everything to it", partial(app.go, selection)
+            yield f"Step {number}", "Narrow everything to it", partial(app.browser.go, selection)

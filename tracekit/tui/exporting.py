@@ -6,16 +6,29 @@ from typing import Any
 
 from textual.app import App
 
+from tracekit.sanitize import sanitize
 from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.screens.choice import ChoiceScreen
 
-FORMATS = {
+_FORMATS = {
     "s": ("svg", "SVG, a picture of the screen"),
     "t": ("txt", "text, as the screen has it"),
     "p": ("parquet", "Parquet, the table with the cursor: every column, the rows that are shown"),
 }
 
 
-def write(app: App[Any], kind: str, name: str, sheet: Sheet | None) -> str:
+def export(app: App[Any], name: str, sheet: Sheet | None) -> None:
+    """Ask for a format, and write it."""
+
+    def chosen(kind: str | None) -> None:
+        if kind is not None:
+            app.notify(sanitize(_write(app, kind, name, sheet)))
+
+    choices = [(key, text, kind) for key, (kind, text) in _FORMATS.items()]
+    app.push_screen(ChoiceScreen("Write what is on screen", choices), chosen)
+
+
+def _write(app: App[Any], kind: str, name: str, sheet: Sheet | None) -> str:
     """Write a file into the current folder, beside any that is there, and say so, or say what went wrong."""
     if kind == "parquet" and sheet is None:
         return "There is no table on screen."

@@ -1,4 +1,4 @@
-"""The app's keys: every one has an id and says in its tooltip what it does; the help is made of these."""
+"""The keys: every one has an id and says in its tooltip what it does; the help is made of these."""
 
 from dataclasses import replace
 
@@ -6,13 +6,27 @@ from textual.binding import Binding
 
 NEED_CONTENT = {"view", "pane", "turn", "timeline", "filter", "copy", "export", "jump", "back", "forth"}
 
-KEYS = [
+_LEAVE = [
     Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),
     Binding("ctrl+c", "quit", id="interrupt", show=False, priority=True, system=True),
-    Binding("escape", "widen", "Widen", key_display="esc", id="widen", tooltip="Widen by one; while reading, leave"),
+]
+_WIDEN = Binding(
+    "escape", "widen", "Widen", key_display="esc", id="widen", tooltip="Widen by one; while reading, leave"
+)
+_FILTER = Binding("slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that hold these words")
+_DIGITS = [
+    Binding("1", "pane(0)", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane of that number"),
+    *(Binding(str((k + 1) % 10), f"pane({k})", id=f"pane-{k + 1}", show=False) for k in range(1, 10)),
+]
+_BEFORE = Binding("[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="To the pane before or after")
+_AFTER = Binding("]", "turn(1)", id="next", show=False)
+
+KEYS = [
+    *_LEAVE,
+    _WIDEN,
     Binding("alt+left", "back", "Back", id="back", show=False, key_display="alt ← →", tooltip="Back, and forth again"),
     Binding("alt+right", "forth", id="forth", show=False),
-    Binding("slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that hold these words"),
+    _FILTER,
     Binding("question_mark", "help", "Help", key_display="?", id="help", tooltip="What keys and words mean"),
     Binding("t", "timeline", "Timeline", id="timeline", tooltip="What is selected on the timeline, and back"),
     Binding("w", "view", "Wall/host", id="view", tooltip="Wall time of a step, or what the host does meanwhile"),
@@ -22,12 +36,21 @@ KEYS = [
     Binding("x", "export", "Export", id="export", tooltip="Write what is on screen as SVG, text or Parquet"),
     Binding("g", "jump", "Go", id="jump", tooltip="Go to any pane by a letter"),
     Binding("ctrl+p", "command_palette", "Palette", key_display="^p", id="palette", tooltip="Everything by its name"),
-    Binding("1", "pane(0)", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane of that number"),
-    *(Binding(str((k + 1) % 10), f"pane({k})", id=f"pane-{k + 1}", show=False) for k in range(1, 10)),
-    Binding("[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="To the pane before or after"),
-    Binding("]", "turn(1)", id="next", show=False),
+    *_DIGITS,
+    _BEFORE,
+    _AFTER,
     # Textual's own; named here for the help.
     Binding("tab", "", id="tab", show=False, key_display="tab", tooltip="Go to the next table of a pane"),
+]
+
+# A study has pages in place of panes, and nothing to widen but a filter.
+STUDY_KEYS = [
+    *_LEAVE,
+    _FILTER,
+    replace(_WIDEN, description="All rows", tooltip="Show all rows again"),
+    _BEFORE,
+    replace(_AFTER, description="Next page", key_display="[ ]", show=True),
+    *_DIGITS,
 ]
 
 

@@ -3,21 +3,21 @@
 from pathlib import Path
 from typing import ClassVar
 
+from textual import events
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, Horizontal
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
-from tracekit.errors import TracekitError
 from tracekit.sanitize import sanitize
+from tracekit.tui.keys import STUDY_KEYS
 from tracekit.tui.lifecycle import leave_with_the_terminal
 from tracekit.tui.model.study_cells import Page, StudyPages, study_pages
-from tracekit.tui.widgets.below import Below
+from tracekit.tui.widgets.below import LOW, Below
 from tracekit.tui.widgets.chips import Chips
+from tracekit.tui.widgets.filter_line import FilterLine
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
-
-_LOW = 36  # lines of a screen: below, what the row is gets few of them
 
 
 def browse(folder: Path) -> int:
@@ -32,8 +32,8 @@ def browse(folder: Path) -> int:
             return app.return_code or 0
         row, opened = app.chosen, build_app([_run_of(pages, app.chosen)])
         opened.run()
-        if isinstance(opened.failure, Exception) and not isinstance(opened.failure, TracekitError):
-            raise opened.failure
+        if opened.return_code and opened.failure is None:  # it was ended by a signal or by a mistake of ours
+            return opened.return_code
 
 
 class StudyApp(App[None]):
@@ -42,15 +42,7 @@ class StudyApp(App[None]):
     TITLE = "tracekit"
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),
-        Binding("ctrl+c", "quit", id="interrupt", show=False, priority=True, system=True),
-        Binding("slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that hold these words"),
-        Binding("escape", "all_rows", "All rows", key_display="esc", id="widen", tooltip="Show all rows again"),
-        Binding("left_square_bracket", "turn(-1)", id="previous", show=False),
-        Binding("right_square_bracket", "turn(1)", "Next page", key_display="[ ]", id="next"),
-        *(Binding(str((k + 1) % 10), f"page({k})", id=f"page-{k + 1}", show=False) for k in range(10)),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*STUDY_KEYS]
 
     def __init__(self, pages: StudyPages, row: int = 0) -> None:
         super().__init__()
@@ -79,22 +71,25 @@ class StudyApp(App[None]):
         yield Chips()
         with Container(id="stage"):
             yield Grid(self.page.sheet, self._begin)
-        yield Below(id="below")
-        yield Input(placeholder="words that a row must hold; Enter keeps, Esc shows all", id="filter")
+        yield Below()
+        yield FilterLine()
         yield KeyBar()
 
     def on_mount(self) -> None:
         """The table has the keys."""
         self.animation_level = "none"
         leave_with_the_terminal(self)
-        self.set_class(self.size.height < _LOW, "-low")
         self.grid.styles.height = "1fr"
         self.grid.focus()
-        self._tell()
+        self._show_chips()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """A small screen leaves few lines for the row."""
+        self.set_class(event.size.height < LOW, "-low")
 
     def on_grid_moved(self) -> None:
-        """Tell the row under the cursor in full."""
-        self.query_one(Below).show(self.grid.sheet, self.grid.cursor, None, lambda _: None)
+        """Show the row under the cursor in full."""
+        self.query_one(Below).show(self.grid.sheet, self.grid.cursor, None)
 
     def on_grid_entered(self) -> None:
         """Open the run of a cell."""
@@ -111,7 +106,7 @@ class StudyApp(App[None]):
         """Go to the page that was clicked."""
         self._go(next(k for k, page in enumerate(self._pages.pages) if page.name == message.name))
 
-    def action_page(self, number: int) -> None:
+    def action_pane(self, number: int) -> None:
         """Go to the page of that number."""
         if number < len(self._pages.pages):
             self._go(number)
@@ -122,38 +117,19 @@ class StudyApp(App[None]):
 
     def action_filter(self) -> None:
         """Ask for the words that a row must hold."""
-        field = self.query_one("#filter", Input)
-        field.display = True
-        field.value = self.grid.sheet.pattern
-        field.focus()
+        self.query_one(FilterLine).ask(self.grid)
 
-    def action_all_rows(self) -> None:
+    def action_widen(self) -> None:
         """Show all rows again."""
-        self.query_one("#filter", Input).display = False
-        self._filter("")
-        self.grid.focus()
-
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Filter as it is typed."""
-        if message.input.display:
-            self._filter(message.value)
-
-    def on_input_submitted(self) -> None:
-        """Keep the filter."""
-        self.query_one("#filter", Input).display = False
-        self.grid.focus()
-
-    def _filter(self, pattern: str) -> None:
-        if self.grid.sheet.pattern != pattern:
-            self.grid.change(self.grid.sheet.filtered(pattern))
+        self.query_one(FilterLine).drop(self.grid)
 
     def _go(self, number: int) -> None:
         if number != self._at:
             self._at = number
             self.grid.change(self.page.sheet)
-            self._tell()
+            self._show_chips()
 
-    def _tell(self) -> None:
+    def _show_chips(self) -> None:
         chips = [(page.name, page.title) for page in self._pages.pages]
         self.query_one(Chips).show(chips, self.page.name)
 

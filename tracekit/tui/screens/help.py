@@ -10,6 +10,9 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from tracekit.engine.buckets import BUCKETS
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.screens.over import Over
 
 
@@ -41,6 +44,23 @@ class HelpScreen(Over[None]):
         """Arrows scroll it at once."""
         super().on_mount()
         self.query_one("#help").focus()
+
+
+def explaining(
+    pane: Pane | None, focused: Widget | None, sheets: Iterable[Sheet], keys: Iterable[Binding]
+) -> HelpScreen:
+    """The help of a pane, of the widget that has the keys, and of the words in its tables."""
+    if pane is None:
+        return HelpScreen("tracekit", ["Nothing is open yet."], keys, {})
+    about, first, words = [pane.help], list[Binding](), dict[str, str]()
+    if focused is not None and hasattr(focused, "HELP"):
+        about.append(str(focused.HELP))
+        first = [each for each in type(focused).BINDINGS if isinstance(each, Binding)]
+    for sheet in sheets:
+        words |= sheet.meanings
+        if sheet.name == "buckets":
+            words |= {bucket.label: bucket.meaning for bucket in BUCKETS.values()}
+    return HelpScreen(pane.title, about, [*first, *keys], words)
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> Table:

@@ -15,6 +15,7 @@ from tracekit.tui.model.sheet import NONE, Sheet
 _DIM, _BOLD = Style(dim=True), Style(bold=True)
 _LONG = 40  # letters of a value that gets a line of its own
 _AROUND = 3  # lines above and below
+LOW = 36  # lines of a screen: with fewer, there are few below a pane
 _WIDE = 120  # cells that hold both side by side
 
 CodeAt = Callable[[Place], Code | None]
@@ -23,34 +24,45 @@ CodeAt = Callable[[Place], Code | None]
 class Below(Horizontal):
     """Of one height, whatever it shows, so that nothing jumps while the cursor moves."""
 
+    def __init__(self, code_at: CodeAt = lambda _: None) -> None:
+        super().__init__(id="below")
+        self._code_at = code_at
+        self._told: object = None
+
     def compose(self) -> ComposeResult:
         """The row, and beside it the source."""
         yield Static("", id="row", markup=False)
-        yield Static("", id="excerpt", markup=False)
+        excerpt = Static("", id="excerpt", markup=False)
+        excerpt.display = False
+        yield excerpt
 
-    def show(self, sheet: Sheet | None, index: int, place: Place | None, code_at: CodeAt) -> None:
+    def show(self, sheet: Sheet | None, index: int, place: Place | None) -> None:
         """A row of a sheet, and its line."""
         row = sheet.row_in_full(index) if sheet is not None and 0 <= index < len(sheet) else []
-        self._show(values(row), place, code_at)
+        self._show(values(row), place)
 
     def explain(self, text: str) -> None:
         """What the pane is for, where there is no row to speak of."""
-        self._show([Text(text, _DIM)], None, lambda _: None)
+        self._show([Text(text, _DIM)], None)
 
-    def tell(self, lines: Sequence[str], place: Place | None, code_at: CodeAt) -> None:
+    def tell(self, lines: Sequence[str], place: Place | None) -> None:
         """Sentences, the first of them in bold, and a line."""
-        self._show([Text(line, Style() if k else _BOLD) for k, line in enumerate(lines)], place, code_at)
+        self._show([Text(line, Style() if k else _BOLD) for k, line in enumerate(lines)], place)
 
-    def _show(self, lines: list[Text], place: Place | None, code_at: CodeAt) -> None:
-        code = code_at(place) if place is not None else None
+    def _show(self, lines: list[Text], place: Place | None) -> None:
+        code = self._code_at(place) if place is not None else None
+        told = [*lines], place, id(code), self.size
+        if told == self._told:
+            return
+        self._told = told
         side_by_side = code is not None and self.app.size.width >= _WIDE and self.size.height > 4
         excerpt = self.query_one("#excerpt", Static)
         excerpt.display = side_by_side
         if code is not None and place is not None and side_by_side:
-            excerpt.update(around(code, place.line, self.size.height))
+            excerpt.update(around(code, place.line, self.size.height), layout=False)
         elif place is not None:
             lines.insert(0, _one_line(place, code))
-        self.query_one("#row", Static).update(Text("\n").join(lines))
+        self.query_one("#row", Static).update(Text("\n").join(lines), layout=False)
 
 
 def values(row: list[tuple[str, str]]) -> list[Text]:

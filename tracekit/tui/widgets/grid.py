@@ -51,6 +51,9 @@ class Grid(ScrollView, can_focus=True):
             super().__init__()
             self.grid = grid
 
+    class Changed(Moved):
+        """Other rows are shown, or in another order."""
+
     class Entered(Moved):
         """Enter was pressed on a row."""
 
@@ -68,15 +71,15 @@ class Grid(ScrollView, can_focus=True):
         self._is_laid_out = False
         self._lines: dict[int, list[str]] = {}
         self._widths: list[int] = []
+        self._measured: tuple[Sheet | None, int] = (None, 0)
+        self.set_reactive(Grid.virtual_size, Size(0, len(sheet) + 1))
 
-    @property
-    def height_wanted(self) -> int:
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Lines that show all of it."""
         return len(self.sheet) + 1
 
     def on_resize(self, event: events.Resize) -> None:
-        """The columns get the width there is; at first the cursor's row is in the middle."""
-        self.lay_out()
+        """At first the row under the cursor is in the middle."""
         if event.size.height > 2 and not self._is_laid_out:
             self._is_laid_out = True
             self.scroll_to(y=max(self.cursor - event.size.height // 2, 0), animate=False, force=True)
@@ -85,19 +88,22 @@ class Grid(ScrollView, can_focus=True):
     def change(self, sheet: Sheet, cursor: int = 0) -> None:
         """Show another sheet, or the same in another order."""
         self.sheet, self.cursor = sheet, min(cursor, max(len(sheet) - 1, 0))
-        self._lines.clear()
-        self.lay_out()
+        self.virtual_size = Size(self.virtual_size.width, len(sheet) + 1)
+        self.refresh()
         self.show_cursor()
+        self.post_message(self.Changed(self))
         self.post_message(self.Moved(self))
 
-    def lay_out(self) -> None:
-        """Give each column its width, once there is any."""
-        if not self.size:
+    def _measure(self) -> None:
+        """Give each column its width, where rows or room are others than when it was last drawn."""
+        room = self.scrollable_size.width
+        if self._measured[0] is self.sheet and self._measured[1] == room:
             return
-        self._widths = column_widths(self.sheet, max(self.scrollable_size.width - self._signs, 1))
-        self.virtual_size = Size(needed(self._widths) + self._signs, self.height_wanted)
+        self._measured = self.sheet, room
+        self._widths = column_widths(self.sheet, max(room - self._signs, 1))
+        width = needed(self._widths) + self._signs
+        self.virtual_size = Size(width if width > room else 0, len(self.sheet) + 1)  # a new one lays the pane out anew
         self._lines.clear()
-        self.refresh()
 
     @property
     def _signs(self) -> int:
@@ -106,12 +112,12 @@ class Grid(ScrollView, can_focus=True):
     def show_cursor(self) -> None:
         """Scroll so that the row under the cursor is seen."""
         self.scroll_to_region(Region(self.scroll_offset.x, self.cursor, 1, 2), animate=False, force=True)
-        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """The heading stays on top; below it the rows that are scrolled to."""
         width = self.scrollable_size.width  # the bar beside it has a cell of its own
         left = self.scroll_offset.x
+        self._measure()
         if not self._widths:
             return Strip.blank(width, self.rich_style)
         if y == 0:
@@ -198,7 +204,9 @@ class Grid(ScrollView, can_focus=True):
 
     def go(self, row: int) -> None:
         """Put the cursor on that row, or the nearest there is."""
+        self.refresh_line(self.cursor + 1)  # below the heading
         self.cursor = min(max(row, 0), max(len(self.sheet) - 1, 0))
+        self.refresh_line(self.cursor + 1)
         self.show_cursor()
         self.post_message(self.Moved(self))
 

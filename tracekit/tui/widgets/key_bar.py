@@ -11,6 +11,8 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+_HELP = "question_mark"
+
 
 class KeyBar(Widget):
     """As many keys as fit; the help has all of them."""
@@ -36,13 +38,11 @@ class KeyBar(Widget):
 
     @property
     def _fitting(self) -> list[tuple[str, str, str]]:
-        shown, room = [], self.size.width
-        for display, text, key in self.keys:
-            room -= len(display) + len(text) + 4
-            if room < 0:
-                break
-            shown.append((display, text, key))
-        return shown
+        """As many as there is room for; the help is always among them, for it has the others."""
+        keys, width = self.keys, self.size.width
+        fitting = _within(keys, width)
+        left_out = [each for each in keys[len(fitting) :] if each[2] == _HELP]
+        return [*_within(keys, width - sum(map(_width, left_out))), *left_out]
 
     def render_line(self, y: int) -> Strip:
         """The keys."""
@@ -61,3 +61,17 @@ class KeyBar(Widget):
             if left < 0:
                 self.app.simulate_key(key)
                 return
+
+
+def _within(keys: list[tuple[str, str, str]], room: int) -> list[tuple[str, str, str]]:
+    shown = []
+    for each in keys:
+        room -= _width(each)
+        if room < 0:
+            break
+        shown.append(each)
+    return shown
+
+
+def _width(key: tuple[str, str, str]) -> int:
+    return len(key[0]) + len(key[1]) + 4

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 from textual.containers import VerticalScroll
+from textual.layout import Layout
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -13,13 +14,12 @@ from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import Strip
 from tracekit.tui.widgets.bars import Bars
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.shared_height import SharedHeight
 from tracekit.tui.widgets.steps import Steps
 
-_LEAST = 6  # lines of a table, where there are so many
 _LOW = 30  # lines of a screen: below it, there are no bars over a table that says the same
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
-
-_SETTLES_S = 0.05
+_LAYOUT = SharedHeight()
 
 
 class PaneView(VerticalScroll, can_focus=False):
@@ -29,7 +29,11 @@ class PaneView(VerticalScroll, can_focus=False):
         super().__init__()
         self.content = content
         self._begin = begin
-        self._shared_with = (-1, -1)  # height of all else, and what that left, when it was last shared
+
+    @property
+    def layout(self) -> Layout:
+        """From top to bottom."""
+        return _LAYOUT
 
     def compose(self) -> Iterator[Widget]:
         """A widget for each piece."""
@@ -67,39 +71,27 @@ class PaneView(VerticalScroll, can_focus=False):
         stops = self.stops
         if stops:
             first = self.grids[self._begin[0]] if self._begin[0] < len(self.grids) else stops[0]
-            first.focus(scroll_visible=False)
+            self.screen.set_focus(first, scroll_visible=False)  # at once, and not after the pane was drawn without it
 
     def on_resize(self) -> None:
-        """Share the height anew."""
+        """Whether there are bars depends on the screen."""
         for bars in self.query(Bars):
             bars.display = not self._is_low
-            bars.refresh(layout=True)  # how high it is depends on the screen
-        self.call_after_refresh(self.share_height)
 
-    def share_height(self) -> None:
-        """Each table gets what it needs; where that is too much, those that want most get less."""
-        grids = self.grids
-        if not grids:
-            return
-        others = sum(
-            child.outer_size.height for child in self.children if child.display and not isinstance(child, Grid)
-        )
-        free = self.size.height - others
-        wanted = [grid.height_wanted + bool(grid.max_scroll_x) for grid in grids]
-        shares = shared(wanted, free)
-        for grid, height in zip(grids, shares, strict=True):
-            grid.styles.height = height
-        if (others, free) != self._shared_with:  # what was just shown or hidden may not have its height yet
-            self._shared_with = others, free
-            self.set_timer(_SETTLES_S, self.share_height)
-
-    def tell_rows(self) -> None:
+    def on_grid_changed(self) -> None:
         """Say over each table how many of its rows are shown."""
         for title, grid in zip(self.query(Title), self.grids, strict=True):
             title.tell(grid.sheet)
-        self.call_after_refresh(self.share_height)
 
-    def leave(self, widget: Widget, way: int) -> None:
+    def on_grid_left(self, message: Grid.Left) -> None:
+        """On to the next table."""
+        self._leave(message.grid, message.way)
+
+    def on_steps_left(self, message: Steps.Left) -> None:
+        """On to the next table."""
+        self._leave(message.widget, message.way)
+
+    def _leave(self, widget: Widget, way: int) -> None:
         """Give the keys to what stands after (1) or before (−1); at the ends, scroll the page."""
         stops = self.stops
         at = stops.index(widget) + way
@@ -124,19 +116,7 @@ class Title(Static):
         rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows hold “{sheet.pattern}”" if sheet.pattern else ""
         said = " · ".join(filter(None, (rows, self._text)))
         self.display = bool(said)
-        self.update(Text(said, no_wrap=True, overflow="ellipsis"))
-
-
-def shared(wanted: list[int], free: int) -> list[int]:
-    """So many lines for each: all that is wanted where there is room, else the most wanting give way first."""
-    shares = [*wanted]
-    least = [min(want, _LEAST) for want in wanted]
-    while sum(shares) > free:
-        able = [k for k, share in enumerate(shares) if share > least[k]]
-        if not able:
-            break
-        shares[max(able, key=lambda k: shares[k])] -= 1
-    return shares
+        self.update(Text(said, no_wrap=True, overflow="ellipsis"), layout=False)
 
 
 def _widget(piece: Piece) -> Widget:

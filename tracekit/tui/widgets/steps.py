@@ -6,6 +6,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Static
 
@@ -57,7 +58,14 @@ class Steps(Static, can_focus=True):
         self.can_focus = strip.selectable and bool(strip.numbers)
         numbers = strip.numbers or [0]
         self._from, self._to = strip.selected or (numbers[0], numbers[0])
+        self._drawn = 0  # lines
         self._rows: list[Line | None] = []  # which line stands on each row of the screen
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """What the width takes; a line more while it has the keys."""
+        self.lines(width)
+        self._drawn = len(self._rows) + self.has_focus
+        return self._drawn
 
     def on_resize(self) -> None:
         """Draw to the width there is."""
@@ -74,14 +82,16 @@ class Steps(Static, can_focus=True):
     def _draw(self) -> None:
         width = self.content_size.width
         if width:
-            self.update(Text("\n").join(self.lines(width)))
+            lines, before = self.lines(width), self._drawn
+            self._drawn = len(self._rows) + self.has_focus
+            self.update(Text("\n").join(lines), layout=self._drawn != before)
 
     def lines(self, width: int) -> list[Text]:
         """A line for each variant; its legend stands beside the steps, or below them where there is no room."""
         drawn, self._rows = [], []
         names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
         for line, name in zip(self.strip.lines, names, strict=True):
-            text, room = Text(f"{name} "), width - len(name) - 1
+            text, room = Text(f"{name} "), max(width - len(name) - 1, 1)
             first, last = (self.strip.cell_of(line, each, room) for each in self.range)
             for cell, glyph in enumerate(self.strip.glyphs(line, room)):
                 inside = first is not None and last is not None and first <= cell <= last and self._is_marked

@@ -17,7 +17,7 @@ from tracekit.tui.model.opened import Opened, steps_of
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.model.sheet import DELTA, Sheet
-from tracekit.tui.model.work import ON_THE_GPU, Work
+from tracekit.tui.model.work import NOTHING, ON_THE_GPU, Work
 from tracekit.units import duration
 
 _NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "line", "module", "window")
@@ -134,7 +134,14 @@ def _sheet(
     changes = deltas(table)
     sort = (changes[0], True) if len(changes) == 1 else (table.column_names[2], True)
     names = table["name"].to_pylist()
-    return Sheet(name, table, _total(what, table, [*tables]), lambda row: to(names[row]), sort, variants=(*tables,))
+    return Sheet(
+        name,
+        table,
+        _total(what, table, [*tables]),
+        lambda row: None if names[row] == NOTHING else to(names[row]),
+        sort,
+        variants=(*tables,),
+    )
 
 
 def _total(what: str, table: pa.Table, variants: list[str]) -> str:
@@ -147,7 +154,8 @@ def _total(what: str, table: pa.Table, variants: list[str]) -> str:
             difference = float(np.nansum(table[change].to_numpy()))
             delta = f" ({DELTA} {duration(difference, signed=True, like=total)})"
         said.append(f"{shown} {duration(total)}{delta}" if len(variants) > 1 else duration(total))
-    return f"{what} of {table.num_rows:,} names: {', '.join(said)}"
+    names = "1 name" if table.num_rows == 1 else f"{table.num_rows:,} names"
+    return f"{what} of {names}: {', '.join(said)}"
 
 
 def _to(selection: Selection, kind: Kind, pane: str) -> Callable[[str], Selection]:

@@ -1,0 +1,241 @@
+"""The screen from top to bottom: what is selected, the panes' chips, the pane, what its row is, the keys."""
+
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal
+from textual.widgets import Static
+
+from tracekit.errors import TracekitError
+from tracekit.tui.arriving import Arrivals
+from tracekit.tui.background import Background, Done
+from tracekit.tui.model.content import Content, Place, prose
+from tracekit.tui.model.navigation import Navigation
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.instances import About, about
+from tracekit.tui.model.selection import History, Selection
+from tracekit.tui.timeline.messages import Chosen, RangeChosen
+from tracekit.tui.widgets.below import LOW, Below
+from tracekit.tui.widgets.chips import Chips
+from tracekit.tui.widgets.crumbs import Crumbs
+from tracekit.tui.widgets.filter_line import FilterLine
+from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.key_bar import KeyBar
+from tracekit.tui.widgets.reading import Progress
+from tracekit.tui.widgets.stage import Stage
+from tracekit.tui.widgets.state import State
+from tracekit.tui.widgets.steps import Steps
+from tracekit.units import duration
+
+
+class Browser(Container):
+    """Shows where the user is, and what the pane there answers; what is chosen in a widget leads on.
+
+    Panes are asked in the background. An answer that comes after the user went on is dropped.
+    """
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        super().__init__()
+        self.navigation = Navigation()
+        self._arrivals = arrivals
+        self._background = Background(self)
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom."""
+        with Horizontal(id="top"):
+            yield Static("tracekit", id="brand", markup=False)
+            yield Crumbs()
+            yield State(self._state)
+        yield Chips()
+        with Stage(id="stage"):
+            yield Progress(self._arrivals.paths, self._arrivals.reading)
+        yield Below(self.navigation.code_at)
+        yield FilterLine()
+        yield KeyBar()
+
+    def on_resize(self) -> None:
+        """A small screen leaves few lines for the row."""
+        self.set_class(self.app.size.height < LOW, "-low")
+        self.query_one(State).show()
+        self.call_after_refresh(self._show_row)
+
+    # What is on screen.
+
+    @property
+    def grids(self) -> list[Grid]:
+        """The tables of the pane."""
+        pane = self.query_one(Stage).pane
+        return pane.grids if pane is not None else []
+
+    @property
+    def grid(self) -> Grid | None:
+        """The table that has the keys, else the first one."""
+        focused = self.screen.focused
+        return focused if isinstance(focused, Grid) else next(iter(self.grids), None)
+
+    @property
+    def place(self) -> Place | None:
+        """The line of the row under the cursor, else of what is selected."""
+        grid = self.grid
+        return self.navigation.place(grid.sheet, grid.cursor) if grid is not None else self.navigation.place(None, 0)
+
+    def filter(self) -> None:
+        """Ask for the words that a row must hold."""
+        self.query_one(FilterLine).ask(self.grid)
+
+    def show_all_rows(self) -> bool:
+        """Drop the filter; False where there is none."""
+        return self.query_one(FilterLine).drop(self.grid)
+
+    # Going somewhere, and what the pane there answers.
+
+    def open(self, opened: Opened) -> None:
+        """Look at this from now on."""
+        self._remember()
+        if self.navigation.open(opened):
+            self._ask()
+            self.query_one(State).show()
+        else:
+            self._show_panes()
+        self.refresh_bindings()
+
+    def go(self, selection: Selection) -> None:
+        """Select something else."""
+        self.visit(self.navigation.history.visited(selection))
+
+    def visit(self, history: History) -> None:
+        """Go on, back or forth."""
+        self._remember()
+        if self.navigation.visit(history):
+            self._ask()
+
+    def set_baseline(self, name: str) -> None:
+        """Set the variants against that one."""
+        opened = self.navigation.opened
+        if opened is not None and name != opened.report.baseline.name:
+            self._background.ask(("baseline", name), lambda: opened.against(name), can_be_overtaken=False)
+
+    def _remember(self) -> None:
+        """Where the cursor is, for when the user comes back."""
+        if self.grid is not None:
+            self.navigation.remember((self.grids.index(self.grid), self.grid.cursor))
+
+    def _ask(self) -> None:
+        opened, selection, pane = self.navigation.opened, self.navigation.now, self.navigation.pane
+        if opened is not None:
+            self._background.ask((opened, selection), lambda: pane.query(opened, selection))
+            self.query_one(State).show_soon()
+
+    def _ask_about(self, opened: Opened, variant: str, row: int) -> None:
+        self._background.ask((opened, self.navigation.now), lambda: about(opened.profile(variant), row))
+
+    async def on_done(self, message: Done) -> None:
+        """Show the answer of a pane, another baseline, or an event of the timeline."""
+        result = message.result
+        if isinstance(message.error, TracekitError):
+            result = Content((prose(str(message.error)),))
+        elif message.error is not None:
+            raise message.error
+        if isinstance(result, Opened):
+            self.open(result)
+        elif isinstance(result, About):
+            self._tell(result)
+        elif message.ticket == (self.navigation.opened, self.navigation.now):
+            await self._show(result)
+
+    # Where the widgets lead.
+
+    def on_grid_entered(self, message: Grid.Entered) -> None:
+        """Narrow to a row."""
+        target = message.grid.sheet.enter(message.grid.sheet.row_at(message.grid.cursor))
+        if target is not None:
+            self.go(target)
+
+    def on_steps_chosen(self, message: Steps.Chosen) -> None:
+        """Narrow to these steps."""
+        first, last = message.first, message.last
+        label = f"step {first}" if first == last else f"steps {first}–{last}"
+        self.go(self.navigation.now.narrowed("steps", (first, last), label))
+
+    def on_chips_picked(self, message: Chips.Picked) -> None:
+        """Go to a pane."""
+        self.go(self.navigation.now.at(message.name))
+
+    def on_range_chosen(self, message: RangeChosen) -> None:
+        """Narrow to a range of time."""
+        stretch = message.stretch
+        label = f"{duration(stretch.end_ns - stretch.start_ns)} of {stretch.variant}"
+        window = (stretch.variant, stretch.start_ns, stretch.end_ns)
+        self.go(self.navigation.now.without("event").narrowed("window", window, label))
+
+    def on_chosen(self, message: Chosen) -> None:
+        """An event of the timeline is what is selected; tell it, or what is around it."""
+        opened, name, row = self.navigation.opened, message.stretch.variant, message.row
+        if opened is None or self.navigation.now.pane != "timeline" or row < 0:
+            return
+        self.navigation.point_at(name, row)
+        self._show_path()
+        if message.entered:
+            self.go(self.navigation.now.at("event"))
+        else:
+            self._ask_about(opened, name, row)
+
+    def on_grid_moved(self, message: Grid.Moved) -> None:
+        """Show the row under the cursor in full."""
+        if message.grid is self.grid:
+            self._show_row()
+
+    # What is shown where.
+
+    async def fail(self, reason: str) -> None:
+        """Say why there is nothing to show."""
+        await self.query_one(Stage).put(Static(f"{reason}\n\nPress q to leave.", id="failure", markup=False))
+
+    async def _show(self, content: Content) -> None:
+        navigation, stage = self.navigation, self.query_one(Stage)
+        navigation.shown = navigation.now
+        with self.app.batch_update():  # drawn at once
+            self._show_path()
+            self._show_panes()
+            self.query_one(FilterLine).forget()
+            await stage.show(content, navigation.begin(content))
+            self._show_row()
+        stage.forget_but(navigation.opened.report.profiles if navigation.opened is not None else ())
+        self.refresh_bindings()
+        event = navigation.now.of("event")
+        if navigation.opened is not None and navigation.now.pane == "timeline" and event is not None:
+            self._ask_about(navigation.opened, *event)
+        elif not content.sheets:
+            self._show_below()
+        self.call_after_refresh(self._arrivals.drawn)
+
+    def _show_path(self) -> None:
+        opened = self.navigation.opened
+        names = [path.name for path in self._arrivals.paths]
+        names += [opened.about] if opened is not None and opened.about else []
+        self.query_one(Crumbs).show(names, self.navigation.path)
+
+    def _show_panes(self) -> None:
+        self.query_one(State).show()
+        pane, listed = self.navigation.pane, self.navigation.listed
+        self.query_one(Chips).show([(each.name, each.title) for each in listed], pane.name if pane.is_listed else "")
+
+    def _state(self) -> tuple[str, bool]:
+        """Whose time it is; and while that lasts, that more is read, or that an answer is still being worked out."""
+        is_asked = self.navigation.opened is not None and not self.navigation.is_shown
+        if self._arrivals.is_reading:
+            return self._arrivals.reading.brief, True
+        return "working …" if is_asked else self.navigation.whose_time(self.app.size.width), is_asked
+
+    def _tell(self, about: About) -> None:
+        if self.navigation.now.pane == "timeline":
+            self.query_one(Below).tell(about.lines, about.place)
+
+    def _show_row(self) -> None:
+        if self.grid is not None:
+            self._show_below()
+
+    def _show_below(self) -> None:
+        below, grid, place = self.query_one(Below), self.grid, self.place
+        if grid is None and place is None:
+            below.explain(self.navigation.pane.help)
+        else:
+            below.show(grid.sheet if grid is not None else None, grid.cursor if grid is not None else 0, place)

@@ -1,0 +1,126 @@
+"""Where the user is: what was opened, what of it is selected, and which answer is on screen."""
+
+from tracekit.names import short
+from tracekit.tui.model.content import Code, Content, Place, place_in
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes import all_panes
+from tracekit.tui.model.panes.instances import event_label, place_of
+from tracekit.tui.model.panes.overview import VIEWS
+from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.panes.source import code_at
+from tracekit.tui.model.selection import History, Selection
+from tracekit.tui.model.sheet import Sheet
+
+Cursor = tuple[int, int]  # which table of a pane, and which of its rows
+
+
+class Navigation:
+    """The history of selections. Each is answered by its pane; `shown` is the one whose answer is on screen."""
+
+    def __init__(self) -> None:
+        self.opened: Opened | None = None
+        self.panes: list[Pane] = []
+        self.history = History()
+        self.shown: Selection | None = None
+        self._cursors: dict[Selection, Cursor] = {}
+        self._codes: dict[tuple[object, ...], Code | None] = {}
+
+    @property
+    def now(self) -> Selection:
+        """What is selected."""
+        return self.history.now
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the answer to what is selected is on screen."""
+        return self.opened is not None and self.shown == self.now
+
+    @property
+    def pane(self) -> Pane:
+        """The pane of what is selected."""
+        return self.pane_of(self.now)
+
+    def pane_of(self, selection: Selection) -> Pane:
+        """The pane that a selection is shown in."""
+        return next(pane for pane in self.panes if pane.name == selection.pane)
+
+    @property
+    def listed(self) -> list[Pane]:
+        """The panes that have a chip."""
+        return [pane for pane in self.panes if pane.is_listed]
+
+    def beside(self, way: int) -> Selection:
+        """The same in the next listed pane, or in the one before, round and round."""
+        names = [pane.name for pane in self.listed]
+        at = names.index(self.now.pane) if self.now.pane in names else 0
+        return self.now.at(names[(at + way) % len(names)])
+
+    def open(self, opened: Opened) -> bool:
+        """Look at this from now on, from the same place if it is still there; False where no pane needs to be asked."""
+        before, self.opened, self.panes = self.opened, opened, all_panes(opened)
+        if before is opened:  # every question was asked of it meanwhile
+            return False
+        self._codes.clear()
+        self.shown = None
+        names = {pane.name for pane in self.panes}
+        if before is None or not {*before.variants} <= {*opened.variants} or self.now.pane not in names:
+            # The first that arrived; or one that came later gave others new names, which the history does not know.
+            answered = any(profile.means["wall"] is not None for profile in opened.report.profiles)
+            self.history = History(Selection(view=VIEWS[0] if answered else VIEWS[1]))
+        return True
+
+    def visit(self, history: History) -> bool:
+        """Go on, back or forth; False where that leads nowhere else."""
+        if self.opened is None or history == self.history:
+            return False
+        self.history = history
+        return True
+
+    def point_at(self, variant: str, row: int) -> None:
+        """Select an event of the timeline in place of the one before: it moves with every key."""
+        if self.opened is not None and self.now.of("event") != (variant, row):
+            label = event_label(self.opened.profile(variant), row)
+            self.history = self.history.replaced(self.now.without("event").narrowed("event", (variant, row), label))
+            self.shown = self.now
+
+    def remember(self, cursor: Cursor) -> None:
+        """Where the cursor was in the answer on screen, for when the user comes back."""
+        if self.shown is not None:
+            self._cursors[self.shown] = cursor
+
+    def begin(self, content: Content) -> Cursor:
+        """Where the cursor begins in the answer to what is selected."""
+        return self._cursors.get(self.now, content.begin)
+
+    def place(self, sheet: Sheet | None, row: int) -> Place | None:
+        """The line that a row names; else that of what is selected."""
+        place = place_in(sheet, row) if sheet is not None else None
+        if place is not None or self.opened is None:
+            return place
+        if (line := self.now.of("line")) is not None:
+            return Place(*line)
+        event = self.now.of("event")
+        return place_of(self.opened.profile(event[0]), event[1]) if event is not None else None
+
+    def code_at(self, place: Place) -> Code | None:
+        """The file around a line, with what its lines cost in the selected steps."""
+        key = place.file, self.now.view, self.now.of("steps")
+        if key not in self._codes:
+            self._codes[key] = code_at(self.opened, place, self.now) if self.opened is not None else None
+        return self._codes[key]
+
+    @property
+    def path(self) -> list[str]:
+        """What it is narrowed to, in words; the pane itself where only Enter leads there and nothing is narrowed."""
+        chosen = [facet.label for facet in self.now.facets]
+        return [*chosen, self.pane.title] if not self.pane.is_listed and not chosen else chosen
+
+    def whose_time(self, width: int) -> str:
+        """Which view, and against which variant, on a screen of that width."""
+        if self.opened is None:
+            return ""
+        names = self.opened.variants
+        if len(names) < 2:
+            return f"{self.now.view} time"
+        baseline = names.index(self.opened.report.baseline.name)
+        return f"{self.now.view} time, against {short(names, max(width // 8, 8))[baseline]}"

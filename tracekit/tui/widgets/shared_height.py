@@ -1,0 +1,46 @@
+"""A layout from top to bottom in which tables share the height that everything else leaves."""
+
+from textual.geometry import Region, Size
+from textual.layout import WidgetPlacement
+from textual.layouts.vertical import VerticalLayout
+from textual.widget import Widget
+
+from tracekit.tui.widgets.grid import Grid
+
+_LEAST = 6  # lines of a table, where it has so many
+
+
+class SharedHeight(VerticalLayout):
+    """Each table gets the height it needs; where that is too much, those that need most get less.
+
+    The heights are part of the layout itself, so that a pane is drawn once, as it stays.
+    """
+
+    name = "shared-height"
+
+    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
+        """Place all widgets at the heights that they need, then take from the tables what is too much."""
+        placements = super().arrange(parent, children, size, greedy)
+        tables = [each.region.height for each in placements if isinstance(each.widget, Grid)]
+        needed = max((each.region.bottom + each.margin.bottom for each in placements), default=0)
+        shares = iter(shared(tables, size.height - (needed - sum(tables))))
+        arranged, taken = [], 0
+        for each in placements:
+            x, y, width, height = each.region
+            share = next(shares) if isinstance(each.widget, Grid) else height
+            arranged.append(each._replace(region=Region(x, y - taken, width, share)))
+            taken += height - share
+        return arranged
+
+
+def shared(wanted: list[int], free: int) -> list[int]:
+    """So many lines for each: all that is wanted where there is room, else the most wanting give way first."""
+    most = max(free, _LEAST)  # of one table: without this, millions of rows would be taken off one by one
+    shares = [min(want, most) for want in wanted]
+    least = [min(want, _LEAST) for want in wanted]
+    while sum(shares) > free:
+        able = [k for k, share in enumerate(shares) if share > least[k]]
+        if not able:
+            break
+        shares[max(able, key=lambda k: shares[k])] -= 1
+    return shares

@@ -13,24 +13,15 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 
-def sleep(seconds, slept):
-    """A busy machine wakes late: what it really took is appended to that file, in ns."""
-    begun = time.perf_counter_ns()
-    time.sleep(seconds)
-    if seconds and slept:
-        with open(slept, "a") as file:
-            print(time.perf_counter_ns() - begun, file=file)
-
-
 class Slow(Dataset):
-    def __init__(self, seconds, slept):
-        self.seconds, self.slept = seconds, slept
+    def __init__(self, seconds):
+        self.seconds = seconds
 
     def __len__(self):
         return 10_000
 
     def __getitem__(self, index):
-        sleep(self.seconds, self.slept)
+        time.sleep(self.seconds)
         return torch.ones(8), torch.zeros(1)
 
 
@@ -46,7 +37,6 @@ def main():
     parser.add_argument("--late", type=int, default=-1)
     parser.add_argument("--how", default="")
     parser.add_argument("--ms", type=float, default=50)
-    parser.add_argument("--slept", default="")
     parser.add_argument("--arrivals", default="")
     parser.add_argument("--steps", type=int, default=10_000)
     args = parser.parse_args()
@@ -55,17 +45,17 @@ def main():
     torch.manual_seed(0)
     model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-    data = DataLoader(Slow(seconds if args.how == "dataload" else 0.0, args.slept))
+    data = DataLoader(Slow(seconds if args.how == "dataload" else 0.0))
     for step, (x, y) in enumerate(data):
         if step == args.steps:
             break
         if args.how == "python":
-            sleep(seconds, args.slept)
+            time.sleep(seconds)
         if args.how == "cpu_compute":
             compute(seconds)
         if args.how == "compile" and seconds:
             with torch.profiler.record_function("compile (dynamo_timed)"):  # what torch.compile writes around compiling
-                sleep(seconds, args.slept)
+                time.sleep(seconds)
         loss = nn.functional.mse_loss(model(x), y)
         optimizer.zero_grad()
         if args.arrivals:

@@ -18,19 +18,9 @@ pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="T
 
 @pytest.mark.parametrize("bucket", ["python", "dataload", "cpu_compute", "compile"])
 def test_a_planted_straggler_among_four_is_found(bucket, tmp_path):
-    out = tmp_path / "run.json"
-    arguments = [
-        "--late",
-        "2",
-        "--how",
-        bucket,
-        "--ms",
-        str(LATE_MS),
-        "--steps",
-        "14",
-        "--slept",
-        str(tmp_path / "slept"),
-    ]
+    out, arrivals = tmp_path / "run.json", tmp_path / "arrivals"
+    arrivals.mkdir()
+    arguments = ["--late", "2", "--how", bucket, "--ms", str(LATE_MS), "--steps", "14", "--arrivals", str(arrivals)]
     capture(
         Options(STRAGGLER, ["eager"], steps=6, warmup=3, passes=1, nproc=4, arguments=arguments, out=out, in_place=True)
     )
@@ -38,10 +28,11 @@ def test_a_planted_straggler_among_four_is_found(bucket, tmp_path):
     matched = collectives(made.ranks["eager"])
     assert matched.ranks == [0, 1, 2, 3]
     assert max(matched.ranks, key=lambda rank: sum(matched.caused_ns(rank).values())) == 2
+    # A busy machine delays any rank, so the ranks themselves say how late the third came, a few ms before they meet.
+    arrived = [[*map(int, (arrivals / str(rank)).read_text().split())] for rank in matched.ranks]
+    lateness = [each[2] - min(each) for each in zip(*arrived, strict=True)]
     for step in matched.steps:
         caused = matched.caused_ns(2, step)
-        assert max(caused, key=lambda key: caused[key]) == bucket
-    per_step = [matched.caused_ns(2, step)[bucket] for step in matched.steps]
-    slept = tmp_path / "slept"  # what it took: a busy machine wakes late, and only ever adds
-    took = min(map(int, slept.read_text().split())) if slept.exists() else LATE_MS * 1e6
-    assert min(per_step) == pytest.approx(took, rel=0.02)
+        total = sum(caused.values())
+        assert min(lateness, key=lambda ns: abs(ns - total)) == pytest.approx(total, rel=0.05)
+        assert caused[bucket] > 0.9 * total

@@ -88,18 +88,18 @@ def _said(known: list[_Known], unread: int) -> Iterator[str]:
     most = max(known, key=lambda each: each.device.peak_bytes)
     phase, holder = peak_phase(most.use, most.device), main_holder(most.device)
     cell = f"{most.setting.name}: {most.result.cell.variant}"
-    held = f", held for the most part by {held_by(holder, most.device)}" if holder is not None else ""
+    held = f" What holds the most then is {held_by(holder, most.device)}." if holder is not None else ""
     peak = f"{size(most.device.peak_bytes)} above the start of its recording"
-    yield f"The highest peak of a step is that of {cell}: {peak}{f', in {phase}' if phase else ''}{held}."
+    yield f"The highest peak of a step is that of {cell}: {peak}{f', in {phase}' if phase else ''}.{held}"
     phases = Counter(peak_phase(each.use, each.device) for each in known)
     told = [f"in {phase} in {_cells(number)}" for phase, number in phases.most_common() if phase is not None]
     if told:
-        yield f"The peak lies {', '.join(told)}."
+        yield f"The peaks lie {', '.join(told)}."
     holders = Counter(_named(each.device) for each in known)
     told = [f"{name} ({_cells(number)})" for name, number in holders.most_common() if name is not None]
     if told:
         more = f", and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-        yield f"Most of it is held by {', '.join(told[:_NAMED])}{more}."
+        yield f"What holds the most then is {', '.join(told[:_NAMED])}{more}."
     if unread:
         yield f"Of {_cells(unread)} it is not known: to run the same sweep again reads their recordings."
 

@@ -1,6 +1,6 @@
 """How quick the terminal UI is: its first frame, a trace that was read before, keys, leaving, a long table.
 
-    python -m tests.benchmarks.tui [--bytes 450e6] [--trace SEED.json.gz] [--rows 2e6]
+    python -m tests.benchmarks.tui [--bytes 600e6] [--trace SEED.json.gz] [--rows 2e6]
 
 Keys are pressed on a pseudo-terminal of 160 × 45, and the clock runs from the bytes of the key to the last byte that
 the app draws in answer. So nothing but the app is measured: Textual's pilot, which the tests use, waits after each key
@@ -56,7 +56,7 @@ _KEYS = (
 def main() -> int:
     """Measure and print, a line each."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks.tui", description=__doc__)
-    parser.add_argument("--bytes", type=float, default=450e6, help="of JSON (default: 450e6, two million events)")
+    parser.add_argument("--bytes", type=float, default=600e6, help="of JSON (default: 600e6, two million events)")
     parser.add_argument("--trace", type=Path, default=SEED, help="what to repeat")
     parser.add_argument("--rows", type=float, default=2e6, help="of the long table (default: 2e6)")
     options = parser.parse_args()

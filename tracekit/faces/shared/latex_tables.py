@@ -63,11 +63,19 @@ def _pieces(columns: Sequence[Column]) -> Iterator[Laid]:
     for group in _groups(columns[named:]):
         needed = _taken(group)
         if taken + needed > _WIDTH and len(piece) > named:
-            yield piece
+            yield _widened(piece)
             piece, taken = [*names], begun
         piece += group
         taken += needed
-    yield piece
+    yield _widened(piece)
+
+
+def _widened(laid: Laid) -> Laid:
+    """With the room that is left for the columns that break their lines."""
+    narrowed = sum(width is not None for _, width in laid)
+    left = _WIDTH - _taken(laid) + _GAP
+    more = max(left, 0.0) / max(narrowed, 1)
+    return [(each, None if width is None else min(width + more, each.natural)) for each, width in laid]
 
 
 def _groups(columns: Sequence[Column]) -> list[Laid]:

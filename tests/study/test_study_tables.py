@@ -234,7 +234,7 @@ def test_some_cells_beside_their_baselines(study, tmp_path, capsys):
         assert (each["step_ns"], each["speed_up"]) == (same["step_ns"], same["speed_up"])
     capsys.readouterr()
     assert main(["report", str(study), "--only", "model=gin"]) == 1
-    assert "There are: " in capsys.readouterr().err
+    assert "The axes are: " in capsys.readouterr().err
     assert main(["report", "sample", "--only", "model=gcn"]) == 1
     assert "is not the folder of a study" in capsys.readouterr().err
 

@@ -2,7 +2,6 @@
 
 import time
 
-import pytest
 import torch
 
 from tests.findings.pointing import points_at_events
@@ -40,7 +39,8 @@ def test_a_sleep_in_python(tmp_path):
     diagnosis = diagnose(profile)
     assert diagnosis.verdict.id == diagnosis.findings[0].id == "python_bound"
     first = diagnosis.findings[0]
-    assert first.cost_ns == pytest.approx(sum(slept) / len(slept), rel=0.1)
+    # Python's own work is part of it, too, and takes its time on a busy machine.
+    assert 0.98 * sum(slept) / len(slept) <= first.cost_ns <= 1.001 * profile.means["wall"].parts["python"]
     assert first.evidence[0].name == "<built-in function sleep>"
     assert first.where.operator == "sleep"
     for each in diagnosis.all_findings:

@@ -101,6 +101,16 @@ def test_products_alone_have_no_such_section(tmp_path):
     assert message_passing(profile).status == "absent"
 
 
+def test_what_is_called_while_compiling_moves_no_rows(tmp_path):
+    def gather(start, end):
+        return shaped("aten::index_select", start, end, [[50, 64], [], [1000]], [F, "Scalar", LONG])
+
+    compiling = op("entire_frame_compile (dynamo_timed)", 10, 60)
+    path = write(tmp_path / "t.json", step(0, 0, 100), compiling, gather(20, 50), gather(70, 80))
+    (row,) = message_passing(open_subject([path]).profiles[0]).table.to_pylist()
+    assert (row["per_step"], row["step_ns"], row["share"]) == (1, 10_000, 1.0)
+
+
 def test_compiled_code_does_not_say(tmp_path):
     compiled = op("## Call CompiledFxGraph fabc ##", 10, 90)
     (profile,) = open_subject([write(tmp_path / "t.json", step(0, 0, 100), compiled)]).profiles

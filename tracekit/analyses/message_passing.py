@@ -13,7 +13,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.row_traffic import kind_of, least_bytes
 from tracekit.engine.cached import attributed
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, Union
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
@@ -88,12 +88,12 @@ def _is_compiled(recording: Profile) -> bool:
 
 
 def _moved(recording: Profile) -> Iterator[_Moved]:
-    """Every operator of a step that moves rows, inside of modules and out of them; not those of the data loader."""
+    """Every operator of a step that moves rows, inside modules or not: neither the loader's nor those of compiling."""
     trace = recording.trace
     kinds = np.array([bool(kind_of(name)) for name in trace.names])
     parts = [part.rows(part.process & kinds[part.name_codes]) for part in trace.parts()]
     rows = np.concatenate(parts or [np.zeros(0, np.int64)])
-    rows = rows[trace.steps.of(trace.ts_ns[rows]) >= 0]
+    rows = rows[(trace.steps.of(trace.ts_ns[rows]) >= 0) & ~_compiling(recording).covers(trace.ts_ns[rows])]
     if not len(rows):
         return
     owners, paths = recording.ownership.owners, recording.module_paths
@@ -104,6 +104,12 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
             name = trace.names[trace.name_codes[row]]
             least = least_bytes(name, known[row]) if row in known else None
             yield _Moved((_layer(owners.modules[module], paths), name), ns, least)
+
+
+def _compiling(recording: Profile) -> Union:
+    """When something is being compiled: operators are called then, too, with tensors that hold nothing."""
+    pieces = recording.cost.pieces
+    return pieces.union(pieces.of("compile"))
 
 
 def _layer(chain: tuple[str, ...], paths: Mapping[str, str]) -> str:

@@ -9,10 +9,10 @@ import re
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
-from compiling import typeset, with_pdflatex
 from formats import written
 from small import event, kernel, launch, op, step, write
 from test_html import Page
+from typesetting import typeset, with_pdflatex
 
 from tracekit.explain import explain
 from tracekit.faces.perfetto import export

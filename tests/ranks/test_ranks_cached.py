@@ -66,7 +66,7 @@ def test_nor_does_that_of_a_single_rank(tmp_path, read_nothing):
     (tmp_path / "groups").mkdir()
     path = groups(tmp_path / "groups") / "rank2.json"
     first = document(path)
-    assert "A step and rank spends" in first
+    assert "Each rank spends" in first
     read_nothing()
     assert document(path) == first
 

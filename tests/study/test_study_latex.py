@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from faces.compiling import faults, typeset, with_pdflatex
+from faces.typesetting import faults, typeset, with_pdflatex
 from study.planting import sweep_file, write_run
 
 from tracekit.cli import main

@@ -107,7 +107,7 @@ def test_the_report_offers_them_and_says_what_it_did(tmp_path, capsys):
     document["traceEvents"] = [each for each in document["traceEvents"] if not each["name"].startswith("ProfilerStep")]
     path.write_text(json.dumps(document))
     assert main(["report", str(path)]) == 0
-    assert "--steps infer takes 5 instead, by an operator that comes 5 times" in _plain(capsys)
+    assert "--steps infer finds 5 steps instead, by" in _plain(capsys)
     assert main(["report", str(path), "--steps", "infer"]) == 0
     said = _plain(capsys)
     assert "5 steps are inferred from an operator that comes 5 times" in said

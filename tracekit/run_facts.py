@@ -5,7 +5,7 @@ Unprofiled and profiled times are never mixed: the unprofiled one is quoted, the
 
 from tracekit.profile import Member
 from tracekit.run import Variant, divergence, loss_tolerance
-from tracekit.unprofiled import Contrast, contrast
+from tracekit.unprofiled import Contrast, cold_cost_ns, contrast, steps_to_break_even
 
 SPREAD_EPOCHS = 100  # over which the cost of compiling is spread where no run says how many are trained
 
@@ -14,14 +14,6 @@ def inflation_of(member: Member) -> float | None:
     """The mean step of the trace divided by the unprofiled step time."""
     mean, measured = member.means["wall"], member.variant.measured if member.variant else None
     return mean.step_ns / measured.step_ns if mean is not None and measured is not None else None
-
-
-def cold_cost_ns(variant: Variant | None) -> float | None:
-    """How much longer the first steps took than the same number of steady ones, unprofiled."""
-    if variant is None or variant.measured is None or not variant.measured.first_steps_ns:
-        return None
-    first = variant.measured.first_steps_ns
-    return max(sum(first) - len(first) * variant.measured.step_ns, 0)
 
 
 def epoch_ns(variant: Variant | None) -> float | None:
@@ -54,7 +46,7 @@ def break_even_steps(member: Member, baseline: Member) -> float | None:
     if contrast(ours.measured, theirs.measured).noise:
         return None  # a difference that may be zero makes up for nothing
     saved = theirs.measured.step_ns - ours.measured.step_ns
-    return max(extra - base, 0) / saved if saved > 0 else float("inf")
+    return steps_to_break_even(extra - base, saved)
 
 
 def contrast_of(member: Member, baseline: Member) -> Contrast | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from tracekit.run import Measured, Pass
+from tracekit.run import Measured, Pass, Variant
 from tracekit.uncertainty import (
     CONFIDENCE,
     CONFIDENCE_WHERE_STOPPED,
@@ -29,6 +29,19 @@ COVERED: dict[Covers, str] = {
     "steps": "the steps of one pass each; it does not cover differences between passes",
 }
 _ALIKE = 1.005
+
+
+def cold_cost_ns(variant: Variant | None) -> float | None:
+    """How much longer the first steps took than the same number of steady ones, unprofiled."""
+    if variant is None or variant.measured is None or not variant.measured.first_steps_ns:
+        return None
+    first = variant.measured.first_steps_ns
+    return max(sum(first) - len(first) * variant.measured.step_ns, 0)
+
+
+def steps_to_break_even(extra_ns: float, saved_ns: float) -> float:
+    """After how many steps what each saves makes up for a slower start; infinite where it never does."""
+    return max(extra_ns, 0) / saved_ns if saved_ns > 0 else float("inf")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Causes planted into training on a CPU, captured as users capture it: found first, with their line and their cost."""
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,10 @@ from tracekit.profile import Profile, open_subject
 
 from .workplace import PYTHON
 
+pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
+
 MS = 1_000_000
+LEFT = {"cpu_compute", "python_bound"}  # the work itself, and Python, which takes its share on a busy machine
 HEAD = """\
 import time
 import torch
@@ -121,13 +125,12 @@ def test_a_cause_is_found(tmp_path: Path, name: str) -> None:
     if case.line:
         assert first.where.line is not None
         assert (HEAD + case.script).splitlines()[first.where.line - 1] == case.line
-    assert {each.id for each in diagnosis.findings} <= {case.finding, "cpu_compute"}  # the work itself is what is left
+    assert {each.id for each in diagnosis.findings} <= {case.finding, *LEFT}
 
 
 def test_training_with_nothing_planted_only_computes(tmp_path: Path) -> None:
     _, diagnosis = captured(tmp_path, HEAD + HEALTHY)
-    # On a busy machine, Python has its share of the time.
-    assert {each.id for each in diagnosis.findings} <= {"cpu_compute", "python_bound"}
+    assert {each.id for each in diagnosis.findings} <= LEFT
 
 
 def test_a_recompilation_in_every_step_is_found(tmp_path: Path) -> None:
@@ -140,4 +143,4 @@ def test_a_recompilation_in_every_step_is_found(tmp_path: Path) -> None:
     assert first.where.line is not None
     assert RECOMPILING.splitlines()[first.where.line - 1] == "    def forward(self, x):"
     assert "self.tag == 'x" in first.title
-    assert {each.id for each in diagnosis.findings} <= {"recompiles", "cpu_compute"}
+    assert {each.id for each in diagnosis.findings} <= {"recompiles", *LEFT}

@@ -12,9 +12,8 @@ from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Missing, Profile
 from tracekit.run import Measured
-from tracekit.run_facts import cold_cost_ns
 from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_median, student_t
-from tracekit.unprofiled import step_interval
+from tracekit.unprofiled import cold_cost_ns, step_interval
 
 NS_PER_MS = 1e6
 # A project is checked hundreds of times without having changed: at 95 %, chance alone would fail some.

@@ -4,10 +4,10 @@ from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Member, Missing
 from tracekit.report.model import Report
-from tracekit.run_facts import break_even_steps, break_even_within_noise, cold_cost_ns, contrast_of, inflation_of
+from tracekit.run_facts import break_even_steps, break_even_within_noise, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
-from tracekit.unprofiled import Contrast, compared
+from tracekit.unprofiled import Contrast, cold_cost_ns, compared
 
 _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed

@@ -10,7 +10,7 @@ from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import Interval, half_width_of_mean
-from tracekit.unprofiled import contrast
+from tracekit.unprofiled import cold_cost_ns, contrast, steps_to_break_even
 
 _USELESS = 100  # the ends of an interval differ by such a factor after only two passes, or two pairs
 
@@ -100,11 +100,11 @@ class SpeedUp:
 
     @property
     def break_even_steps(self) -> float | None:
-        """After how many steps the time saved makes up for compiling; None where no time is surely saved."""
-        cost, base = self.group.compile_ns, self.baseline.step_ns
-        if self.noise or self.ratio >= 1 or cost is None or base is None:
+        """After how many steps the time saved makes up for the slower start; None where no time is surely saved."""
+        extra, theirs, base = self.group.mean(cold_cost_ns), self.baseline.mean(cold_cost_ns), self.baseline.step_ns
+        if self.noise or self.ratio >= 1 or extra is None or theirs is None or base is None:
             return None
-        return cost / (base * (1 - self.ratio))
+        return steps_to_break_even(extra - theirs, base * (1 - self.ratio))
 
     @property
     def losses_differ(self) -> bool:

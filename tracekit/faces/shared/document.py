@@ -22,12 +22,11 @@ from tracekit.run import Run
 from tracekit.run_facts import (
     break_even_steps,
     break_even_within_noise,
-    cold_cost_ns,
     contrast_of,
     loss_difference,
     tolerance_of,
 )
-from tracekit.unprofiled import Contrast, passes_document
+from tracekit.unprofiled import Contrast, cold_cost_ns, passes_document
 
 SCHEMA = "tracekit.report/1"
 

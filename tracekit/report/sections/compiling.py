@@ -11,9 +11,10 @@ from tracekit.report.compile_effects import LEFT_AS_IT_IS, Effects, Side, effect
 from tracekit.report.model import Report
 from tracekit.report.registry import of_comparison
 from tracekit.report.section import Contents
-from tracekit.run_facts import break_even_steps, cold_cost_ns
+from tracekit.run_facts import break_even_steps
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
+from tracekit.unprofiled import cold_cost_ns
 
 _GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
 _MANY = 0.05  # of the steps that compile: more is no start-up any more

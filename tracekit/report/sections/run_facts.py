@@ -14,7 +14,6 @@ from tracekit.run_facts import (
     SPREAD_EPOCHS,
     break_even_steps,
     break_even_within_noise,
-    cold_cost_ns,
     contrast_of,
     epoch_ns,
     epoch_with_compiling_ns,
@@ -25,7 +24,7 @@ from tracekit.run_facts import (
 )
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, rate, ratio, size
-from tracekit.unprofiled import compared, step_interval
+from tracekit.unprofiled import cold_cost_ns, compared, step_interval
 
 _TELLING_PASSES = 3  # from two passes an interval is some thirty times as wide as their difference
 

@@ -11,10 +11,11 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.run import Variant
-from tracekit.run_facts import SPREAD_EPOCHS, cold_cost_ns, epoch_ns, epoch_with_compiling_ns
+from tracekit.run_facts import SPREAD_EPOCHS, epoch_ns, epoch_with_compiling_ns
 from tracekit.study import Study
 from tracekit.study.comparisons import Setting, settings
 from tracekit.trace.schema import column
+from tracekit.unprofiled import cold_cost_ns
 
 _REAL, _WHOLE = pa.float64(), pa.int64()
 COMPILING = pa.schema(
@@ -25,7 +26,7 @@ COMPILING = pa.schema(
         column("compiles", _REAL, "compilations"),
         column("first_step_ns", _REAL, "the first step, compilation included", "ns"),
         column("cold_cost_ns", _REAL, "how much longer the first steps took than as many steady ones", "ns"),
-        column("break_even_steps", _REAL, "steps until the time saved makes up for compiling"),
+        column("break_even_steps", _REAL, "steps until the time saved makes up for the slower start"),
         column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"),
         column("break_even_epochs", _REAL, "the same in epochs"),
         column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"),

@@ -24,7 +24,7 @@ RECOMMENDATIONS = pa.schema(
         column("rest", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
         column("use", pa.string(), "the variant to use; null where nothing could be compared"),
         column("speed_up", pa.float64(), "step time of the baseline divided by its own", "×"),
-        column("break_even_steps", pa.float64(), "steps until the time saved makes up for compiling"),
+        column("break_even_steps", pa.float64(), "steps until the time saved makes up for the slower start"),
         column("setting", pa.string(), "the whole setting in one text", role="detail"),
         column("evidence", pa.string(), "the recommendation in words", role="detail"),
     ]

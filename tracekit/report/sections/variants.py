@@ -35,12 +35,12 @@ from tracekit.report.variant_columns import (
 from tracekit.report.warnings import remarks
 from tracekit.run_facts import (
     break_even_steps,
-    cold_cost_ns,
     epoch_ns,
     epoch_with_compiling_ns,
     loss_difference,
 )
 from tracekit.trace.schema import column
+from tracekit.unprofiled import cold_cost_ns
 
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 # Each column with the function that fills it; a new column is one entry.

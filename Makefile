@@ -1,5 +1,6 @@
 # make test   everything that must hold, from nothing
-# make demo   what tracekit shows, from nothing; the README's picture of four ways comes out of it (out/four-ways.svg)
+# make demo   what tracekit shows, from nothing
+# make four-ways   the README's picture of a GCN four ways (out/four-ways.svg)
 # make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
 # make bench  reading and attribution against their peers, measured pace against a plain run's, frames of a timeline
 # make sample the run in sample_traces anew, on a quiet machine with Cora under data/
@@ -53,7 +54,7 @@ test-hta: .venv-hta/.made
 	.venv-hta/bin/python -m pip install --quiet -c constraints.txt -e '.[hta]' pytest hypothesis
 	touch $@
 
-.PHONY: test demo sample bench bench-tui screenshots verify verify-recipes gpu check format clean
+.PHONY: test demo four-ways sample bench bench-tui screenshots verify verify-recipes gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -65,8 +66,10 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 demo: $(VENV)/.demo
-	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled,compiled-norm --budget 30
+	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled --budget 30
 	$(BIN)/tracekit report run.json
+
+four-ways: $(VENV)/.demo
 	mkdir -p out/four-ways
 	$(BIN)/tracekit capture recipes/gcn_sampled.py --variants baseline,sampled,sampled-amp,baseline-compiled \
 		--budget 30 -o out/four-ways/run.json

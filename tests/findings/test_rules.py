@@ -171,6 +171,14 @@ def test_a_cpu_names_its_operator(tmp_path):
     assert finding_of(profile, "cpu_compute") is None
 
 
+def test_a_loop_that_inductor_generated_is_not_to_be_compiled_again(tmp_path):
+    loop = "graph_0_cpp_fused_native_dropout_0"
+    made = [each for k in range(4) for each in (step(k, 1000 * k, 1000 * k + 900), op(loop, 1000 * k, 1000 * k + 880))]
+    cpu = finding_of(opened(write(tmp_path / "cpu.json", *made)), "cpu_compute")
+    assert cpu is not None
+    assert "is compiled already" in cpu.advice
+
+
 def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
     def slow(dispatch: float, call: float, python: float) -> Path:
         made, t = [], 0.0

@@ -1,5 +1,6 @@
 """On a CPU: which operator takes the time?"""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -33,6 +34,7 @@ _ADVICE = {
     "random": "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
     "model, so that it is fused.",
 }
+_CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor generated, named after what it fuses
 _COMPILED = (
     "The first of these is compiled already: more threads (torch.get_num_threads()), a smaller data type or a GPU may "
     "help."
@@ -77,6 +79,6 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
 
 
 def _advice(operator: str) -> str:
-    if COMPILED_CODE.fullmatch(operator):
+    if COMPILED_CODE.fullmatch(operator) or _CPP_KERNEL.match(operator):
         return _COMPILED
     return _ADVICE.get(kernel_class(operator, operator), _OTHERWISE)

@@ -35,7 +35,7 @@ def add_readers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="read the ranks by the workers of this Dask scheduler (tcp://…), where the traces are",
+        help="read the ranks with the workers of this Dask scheduler (tcp://…), where the traces are",
     )
 
 
@@ -46,7 +46,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         type=selection,
         default={},
         metavar="AXIS=VALUE,…",
-        help="of a study only these cells, and the baselines that they are compared with: 'model=gat|gcn,mode=default'",
+        help="only these cells of a study, and the baselines that they are compared with: 'model=gat|gcn,mode=default'",
     )
 
 

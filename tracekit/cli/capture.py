@@ -36,7 +36,7 @@ class CaptureVerb:
         parser.add_argument("--backend", default="inductor", help="inductor or aot_eager (default: inductor)")
         parser.add_argument("--steps", type=positive, default=20, help="profiled steps (default: 20)")
         parser.add_argument(
-            "--warmup", type=positive, default=10, help="warm-up steps before these, at least (default: 10)"
+            "--warmup", type=positive, default=10, help="warm-up steps before the profiled ones, at least (default: 10)"
         )
         parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(

@@ -42,7 +42,7 @@ class HtaVerb:
             "--operator",
             default="aten::",
             metavar="NAME",
-            help="for frequent-patterns: the operator that launches them",
+            help="for frequent-patterns: the operator that launches the kernels",
         )
         parser.add_argument(
             "--as-it-comes", action="store_true", help="use HTA's defaults: whole µs, and without the last step"
@@ -50,7 +50,7 @@ class HtaVerb:
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: 20)"
         )
-        parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to, as Parquet")
+        parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write Parquet files to")
         parser.add_argument(
             "--force", action="store_true", help="overwrite a trace or a run, too, unless it is an input"
         )

@@ -34,7 +34,7 @@ class ReportVerb:
         parser.add_argument(
             "--full",
             action="store_true",
-            help="everything: all sections, all rows, all conditions; of the cells of a large study the first",
+            help="everything: all sections, all rows, all conditions; of a large study only the first cells",
         )
         parser.add_argument(
             "--hta", action="store_true", help="add sections by HTA: critical path, idle time, overlap, queue length"

@@ -38,7 +38,7 @@ class SweepVerb:
             type=names,
             default=(),
             metavar="OUTCOME,…",
-            help="run cells again that ended in one of these: oom, timeout, crash, error, skipped; or failed, for any",
+            help="rerun the cells that ended in one of these: oom, timeout, crash, error, skipped; failed means any",
         )
         parser.add_argument(
             "--epochs",

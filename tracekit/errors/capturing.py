@@ -70,7 +70,7 @@ class NoEpochsError(TracekitError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{named(path)}: --epochs is only for training a recipe. A script decides itself how long it trains: "
+            f"{named(path)}: --epochs is only for training a recipe. A script decides for itself how long it trains: "
             "pass it its own arguments after --"
         )
 

@@ -30,7 +30,7 @@ class StandardOutputError(TracekitError):
     """Standard output that takes nothing: a full disk, or it was closed."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"Standard output cannot be written ({why}). Redirect it to another place.")
+        super().__init__(f"Standard output cannot be written to ({why}). Redirect it elsewhere.")
 
 
 class NeedsFolderError(TracekitError):

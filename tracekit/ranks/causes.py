@@ -4,7 +4,7 @@
     rank 2   ├ waits in B ··········│▓ B ▓│──┤▓ A ▓│
     rank 0   ├ waits in A ···················│▓ A ▓│
 
-Rank 2 comes last to A because of what it had waited in B: to blame for both is rank 3, with its data loading.
+Rank 2 comes last to A because it had waited in B: rank 3 is to blame for both, with its data loading.
 """
 
 from dataclasses import dataclass

@@ -39,8 +39,8 @@ COLLECTIVES = pa.schema(
         column(
             "cause_rank", _WHOLE, "rank to blame: that one, or the one that it had waited for in another collective"
         ),
-        column("late_bucket", pa.string(), "where that spent more time than the others since the collective before"),
-        column("cause", pa.string(), "its own; passed on by what it had waited for; or that, inferred"),
+        column("late_bucket", pa.string(), "bucket in which the rank to blame lost time since the collective before"),
+        column("cause", pa.string(), "its own, passed on (by a rank that it had waited for), or passed on, inferred"),
         column("late_ns", _WHOLE, "how much later than the first it arrived", "ns"),
     ]
 )

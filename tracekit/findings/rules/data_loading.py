@@ -33,7 +33,7 @@ _MORE_WORKERS = (
     "ahead (prefetch_factor), and keep them alive between epochs (persistent_workers=True)."
 )
 _START = (
-    "Only the start of the loop waits, until the workers have started: keep them alive between epochs "
+    "The loop waits only at its start, until the workers have started: keep them alive between epochs "
     "(persistent_workers=True), and leave the first step out of what you measure."
 )
 _ONCE = "What does not change from epoch to epoch can be done once, before training."

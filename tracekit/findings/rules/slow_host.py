@@ -33,8 +33,8 @@ _ADVICE = {
         _COMPILE,
     ),
     "python_bound": (
-        "Do less in Python between operators: move what does not change out of the loop, replace loops over tensors by "
-        "a single operator, or compile the model. This saves at most {most} a step.",
+        "Do less in Python between operators: move what stays the same out of the loop, replace loops over tensors "
+        "with a single operator, or compile the model. This saves at most {most} a step.",
         _COMPILE,
     ),
 }

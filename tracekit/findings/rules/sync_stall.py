@@ -67,7 +67,7 @@ _REASONS = (
     ),
     _Reason(
         r"aten::is_nonzero|aten::equal|aten::allclose",
-        "decides in Python by a value on the GPU",
+        "makes Python branch on a value that is on the GPU",
         "Decide on the GPU (torch.where), or only once in many steps.",
     ),
     _Reason(

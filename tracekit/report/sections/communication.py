@@ -51,7 +51,7 @@ def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alon
     if alone:
         text += " In a single rank's trace, the fastest call of each size is taken as the transfer."
     if any(row["bytes_inferred"] for row in rows):
-        text += " Sizes are inferred from the same collectives in the recording with shapes: the trace has none."
+        text += " Sizes are inferred from the same collectives in the recording with shapes: the trace gives no sizes."
     if any(row["group"] is None for row in rows):
         text += " The trace does not name process groups: calls are matched by step, kind and order."
     return text

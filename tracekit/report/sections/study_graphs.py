@@ -24,7 +24,7 @@ GRAPHS = pa.schema(
         column("recompiles", _WHOLE, "of these, recompilations"),
         column("graph_breaks", _WHOLE, "places where a graph breaks"),
         column("reason", pa.string(), "why the first of them breaks, in the compiler's own words"),
-        column("gave_up", _WHOLE, "functions that reached the recompile limit and run eagerly since"),
+        column("gave_up", _WHOLE, "functions that reached the recompile limit and have run eagerly since"),
         column("mode", pa.string(), "the mode that was in effect"),
         column("ran_eagerly", pa.string(), "why nothing was compiled although that was asked for"),
     ]

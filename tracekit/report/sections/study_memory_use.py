@@ -88,7 +88,7 @@ def _said(known: list[_Known], unread: int) -> Iterator[str]:
     most = max(known, key=lambda each: each.device.peak_bytes)
     phase, holder = peak_phase(most.use, most.device), main_holder(most.device)
     cell = f"{most.setting.name}: {most.result.cell.variant}"
-    held = f" What holds the most then is {held_by(holder, most.device)}." if holder is not None else ""
+    held = f" The largest part is then held by {held_by(holder, most.device)}." if holder is not None else ""
     peak = f"{size(most.device.peak_bytes)} above the start of its recording"
     yield f"The highest peak of a step is that of {cell}: {peak}{f', in {phase}' if phase else ''}.{held}"
     phases = Counter(peak_phase(each.use, each.device) for each in known)
@@ -101,7 +101,7 @@ def _said(known: list[_Known], unread: int) -> Iterator[str]:
         more = f", and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
         yield f"What holds the most then is {', '.join(told[:_NAMED])}{more}."
     if unread:
-        yield f"Of {_cells(unread)} it is not known: to run the same sweep again reads their recordings."
+        yield f"Of {_cells(unread)} it is not known: running the same sweep again reads their recordings."
 
 
 def _named(device: DeviceUse) -> str | None:

@@ -24,7 +24,7 @@ OUTCOMES = pa.schema(
 KINDS = pa.schema(
     [
         column("outcome", pa.string(), "how cells ended", role="name"),
-        column("cells", pa.int64(), "cells that ended so"),
+        column("cells", pa.int64(), "cells that ended this way"),
         column("share", pa.float64(), "share of all cells", "share"),
         column("recipes", pa.string(), "recipes of these cells"),
         column("variants", pa.string(), "variants of these cells", role="name"),

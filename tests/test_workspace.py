@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 
 from tracekit.workspace import remove_abandoned, workspace, workspace_anywhere
 
@@ -60,4 +61,21 @@ def test_a_folder_that_another_process_removes_meanwhile_does_not_keep_the_other
 
     remove_abandoned(tmp_path, vanish)
     assert taken
+    assert not [*tmp_path.iterdir()]
+
+
+def test_two_do_not_undo_the_same_at_once(tmp_path):
+    (tmp_path / "1-a").mkdir()
+    (tmp_path / "1-a" / "lock").touch()
+    seen = []
+    second = threading.Thread(target=remove_abandoned, args=(tmp_path, seen.append))
+
+    def undo(folder):
+        seen.append(folder)
+        second.start()
+        second.join(0.5)  # long enough for it to begin with the same folder, if it may
+
+    remove_abandoned(tmp_path, undo)
+    second.join()
+    assert seen == [tmp_path / "1-a"]
     assert not [*tmp_path.iterdir()]

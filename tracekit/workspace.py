@@ -44,10 +44,14 @@ def temporary_home(name: str) -> Path:
 
 
 def remove_abandoned(home: Path, before_removal: Callable[[Path], object] = lambda _: None) -> None:
-    """Remove what processes left behind that no longer run."""
-    with suppress(OSError):
+    """Remove what processes left behind that no longer run.
+
+    One process at a time does so, and the next waits for it: of two that undo the same journal at once, each would
+    move away the files that the other has just put back.
+    """
+    with suppress(OSError), _alone(home):
         for folder in [*home.iterdir()]:
-            with suppress(OSError):  # another process may remove it, too, at this moment
+            with suppress(OSError):  # its owner may remove it at this moment
                 if _abandoned(folder):
                     before_removal(folder)
                     shutil.rmtree(folder, ignore_errors=True)
@@ -58,6 +62,23 @@ def _first(stack: ExitStack, *homes: Path) -> Path | None:
         with suppress(OSError):
             return stack.enter_context(workspace(home))
     return None
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """No other process is in here for this folder. Where folders cannot be locked, nothing holds it back."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    lock = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _locked(folder: Path) -> int:

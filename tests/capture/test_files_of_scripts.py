@@ -171,7 +171,10 @@ def test_in_place_all_of_it_stays(workplace):
     assert Path("out/config.json").exists()
 
 
-def test_a_capture_that_was_killed_is_undone_by_the_next(workplace):
+def test_a_capture_that_was_killed_is_undone_by_the_next(workplace, tmp_path_factory, monkeypatch):
+    temporary = tmp_path_factory.mktemp("temporary")  # its own: no other test's capture is "the next"
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     before = tree(workplace)
     Path("../scripts/train.py").write_text(WRITES + "import time\ntime.sleep(100)\n")
     given = ["../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]

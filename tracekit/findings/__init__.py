@@ -23,6 +23,7 @@ from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
+from tracekit.registry import Registry
 
 __all__ = [
     "FINDINGS",
@@ -42,14 +43,14 @@ __all__ = [
 ]
 
 Rule = Callable[[Profile], Iterable[Finding]]
-_registered: dict[str, Rule] = {}
+_registered = Registry[Rule]("rules")
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
     """Register the function as the rule of that name."""
 
     def register(look: Rule) -> Rule:
-        _registered[name] = look
+        _registered.register(name, look, look)
         return look
 
     return register
@@ -57,7 +58,7 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 def unregister(name: str) -> None:
     """Forget a rule again."""
-    _registered.pop(name, None)
+    _registered.unregister(name)
 
 
 def diagnose(profile: Profile) -> Diagnosis:

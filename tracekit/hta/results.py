@@ -11,6 +11,7 @@ from hta.common.trace import Trace as ParsedTrace
 from tracekit.errors import HtaError
 from tracekit.hta.analysis import Analysis
 from tracekit.hta.quiet import quietly
+from tracekit.registry import Registry
 
 _NO_CHART = {"visualize": False}
 
@@ -28,11 +29,11 @@ class Question:
 
 Frames = Mapping[str, pd.DataFrame | None]
 _Ask = Callable[[Question], Frames]
-ANALYSES: dict[str, _Ask] = {}
+ANALYSES = Registry[_Ask]("analyses of HTA")
 
 
 def _asked(ask: _Ask) -> _Ask:
-    ANALYSES[ask.__name__.replace("_", "-")] = ask
+    ANALYSES.register(ask.__name__.replace("_", "-"), ask, ask)
     return ask
 
 

@@ -29,7 +29,7 @@ In the child, one pass (`child`):
     loss_check, script_losses    stage "check"
     training                     stage "train"
 
-`compiler` listens to the compiler during a pass; what it heard becomes the ledger in `tracekit.compile_log`. `audit` has
-both sides of `tracekit audit`: `auditing` is the parent, and in the child `child` puts the emulated GPU together.
+`compiler` listens to the compiler during a pass; what it heard becomes the ledger in `tracekit.compile_log`.
+`audit` has both sides of `tracekit audit`: `auditing` is the parent, and `child` is the child with its emulated GPU.
 `environment` and `gather_speed` describe the machine, and run where torch is.
 """

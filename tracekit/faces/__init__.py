@@ -1,4 +1,4 @@
-"""The report, drawn: a file per format. A face lays out and escapes; it computes nothing, and knows no section by name.
+"""The report, drawn: a file per format. A face lays out and escapes; it computes nothing, and names no section.
 
 A face is a module here, named after its format, with a function under `@face(...)`; `@folder_face(...)` where it writes
 several files, `@variant_face(...)` where it writes one for each variant. `--format` offers it. A face

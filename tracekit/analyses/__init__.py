@@ -100,13 +100,9 @@ def summary(profile: Profile, name: str) -> Answer:
 
 
 def _summary(entry: Analysis, profile: Profile) -> Answer:
-    from tracekit.analyses.cached import recall, remember
+    from tracekit.analyses.cached import known_answer
 
-    answer = recall(profile, entry)
-    if answer is None:
-        answer = _answer(entry, profile)
-        remember(profile, entry, answer)
-    return answer
+    return known_answer(profile, entry, lambda: _answer(entry, profile))
 
 
 def share_of_step(profile: Profile, *buckets: str) -> float:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 
 from tracekit.findings import rules
-from tracekit.findings.cached import recall, remember
+from tracekit.findings.cached import known_diagnosis
 from tracekit.findings.diagnosis import Diagnosis, diagnosis
 from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, table
@@ -65,11 +65,9 @@ def diagnose(profile: Profile) -> Diagnosis:
     """Apply every rule to a variant and rank the findings; from the cache, where it has them."""
     for module in pkgutil.iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")
-    modules = [look.__module__ for look in _registered.values()]
-    ours = all(module.startswith("tracekit.") for module in modules)  # the cache notices changes only of these
-    known = recall(profile, modules) if ours else None
-    if known is None:
-        known = diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])
-        if ours:
-            remember(profile, modules, known)
-    return known
+    modules = {look.__module__ for look in _registered.values()}
+    return known_diagnosis(profile, modules, lambda: _look(profile))
+
+
+def _look(profile: Profile) -> Diagnosis:
+    return diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracekit.engine import Attribution
-from tracekit.engine.cached import attributed
+from tracekit.engine.cached import known_attribution
 from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
 from tracekit.profile.capture import Capture
 from tracekit.profile.names import distinct, run_names, stem
@@ -54,7 +54,7 @@ def open_subject(
         return Trace.load(path, watch=watch)
 
     def attribute(trace: Trace) -> Attribution:
-        return attributed(trace.inferring_steps() if infer_steps else trace)
+        return known_attribution(trace.inferring_steps() if infer_steps else trace)
 
     def captures(path: Path) -> tuple[Capture, ...]:
         """One, or one for each rank of a file that merges several."""

@@ -30,7 +30,7 @@ def recall(profile: Profile, question: Analysis) -> Answer | None:
 
 
 def remember(profile: Profile, question: Analysis, answer: Answer) -> None:
-    """Keep an answer."""
+    """Store an answer."""
     if profile.trace.entry is None or not _ours(question):
         return
     metadata = {
@@ -47,7 +47,7 @@ def remember(profile: Profile, question: Analysis, answer: Answer) -> None:
 
 
 def _ours(question: Analysis) -> bool:
-    """Whether its code is tracekit's, so that a change of it shows in the name of the answer."""
+    """Whether its code is tracekit's, so that changing the code changes the name of the answer."""
     return question.ask.__module__.startswith("tracekit.")
 
 
@@ -56,7 +56,7 @@ def _name(profile: Profile, question: Analysis) -> str:
 
 
 def name_of(profile: Profile, kind: str, *modules: str) -> str:
-    """What the cache calls something that these modules work out of a variant: it is of all that they look at."""
+    """The name in the cache of a result of these modules; it depends on everything that they read of a variant."""
     cold = profile.cold.trace.path if profile.cold is not None else None
     detail = profile.detail_path
     files = (cold, detail, detail and lines_path(detail))

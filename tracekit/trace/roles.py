@@ -51,8 +51,8 @@ ALLOC = re.compile(
     re.DOTALL,
 )
 ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).*", re.DOTALL)
-STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no steps, and fits no column
-OWN_WAIT = re.compile(r"tracekit\.synchronize")  # what `tracekit capture` puts around a wait that is not the training's
+STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # a longer number does not count steps, and fits no column
+OWN_WAIT = re.compile(r"tracekit\.synchronize")  # the span that `tracekit capture` opens around its own waits
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.*", re.DOTALL)
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
 COMPILE = re.compile(
@@ -76,13 +76,13 @@ MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loadin
 
 @dataclass(frozen=True)
 class Roles:
-    """For some events, or for some kinds of event, whether they have a role; every array has one entry for each."""
+    """Whether some events, or some kinds of event, have a role; every array has one entry for each of them."""
 
     kind: NDArray[np.int8]
     _named: Callable[[re.Pattern[str]], Bools]
 
     def named(self, pattern: re.Pattern[str], runtime: bool = False) -> Bools:
-        """The events whose whole name fits; of a runtime call's name, version suffixes are left out."""
+        """The events whose whole name matches; version suffixes of runtime calls are ignored."""
         if runtime:
             return self._named(re.compile(f"(?:{pattern.pattern})(?:_v\\d+|_ptsz|_ptds)*", pattern.flags))
         return self._named(pattern)
@@ -107,7 +107,7 @@ class Roles:
 
     @cached_property
     def annotation(self) -> Bools:
-        """Spans that somebody named, which do no work of their own."""
+        """Spans that a program or a library named, which do no work themselves."""
         mask: Bools = (self.kind == USER) | ((self.kind == OPERATOR) & self.named(ANNOTATION))
         return mask
 
@@ -124,7 +124,7 @@ class Roles:
 
     @cached_property
     def sync_by_name(self) -> Bools:
-        """Runtime calls that block by what they are; blocking copies come on top, in `links`."""
+        """Runtime calls that always block; copies that turn out to block are added in `links`."""
         return self.runtime & self.named(SYNC, runtime=True)
 
     @cached_property
@@ -164,7 +164,7 @@ class Labels:
         self._known: dict[re.Pattern[str], Bools] = {}
 
     def fits(self, pattern: re.Pattern[str]) -> Bools:
-        """For each name whether all of it fits."""
+        """For each name, whether the whole name matches."""
         if pattern not in self._known:
             fitting = (pattern.fullmatch(name) is not None for name in self.names)
             self._known[pattern] = np.fromiter(fitting, bool, len(self.names))

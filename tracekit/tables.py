@@ -1,4 +1,6 @@
-"""The tables of all variants, one variant below the other: what exports write and notebooks get."""
+"""The tables of variants: what was recorded, where the time went, and the answers of analyses, each variant below the
+other. `report.tables` adds those of the report's sections.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -40,11 +42,6 @@ class Stream:
     def table(self) -> pa.Table:
         """The whole table."""
         return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
-
-
-def tables(profiles: list[Profile]) -> dict[str, pa.Table]:
-    """The same tables as `streams`, each as a whole."""
-    return {name: stream.table() for name, stream in streams(profiles).items()}
 
 
 def streams(profiles: list[Profile]) -> dict[str, Stream]:

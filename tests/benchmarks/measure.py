@@ -135,6 +135,7 @@ class Suite:
 
     def _run(self, command: list[str]) -> Ran:
         environment = {**os.environ, "TRACEKIT_CACHE_DIR": str(self.cache), "PYTHONPATH": str(ROOT)}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled once, not at every start
         os.sync()  # what was written before is not written now
         self.cache.mkdir(exist_ok=True)
         out, err = self.cache.with_suffix(".out"), self.cache.with_suffix(".err")

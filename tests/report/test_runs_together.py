@@ -14,7 +14,7 @@ from tracekit import run as runs
 from tracekit.cli import main
 from tracekit.faces import Options, text
 from tracekit.faces.shared.document import as_document
-from tracekit.profile import Missing, open_subject
+from tracekit.profile import Untraced, open_subject
 from tracekit.profile.device import device_name
 from tracekit.report import report as make_report
 from tracekit.run import Measured, Memory, Requested, Run, Traces, Variant
@@ -138,7 +138,7 @@ def test_what_failed_stands_with_its_outcome_and_reason(tmp_path):
         Variant(name="old", outcome="failed", error="it raised", requested=Requested(compile=True)),
     ]
     subject = open_subject([captured(tmp_path / "a", names=("eager",), extra=failed)])
-    assert [type(member) is Missing for member in subject.members] == [False, True, True]
+    assert [type(member) is Untraced for member in subject.members] == [False, True, True]
     variants = as_document(make_report(subject))["variants"]
     assert [(each["name"], each["outcome"], each["reason"]) for each in variants] == [
         ("eager", "ok", None),

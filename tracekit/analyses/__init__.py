@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
+from tracekit.registry import Registry
 
 # `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot answer it.
 Status = Literal["answered", "absent", "unanswered"]
@@ -51,14 +52,14 @@ class Analysis:
     ask: Ask
 
 
-_registered: dict[str, Analysis] = {}
+_registered = Registry[Analysis]("analyses")
 
 
 def analysis(name: str, rank: int = 1000) -> Callable[[Ask], Ask]:
     """Register the function as the analysis of that name."""
 
     def register(ask: Ask) -> Ask:
-        _registered[name] = Analysis(name, rank, ask)
+        _registered.register(name, Analysis(name, rank, ask), ask)
         return ask
 
     return register
@@ -66,7 +67,7 @@ def analysis(name: str, rank: int = 1000) -> Callable[[Ask], Ask]:
 
 def unregister(name: str) -> None:
     """Remove the analysis of that name."""
-    _registered.pop(name, None)
+    _registered.unregister(name)
 
 
 def analyses() -> list[Analysis]:
@@ -99,13 +100,9 @@ def summary(profile: Profile, name: str) -> Answer:
 
 
 def _summary(entry: Analysis, profile: Profile) -> Answer:
-    from tracekit.analyses.cached import recall, remember
+    from tracekit.analyses.cached import known_answer
 
-    answer = recall(profile, entry)
-    if answer is None:
-        answer = _answer(entry, profile)
-        remember(profile, entry, answer)
-    return answer
+    return known_answer(profile, entry, lambda: _answer(entry, profile))
 
 
 def share_of_step(profile: Profile, *buckets: str) -> float:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tracekit import compile_spans
+from tracekit import event_names
 from tracekit.analyses import Answer, Status, analysis
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
@@ -51,7 +51,7 @@ _DATA = re.compile(r"(.*)_data: .*?compile_id=(\S+)", re.DOTALL)
 _REGION = re.compile(r"Torch-Compiled Region: (\S+)")
 _CODE = re.compile(r"(.+):(\d{1,9}) (.+)", re.DOTALL)  # "file.py:12 forward"
 _SPECIAL: dict[str, Kind] = {
-    **{name: kind for name, kind in compile_spans.KINDS.items() if kind != "frame"},
+    **{name: kind for name, kind in event_names.COMPILE_SPANS.items() if kind != "frame"},
     "backward._backward_impl (dynamo_timed)": "backward",
 }
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.row_traffic import kind_of, least_bytes
-from tracekit.engine.cached import attributed
+from tracekit.engine.cached import known_attribution
 from tracekit.intervals import Ints, Union
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
@@ -79,7 +79,7 @@ def _recording(profile: Profile) -> Profile:
     recording = profile.ownership.recording
     if recording is None or recording.trace is profile.trace:
         return profile
-    capture = Capture(recording.trace.path, attributed(recording.trace))
+    capture = Capture(recording.trace.path, known_attribution(recording.trace))
     return Profile(profile.name, (capture,), profile.variant, profile.run, mine=profile.mine)
 
 

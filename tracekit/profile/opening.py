@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracekit.engine import Attribution
-from tracekit.engine.cached import attributed
+from tracekit.engine.cached import known_attribution
 from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
 from tracekit.profile.capture import Capture
 from tracekit.profile.names import distinct, run_names, stem
 from tracekit.profile.of_study import study_subject
 from tracekit.profile.profile import Profile
 from tracekit.profile.ranks import together
-from tracekit.profile.subject import Member, Missing, Subject, why_none
+from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
@@ -54,7 +54,7 @@ def open_subject(
         return Trace.load(path, watch=watch)
 
     def attribute(trace: Trace) -> Attribution:
-        return attributed(trace.inferring_steps() if infer_steps else trace)
+        return known_attribution(trace.inferring_steps() if infer_steps else trace)
 
     def captures(path: Path) -> tuple[Capture, ...]:
         """One, or one for each rank of a file that merges several."""
@@ -94,7 +94,7 @@ def _members(
             member: Member = Profile(stem(path), captures(path))
         except TracekitError as error:
             failures[path] = error
-            member = Missing(stem(path), "error", str(error))
+            member = Untraced(stem(path), "error", str(error))
         yield member
 
 
@@ -125,11 +125,11 @@ def _of_variant(
     paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
     if paths["steady"] is None:
         reason = variant.error or "no trace of it was taken"
-        return Missing(variant.name, variant.outcome, reason, variant, run, name)
+        return Untraced(variant.name, variant.outcome, reason, variant, run, name)
     try:
         taken = tuple(_capture(each, window, captures) for window, each in paths.items() if each is not None)
     except TracekitError as error:
-        return Missing(variant.name, "error", str(error), variant, run, name)
+        return Untraced(variant.name, "error", str(error), variant, run, name)
     return Profile(variant.name, (*taken, *_other_ranks(path, run, variant, captures)), variant, run, name)
 
 

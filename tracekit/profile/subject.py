@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Missing:
+class Untraced:
     """A variant without a trace: none was taken, or it cannot be read. Its run may have other measurements."""
 
     name: str
@@ -36,7 +36,7 @@ class Missing:
         return self.variant is not None and self.variant.measured is not None
 
 
-Member = Profile | Missing
+Member = Profile | Untraced
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Subject:
         for member in self.members:
             if member.variant is not None and member.variant.error:
                 sentences.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
-            if isinstance(member, Missing) and (member.variant is None or member.reason != member.variant.error):
+            if isinstance(member, Untraced) and (member.variant is None or member.reason != member.variant.error):
                 sentences.append((member.name, member.reason))
         return sentences
 

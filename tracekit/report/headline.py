@@ -2,7 +2,7 @@
 
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
-from tracekit.profile import Member, Missing
+from tracekit.profile import Member, Untraced
 from tracekit.report.model import Report
 from tracekit.run_facts import break_even_steps, break_even_within_noise, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
@@ -30,7 +30,7 @@ def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
 
 def _alone(member: Member) -> str:
     name, wall, host = sanitize(member.name), member.means["wall"], member.means["host"]
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Where its time goes cannot be answered without a trace ({why})."
     if wall is not None:
@@ -65,7 +65,7 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
 
 def _compiling(member: Member) -> str:
     """What the mean leaves out: the recorded steps that compile."""
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         return ""
     view = member.views["wall"]
     left_out = view.known & ~member.counted

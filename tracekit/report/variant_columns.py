@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tracekit.profile import Member, Missing, Profile
+from tracekit.profile import Member, Profile, Untraced
 from tracekit.report.model import Report
 from tracekit.run import Run, Variant
 from tracekit.run_facts import SPREAD_EPOCHS
@@ -36,14 +36,14 @@ def of_captured_run(read: Callable[[Run], Any]) -> Of:
 
 def of_cell(read: Callable[[Cell], Any]) -> Of:
     """A column that is null for everything but a failed cell of a study."""
-    return lambda report, member: read(member.cell) if isinstance(member, Missing) and member.cell else None
+    return lambda report, member: read(member.cell) if isinstance(member, Untraced) and member.cell else None
 
 
 def of_run_or_cell(read: Callable[[Run | Cell], Any]) -> Of:
     """A column that a failed cell of a study, which has no run, takes from its plan."""
 
     def read_either(_: Report, member: Member) -> Any:
-        cell = member.cell if isinstance(member, Missing) else None
+        cell = member.cell if isinstance(member, Untraced) else None
         known = member.run or cell
         return read(known) if known is not None else None
 
@@ -54,14 +54,14 @@ def workload(_: Report, member: Member) -> str | None:
     """What a step is; known for a failed cell of a study, too."""
     if member.variant is not None:
         return member.variant.workload
-    return member.cell.workload if isinstance(member, Missing) and member.cell is not None else None
+    return member.cell.workload if isinstance(member, Untraced) and member.cell is not None else None
 
 
 def params(member: Member) -> str | None:
     """The parameters of the run with those of the variant, as JSON."""
     if member.run is not None and member.variant is not None:
         return as_json({**member.run.params, **member.variant.params})
-    return as_json(member.cell.params) if isinstance(member, Missing) and member.cell is not None else None
+    return as_json(member.cell.params) if isinstance(member, Untraced) and member.cell is not None else None
 
 
 def measured(name: str) -> Of:
@@ -106,14 +106,14 @@ def finite(value: float | None) -> float | None:
 
 def outcome(_: Report, member: Member) -> str:
     """How its capture ended; a bare trace is `ok`."""
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         return member.outcome
     return member.variant.outcome if member.variant is not None else "ok"
 
 
 def reason(_: Report, member: Member) -> str | None:
     """Why it failed; null where it did not."""
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         return member.reason
     return member.variant.error if member.variant is not None else None
 

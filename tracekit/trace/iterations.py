@@ -21,7 +21,7 @@ _LEAST = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
 _WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
 _ALIKE = 0.9  # of the operators must be the same one period later
-_TRIED = 64  # periods that are tried
+_TRIED = 64  # periods that are tried that are tried
 
 
 @dataclass(frozen=True)

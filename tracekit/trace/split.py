@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -18,8 +17,8 @@ from tracekit.trace.columns import codes, held, valid
 from tracekit.trace.model import Trace
 from tracekit.trace.rows import Events
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS
-from tracekit.trace.storing.code_version import code_version
 from tracekit.trace.storing.column_file import Piece, in_memory
+from tracekit.trace.storing.results import recall, remember, result_name
 
 _RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
 _SURE = 0.99  # share of a device's launched activities that one process must account for
@@ -46,15 +45,11 @@ def _known(trace: Trace, pids: Rows) -> list[_Owned]:
     """The result of `_owned`; if it is cached, no event is read."""
     if trace.entry is None:
         return _owned(trace, pids)
-    name = f"split-{code_version(__name__)}.json"
-    content = trace.entry.recall(name)
-    if content is not None:
-        try:
-            return msgspec.json.decode(content, type=list[_Owned])
-        except msgspec.DecodeError:
-            pass
-    owned = _owned(trace, pids)
-    trace.entry.remember(name, msgspec.json.encode(owned))
+    name = result_name("split", __name__)
+    owned = recall(trace.entry, name, list[_Owned])
+    if owned is None:
+        owned = _owned(trace, pids)
+        remember(trace.entry, name, owned)
     return owned
 
 

@@ -23,7 +23,7 @@ Status = Literal["answered", "absent", "unanswered"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What an analysis found in one variant.
+    """The answer of an analysis about one variant.
 
     `table` is what faces show; the metadata of its fields says unit (`ns`, `B`, `share`, or nothing), meaning and role.
     `rows`, where there is more to keep, has one row per event behind it: exports carry it. `worth` is the share of a
@@ -67,7 +67,7 @@ def analysis(name: str, rank: int = 1000) -> Callable[[Ask], Ask]:
 
 
 def unregister(name: str) -> None:
-    """Forget an analysis again."""
+    """Remove the analysis of that name."""
     _registered.unregister(name)
 
 
@@ -107,7 +107,7 @@ def _summary(entry: Analysis, profile: Profile) -> Answer:
 
 
 def share_of_step(profile: Profile, *buckets: str) -> float:
-    """Which part of a counted step these buckets take: of its wall time, or of its host time where that is unknown."""
+    """The share of a counted step that these buckets take: of its wall time, or of its host time if that is unknown."""
     mean = profile.means["wall"] or profile.means["host"]
     if mean is None or not mean.step_ns:
         return 0.0

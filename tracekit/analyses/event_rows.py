@@ -33,6 +33,6 @@ def text(trace: Trace, rows: Ints | Rows) -> pa.Array:
 
 
 def numbered(trace: Trace, step: Ints) -> pa.Array:
-    """The N of each step, given its place; null for −1."""
+    """The N of each step, given its index; null for −1."""
     numbers = np.array([*trace.steps.number, -1], np.int64)
     return pa.array(numbers[step], mask=step < 0)

@@ -53,7 +53,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def _calls(trace: Trace) -> Iterator[tuple[Ints, Ints]]:
-    """Launch calls in order of their starts, some at a time, and the places of their steps."""
+    """Launch calls in order of their starts, some at a time, and the indices of their steps."""
     for part in trace.parts():
         calls = part.rows(part.roles.launch & part.process)
         if len(calls):

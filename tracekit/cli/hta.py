@@ -51,9 +51,7 @@ class HtaVerb:
             "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: 20)"
         )
         parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write Parquet files to")
-        parser.add_argument(
-            "--force", action="store_true", help="overwrite a trace or a run, too, unless it is an input"
-        )
+        parser.add_argument("--force", action="store_true", help="also overwrite a trace or a run that is not an input")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ _FLAGS = ("host_known", "wall_known", "steady")
 
 
 def known_attribution(trace: Trace) -> Attribution:
-    """The attribution of a trace; what a report needs of it does not touch the events."""
+    """The attribution of a trace; a report can use it without reading the events."""
     if trace.entry is None:
         return attribute(trace)
     name = result_name("attribution", __name__)

@@ -7,7 +7,7 @@ from tracekit.profile.subject import Member, Untraced
 
 
 def device_name(member: Member) -> str | None:
-    """`NVIDIA A100-SXM4-40GB`, several names where devices differ; None where nothing says it."""
+    """`NVIDIA A100-SXM4-40GB`, several names if devices differ; None if unknown."""
     names = [*dict.fromkeys(_names(member))]
     return ", ".join(names) or None
 

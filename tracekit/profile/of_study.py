@@ -1,4 +1,4 @@
-"""The members of a study: one for each cell, without traces, which the run of each cell has."""
+"""The members of a study: one for each cell, without the traces, which are in the run of each cell."""
 
 from collections import Counter
 

@@ -43,7 +43,7 @@ ALLOC = re.compile(
     re.DOTALL,
 )
 ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).*", re.DOTALL)
-STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no steps, and fits no column
+STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # a longer number does not count steps, and fits no column
 OWN_WAIT = re.compile(re.escape(event_names.OWN_WAIT))
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.*", re.DOTALL)
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
@@ -68,13 +68,13 @@ MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loadin
 
 @dataclass(frozen=True)
 class Roles:
-    """For some events, or for some kinds of event, whether they have a role; every array has one entry for each."""
+    """Whether some events, or some kinds of event, have a role; every array has one entry for each of them."""
 
     kind: NDArray[np.int8]
     _named: Callable[[re.Pattern[str]], Bools]
 
     def named(self, pattern: re.Pattern[str], runtime: bool = False) -> Bools:
-        """The events whose whole name fits; of a runtime call's name, version suffixes are left out."""
+        """The events whose whole name matches; version suffixes of runtime calls are ignored."""
         if runtime:
             return self._named(event_names.call(pattern.pattern, pattern.flags))
         return self._named(pattern)
@@ -99,7 +99,7 @@ class Roles:
 
     @cached_property
     def annotation(self) -> Bools:
-        """Spans that somebody named, which do no work of their own."""
+        """Spans that a program or a library named, which do no work themselves."""
         mask: Bools = (self.kind == USER) | ((self.kind == OPERATOR) & self.named(ANNOTATION))
         return mask
 
@@ -116,7 +116,7 @@ class Roles:
 
     @cached_property
     def sync_by_name(self) -> Bools:
-        """Runtime calls that block by what they are; blocking copies come on top, in `links`."""
+        """Runtime calls that always block; copies that turn out to block are added in `links`."""
         return self.runtime & self.named(SYNC, runtime=True)
 
     @cached_property
@@ -156,7 +156,7 @@ class Labels:
         self._known: dict[re.Pattern[str], Bools] = {}
 
     def fits(self, pattern: re.Pattern[str]) -> Bools:
-        """For each name whether all of it fits."""
+        """For each name, whether the whole name matches."""
         if pattern not in self._known:
             fitting = (pattern.fullmatch(name) is not None for name in self.names)
             self._known[pattern] = np.fromiter(fitting, bool, len(self.names))

@@ -30,7 +30,7 @@ def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], An
 
 
 def name_of(profile: Profile, kind: str, *modules: str) -> str:
-    """What the cache calls something that these modules work out of a variant: it is of all that they look at."""
+    """The name in the cache of a result of these modules; it depends on everything that they read of a variant."""
     cold = profile.cold.trace.path if profile.cold is not None else None
     detail = profile.detail_path
     files = (cold, detail, detail and lines_path(detail))

@@ -1,6 +1,6 @@
-"""What the profiler wrote of some events beside their times: the shapes of inputs, how full the GPU was.
+"""What the profiler wrote about some events besides their times: the shapes of inputs, how full the GPU was.
 
-It is read separately and on request: few questions need it, and only for few events.
+It is read separately and on request, because few questions need it, and only for a few events.
 """
 
 from collections.abc import Iterator
@@ -36,13 +36,13 @@ class Arguments(msgspec.Struct, gc=False):
 
     @property
     def inputs(self) -> Inputs | None:
-        """The dimensions of the inputs of an operator, those of lists of tensors one by one; None without a record."""
+        """The dimensions of an operator's inputs, lists of tensors one by one; None if they were not recorded."""
         decoded = value_of(self.dims)
         return [*_flat(decoded)] if isinstance(decoded, list) else None
 
     @property
     def strides(self) -> Inputs | None:
-        """As `inputs`: by how many numbers each dimension steps."""
+        """The strides of the inputs, in the form of `inputs`."""
         decoded = value_of(self.steps)
         return [*_flat(decoded)] if isinstance(decoded, list) else None
 
@@ -60,7 +60,7 @@ class Arguments(msgspec.Struct, gc=False):
 
     @property
     def blocks_per_sm(self) -> float | None:
-        """How many blocks of a kernel each multiprocessor gets; below 1 some get none."""
+        """How many blocks of a kernel each multiprocessor gets; if it is below 1, some get none."""
         decoded = value_of(self.blocks)
         return float(decoded) if isinstance(decoded, int | float) else None
 
@@ -75,9 +75,9 @@ _EVENTS = msgspec.json.Decoder(list[_Event])
 
 
 def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
-    """By row what was recorded of these events; those of which nothing was are left out. One pass over the file.
+    """What was recorded about these events, by row, without events that have no record. Takes one pass over the file.
 
-    Nothing is known of a trace whose file is not there any more, as that of one that came through a pipe.
+    Nothing is known if the file no longer exists, such as that of a trace read from a pipe.
     """
     wanted = {(int(trace.ts_ns[row]), trace.names[trace.name_codes[row]]): row for row in np.unique(rows).tolist()}
     times = np.unique(trace.ts_ns[rows])
@@ -95,7 +95,7 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
 
 
 def _beginnings(times: Ints) -> list[bytes]:
-    """What the text of a start begins with, in a few variants; a chunk that holds none of them need not be decoded."""
+    """The possible first characters of a start, as text; a chunk that contains none of them need not be decoded."""
     if not len(times) or times[0] < 1000:
         return [b""]
     first, last = int(times[0]) // 1000 - 1, int(times[-1]) // 1000 + 1  # whole µs, as they are written

@@ -1,6 +1,6 @@
-"""What the profiler writes about communication besides times: which collective, how much data, in which group.
+"""What the profiler writes about communication besides times: the collective, the amount of data, the group.
 
-torch writes it into the arguments of `record_param_comms`, of newer kernels, and, where shapes are recorded, of the
+torch writes this into the arguments of `record_param_comms`, of newer kernels and, if shapes are recorded, of the
 spans of its backends (`nccl:all_reduce`, `gloo:all_reduce`): torch/csrc/profiler/util.cpp, `saveNcclMeta`.
 """
 
@@ -30,7 +30,7 @@ COMMUNICATIONS = pa.schema(
         column("description", _TEXT, "what the program calls the process group"),
         column("group_size", _WHOLE, "number of ranks in the group"),
         column("members", pa.list_(_WHOLE), "the ranks in the group"),
-        column("seq", _WHOLE, "number of the collective within its group, where the profiler counts them"),
+        column("seq", _WHOLE, "number of the collective within its group, if the profiler counts them"),
         column("source", _WHOLE, "rank that data is received from"),
         column("destination", _WHOLE, "rank that data is sent to"),
         column("input_bytes", _WHOLE, "size of the input, computed from its shapes", "B"),
@@ -71,17 +71,17 @@ class CommunicationEvent(Event, gc=False):
 
 
 def mentions(chunk: bytes) -> bool:
-    """Whether an event of the text may say which collective it is part of; few do, and looking costs little."""
+    """Whether an event in the text may say which collective it is part of; few do, and this check is cheap."""
     return _SIGN in chunk
 
 
 def of_backends(events: Sequence[Event]) -> set[Scalar]:
-    """The names of spans of communication backends among some events: their shapes say what goes in."""
+    """The names of spans of communication backends among some events; their shapes give the size of the input."""
     return {name for name in {event.name for event in events} if str(name).startswith(_BACKENDS)}
 
 
 def recorded(events: Sequence[Event], ts_ns: Sequence[int]) -> Iterator[list[Any]]:
-    """A row of COMMUNICATIONS for each event that says something of communication."""
+    """A row of COMMUNICATIONS for each event that describes communication."""
     if not (events and isinstance(events[0], CommunicationEvent)):
         return
     spans = of_backends(events)
@@ -127,7 +127,7 @@ def _whole(value: object) -> int | None:
 
 
 def _members(value: object) -> list[int] | None:
-    """`[0, 1, 2]`, which is written as text; null where it is shortened (`[0, 1, ...]`), as long lists are."""
+    """`[0, 1, 2]`, which is written as text; null if it is shortened (`[0, 1, ...]`), as long lists are."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -141,7 +141,7 @@ def _members(value: object) -> list[int] | None:
 
 
 def _input_bytes(dims: object, types: object) -> int | None:
-    """The size of the first input, which is what a backend's span is given."""
+    """The size of the first input, which is the data that a backend's span communicates."""
     if not (isinstance(dims, list) and dims and isinstance(types, list) and types):
         return None
     size, shape = _SIZES.get(str(types[0]).lower()), dims[0]

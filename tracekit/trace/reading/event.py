@@ -25,7 +25,7 @@ class Args(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """One trace event. The start stays text: a float would not hold it."""
+    """One trace event. The start stays text, because a float would not hold it exactly."""
 
     ph: Scalar = None
     cat: Scalar = None
@@ -38,7 +38,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 class Length(msgspec.Struct, gc=False):
-    """The text of a duration, where a float would not hold it."""
+    """The text of a duration, for durations that a float would not hold exactly."""
 
     ph: Scalar = None
     ts: msgspec.Raw = NOTHING

@@ -18,13 +18,13 @@ _FACTS = b"facts"
 
 
 def result_name(kind: str, *modules: str, causes: object = ()) -> str:
-    """What the cache calls that which the code of these modules makes of these causes, and of the trace."""
+    """The name in the cache of what the code of these modules computes from the trace and these inputs."""
     digest = hashlib.sha256(repr(causes).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{kind}-{code_version(*modules)}-{digest}"
 
 
 def recall(entry: Entry | None, name: str, kind: type[Result]) -> Result | None:
-    """A result of that type; None where there is no entry, nothing was remembered, or it is damaged."""
+    """A result of that type; None if there is no entry, nothing was stored, or it is damaged."""
     content = entry.recall(name) if entry is not None else None
     try:
         return msgspec.json.decode(content, type=kind) if content is not None else None
@@ -33,7 +33,7 @@ def recall(entry: Entry | None, name: str, kind: type[Result]) -> Result | None:
 
 
 def remember(entry: Entry | None, name: str, result: object) -> None:
-    """Keep a result, where there is an entry for it."""
+    """Store a result, if there is an entry for it."""
     if entry is not None:
         entry.remember(name, msgspec.json.encode(result))
 

@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
 HTA ?= $(BIN)/python
+# The tests start hundreds of processes, which would all compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Pages of the documentation that are made from the code.
 .PHONY: pages

@@ -1,4 +1,4 @@
-"""What the README and the pages of docs name is there, and the packages are all in the README's picture."""
+"""What the README and the pages of docs name is there, and all of the package is in the README's picture."""
 
 import re
 from pathlib import Path
@@ -13,6 +13,17 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))
 def test_the_picture_has_every_package() -> None:
     packages = {file.parent.name for file in ROOT.glob("tracekit/*/__init__.py")}
     assert packages == set(re.findall(r"^\| `tracekit/(\w+)/`", README.read_text(), re.MULTILINE))
+
+
+def test_the_picture_has_every_module() -> None:
+    modules = {file.name for file in ROOT.glob("tracekit/*.py") if not file.name.startswith("__")}
+    rows = re.findall(r"^\| (`tracekit/.*?) \|", README.read_text(), re.MULTILINE)
+    assert modules == {name for row in rows for name in re.findall(r"(\w+\.py)", row)}
+
+
+def test_tests_mirror_the_package() -> None:
+    packages = {file.parent.name for file in ROOT.glob("tracekit/*/__init__.py")}
+    assert packages - {"errors"} <= {folder.name for folder in (ROOT / "tests").iterdir()}  # they are tested as raised
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -20,7 +20,7 @@ from tracekit.report.tables import every_table
 from tracekit.trace.schema import metadata
 
 if TYPE_CHECKING:
-    from tracekit.hta.analysis import Analysis
+    from tracekit.hta.analysis import ColumnAnalysis
     from tracekit.plots.shared.chart import Chart
 
 
@@ -133,7 +133,7 @@ class Tables(Mapping[str, pa.Table]):
 
     def hta(
         self, variant: str | None = None, *, rounded: bool = False, include_last_profiler_step: bool = True
-    ) -> "Analysis":
+    ) -> "ColumnAnalysis":
         """HTA's `TraceAnalysis` of a variant, the first where none is named: `data.hta().get_temporal_breakdown()`.
 
         It is made of the columns that were read, all ranks of the variant together, with exact times and the last step.

@@ -1,4 +1,6 @@
-"""The tables of all variants, one variant below the other: what exports write and notebooks get."""
+"""The tables of variants: what was recorded, where the time went, and the answers of analyses, each variant below the
+other. `report.tables` adds those of the report's sections.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ import pyarrow as pa
 from tracekit.analyses import answers
 from tracekit.engine.segments import SEGMENTS
 from tracekit.profile import Profile
+from tracekit.trace.columns import joined
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column
 
 _ROWS = 1 << 17  # events in one piece
@@ -39,12 +42,7 @@ class Stream:
 
     def table(self) -> pa.Table:
         """The whole table."""
-        return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
-
-
-def tables(profiles: list[Profile]) -> dict[str, pa.Table]:
-    """The same tables as `streams`, each as a whole."""
-    return {name: stream.table() for name, stream in streams(profiles).items()}
+        return joined(self.schema, self.pieces())
 
 
 def streams(profiles: list[Profile]) -> dict[str, Stream]:

@@ -17,7 +17,7 @@ from tracekit.faces.json import render
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.run import Ledger, Limit, Requested, Skip, Variant
-from tracekit.tables import tables
+from tracekit.tables import streams
 from tracekit.trace.schema import column
 
 
@@ -208,7 +208,7 @@ def test_another_analysis_reaches_every_face(tmp_path):
         assert "20 ns" in terminal
         entry = json.loads(render(made))["answers"][-1]
         assert (entry["analysis"], entry["rows"]) == ("rainbow", [["violet", 20]])
-        parquet.write(tables(subject.profiles), tmp_path)
+        parquet.write(streams(subject.profiles), tmp_path)
         assert (tmp_path / "rainbow.parquet").is_file()
         assert "what it looks like" in (tmp_path / "SCHEMA.md").read_text()
     finally:

@@ -1,4 +1,4 @@
-"""Each task in a process of its own, watched from outside: seconds, CPU seconds, and memory that is no file's."""
+"""Each task in a separate process, measured from outside: seconds, CPU seconds, and memory without mapped files."""
 
 import json
 import os
@@ -76,7 +76,9 @@ class Suite:
         self._warm(measured)
         self._attribution(measured)
         small = min((self.verb("report", str(seed)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
-        measured.rows["start-up: a report of the seed"] = f"{small.seconds:,.2f} s, {small.cpu:,.2f} CPU seconds"
+        measured.rows["start-up: a report of the small trace that the others repeat"] = (
+            f"{small.seconds:,.2f} s, {small.cpu:,.2f} CPU seconds"
+        )
         return measured
 
     def _warm(self, measured: Measured) -> None:
@@ -133,6 +135,7 @@ class Suite:
 
     def _run(self, command: list[str]) -> Ran:
         environment = {**os.environ, "TRACEKIT_CACHE_DIR": str(self.cache), "PYTHONPATH": str(ROOT)}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled once, not at every start
         os.sync()  # what was written before is not written now
         self.cache.mkdir(exist_ok=True)
         out, err = self.cache.with_suffix(".out"), self.cache.with_suffix(".err")

@@ -85,6 +85,6 @@ def test_one_that_trains_there_without_asking_is_refused(tmp_path, kind):
     answer = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, script=True).answer
     assert (answer.outcome, answer.measured) == ("error", None)
     assert answer.error.endswith(
-        f"it trains on {kind}, but tracekit can capture only on CPUs and on GPUs of NVIDIA and AMD. "
+        f"it trains on {kind}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "
         "Make it train on the CPU, for example by an argument after --"
     )

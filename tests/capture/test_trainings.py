@@ -12,7 +12,7 @@ from tracekit.capture.preparation import prepare
 from tracekit.capture.trainings import results, trainings
 from tracekit.errors import NoEpochsError
 from tracekit.faces.shared.document import as_document
-from tracekit.profile import Missing, Subject
+from tracekit.profile import Subject, Untraced
 from tracekit.report import report
 from tracekit.run import Measured, Variant
 
@@ -56,7 +56,7 @@ def test_every_variant_is_trained_with_every_seed(tmp_path):
     (line,) = results(run)
     assert line.startswith("compiled: no loss of test error: compiled ")
 
-    members = [Missing(each.name, "ok", "no trace", each, run, "net") for each in run.variants]
+    members = [Untraced(each.name, "ok", "no trace", each, run, "net") for each in run.variants]
     document = json.loads(json.dumps(as_document(report(Subject(members)))))
     section = next(each for each in document["sections"] if each["id"] == "accuracy")
     assert section["blocks"][0]["lines"] == [f"{line}."]

@@ -69,7 +69,10 @@ def test_workers_that_are_too_few(tmp_path):
         tmp_path, waits(WORKERS, 4000.0, ("python_function", "<method 'poll' of 'select.poll' objects>", 1, 3990))
     )
     assert "The workers do not keep up" in finding.advice
-    assert "its workers deliver 1 per step of 14.1 ms, which would take 10.1 ms without the wait" in finding.title
+    assert (
+        "its workers deliver 1 batch a step, which takes 14.1 ms, and would take 10.1 ms without the wait"
+        in finding.title
+    )
     assert "1.4 times as many workers would keep up" in finding.title
     assert finding.where.operator == WORKERS
     assert finding.evidence[0].name == WORKERS

@@ -1,4 +1,4 @@
-"""Communication that nothing hides: what it costs, and how much of it is waiting."""
+"""Communication that no computation overlaps: what it costs, and how much of it is waiting."""
 
 import pytest
 from small import event, kernel, launch, step, write
@@ -31,8 +31,8 @@ def trained(path, talks, hidden=0.0):
 def test_what_is_exposed_and_whose_it_is(tmp_path):
     (finding,) = exposed_comm(trained(tmp_path / "a.json", [800, 800], hidden=100))
     assert (finding.where.operator, finding.where.module) == ("nccl:all_reduce", "## gradients ##")
-    assert "87.5 % of the time that it runs" in finding.title
-    assert "0.0 % of their time is waiting" in finding.title
+    assert "87.5 % of its communication time" in finding.title
+    assert "0.0 % of the collectives' time is waiting" in finding.title
     diagnosed = diagnose(trained(tmp_path / "b.json", [800, 800], hidden=100))
     assert diagnosed.verdict.id == "exposed_comm"
     assert diagnosed.findings[0].cost_ns == pytest.approx(700_000)
@@ -40,7 +40,7 @@ def test_what_is_exposed_and_whose_it_is(tmp_path):
 
 def test_the_fastest_calls_show_the_transfer(tmp_path):
     (finding,) = exposed_comm(trained(tmp_path / "a.json", [100] + [900] * 3))
-    assert "85.7 % of their time is waiting" in finding.title  # 2,400 of 2,800
+    assert "85.7 % of the collectives' time is waiting" in finding.title  # 2,400 of 2,800
     assert "equal work" in finding.advice
 
 

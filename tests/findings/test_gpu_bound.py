@@ -4,7 +4,7 @@ import pytest
 from small import event, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.phases import phases
+from tracekit.findings.gpu_bound.phases import phases
 from tracekit.profile import open_subject
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"

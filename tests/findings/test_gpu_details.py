@@ -7,7 +7,7 @@ import pytest
 from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.modules import modules
+from tracekit.findings.gpu_bound.modules import modules
 from tracekit.findings.rules.low_occupancy import low_occupancy
 from tracekit.findings.rules.memory_bandwidth import memory_bandwidth
 from tracekit.findings.rules.unaligned_products import unaligned_products

@@ -196,7 +196,7 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
     assert diagnose(opened(slow(50, 5, 5))).verdict.id == "dispatch_bound"
     assert diagnose(opened(slow(5, 50, 5))).verdict.id == "launch_bound"
     assert diagnose(opened(slow(5, 5, 50))).verdict.id == "python_bound"
-    assert "running 2.00 µs a kernel or copy (20 a step" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
+    assert "a kernel or copy 2.00 µs (20 a step" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
 
 
 def test_no_rule_says_anything_of_healthy_steps(tmp_path):

@@ -56,7 +56,7 @@ def test_processes_say_what_reading_here_says(job):
     progress = []
     subject = opened([job], readers(2, None), lambda done, of: progress.append((done, of)))
     assert said(subject) == said(open_subject([job]))
-    assert "Rank 3 is the one to wait for: it arrives 700 µs a step later" in said(subject)[0][0]
+    assert "Rank 3 delays the others: it arrives 700 µs a step later" in said(subject)[0][0]
     assert progress == [(done, 5) for done in range(1, 6)]
 
 
@@ -88,7 +88,7 @@ def test_a_rank_that_cannot_be_read_is_said_and_the_others_are_reported(tmp_path
     subject = opened([folder], readers(2, None))
     assert [(name, "rank1.json" in why) for name, why in subject.problems] == [("rank1", True)]
     assert [each.rank for each in subject.ranks["ranks"]] == [0, 2, 3]
-    assert "Rank 3 is the one to wait for" in said(subject)[0][0]
+    assert "Rank 3 delays the others" in said(subject)[0][0]
 
 
 def test_none_that_can_be_read_is_one_sentence(tmp_path):
@@ -143,7 +143,7 @@ def test_an_address_that_does_not_answer_is_one_sentence(job, capsys, monkeypatc
 
 def test_the_verbs_take_workers(job, tmp_path, capsys):
     assert main(["report", str(job), "--workers", "2"]) == 0
-    assert "Rank 3 is the one to wait for" in capsys.readouterr().out
+    assert "Rank 3 delays the others" in capsys.readouterr().out
     assert main(["export", str(job), "--workers", "2", "-o", str(tmp_path / "out")]) == 0
     assert Path(tmp_path / "out" / "collectives.parquet").is_file()
 

@@ -42,7 +42,7 @@ def test_what_sizes_do_not_tell_is_not_told(tmp_path):
     assert "few: what an edge costs cannot be known: 3 different sizes in 200 steps are too few" in lines[0]
     assert "near: what an edge costs cannot be known: the sizes" in lines[1]
     assert "ms however large its graph is" in lines[2]
-    assert "per thousand edges; what it takes besides cannot be known" in lines[3]
+    assert "per thousand edges; how much it takes apart from that cannot be known" in lines[3]
     assert [row["fixed_ns"] is None for row in rows] == [True, True, False, True]
     assert [row["per_thousand_ns"] is None for row in rows] == [True, True, False, False]
 

@@ -16,7 +16,7 @@ from tracekit.cli.hta import _NAMES
 from tracekit.cli.program import main
 from tracekit.errors import OutputError
 from tracekit.hta.results import ANALYSES as NAMED
-from tracekit.hta.results import Question, answers
+from tracekit.hta.results import Question, frames_of
 
 PARSERS = ("parse_trace_dict", "parse_trace_dataframe", "parse_trace_file")
 
@@ -69,7 +69,7 @@ def test_the_file_may_be_gone(trace, tmp_path, no_parser):
     assert made.get_temporal_breakdown(visualize=False)["compute_time(us)"].tolist() == [1050]
     folder = tmp_path / "drawn"
     folder.mkdir()
-    (patterns,) = answers("frequent-patterns", Question(made, operator="aten::linear", folder=folder)).values()
+    (patterns,) = frames_of("frequent-patterns", Question(made, operator="aten::linear", folder=folder)).values()
     assert patterns["pattern"].tolist() == ["aten::linear|gemm|relu|softmax"]
     assert patterns["count"].tolist() == [3]
     assert tracekit.load(folder / "overlaid_eager.json.gz")["events"].num_rows == 25
@@ -86,7 +86,7 @@ def test_two_variants_are_compared(trace, tmp_path):
     text = gzip.decompress(trace.read_bytes()).replace(b'"relu"', b'"gelu"')
     other.write_bytes(gzip.compress(text))
     data = tracekit.load(trace, other)
-    (diff,) = answers("trace-diff", Question(data.hta(), data.hta("other"))).values()
+    (diff,) = frames_of("trace-diff", Question(data.hta(), data.hta("other"))).values()
     changed = diff[diff["counts_change_categories"] != "="]["counts_change_categories"]
     assert changed.to_dict() == {"relu": "-", "gelu": "+"}
 

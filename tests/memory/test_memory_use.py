@@ -115,7 +115,7 @@ def test_in_every_face(tmp_path, capsys):
     run = recorded_run(planted(tmp_path / "trace.json"))
     assert main(["report", str(run), "--full"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "eager: at the peak 4.00 KiB above the start of the recording" in said
+    assert "eager: memory peaks at 4.00 KiB above the start of the recording" in said
     assert "held by aten::mm at /home/me/mine.py:2 work, 3.91 KiB (97.6 %)." in said
     assert main(["report", str(run), "--format", "json"]) == 0
     section = next(each for each in json.loads(capsys.readouterr().out)["sections"] if each["id"] == "memory_use")

@@ -6,7 +6,7 @@ from small import kernel, launch, op, step, write
 from tests.lines.recorded import FILE, call, recorded, recorded_run
 from tracekit.profile import open_subject
 from tracekit.profile.where import distinct_places, where_of
-from tracekit.tables import tables
+from tracekit.tables import streams
 
 
 def where(profile, *names):
@@ -65,7 +65,7 @@ def test_without_any_stacks_nothing_is_told(tmp_path):
 def test_every_table_of_events_has_their_lines(tmp_path):
     more = (launch(130, 132, 1), kernel("gemm", 150, 160, 1), launch(160, 172, 0, "cudaDeviceSynchronize"))
     profile = opened(recorded_run(recorded(tmp_path / "trace.json"), *more))
-    exported = tables([profile])
+    exported = {name: stream.table() for name, stream in streams([profile]).items()}
     for name, line in (("launches", 3), ("kernels", 3), ("syncs", 4)):
         for table in (exported[name], exported[f"{name}_summary"]):
             assert (table["file"].to_pylist(), table["line"].to_pylist()) == ([FILE], [line]), name
@@ -76,7 +76,7 @@ def test_a_group_of_events_has_its_costliest_line(tmp_path):
     more = (launch(50, 51, 1), launch(130, 135, 2), launch(136, 141, 3), kernel("gemm", 150, 160, 1))
     more += (kernel("gemm", 160, 164, 2), kernel("gemm", 164, 169, 3))
     profile = opened(recorded_run(recorded(tmp_path / "trace.json"), *more))
-    exported = tables([profile])
+    exported = {name: stream.table() for name, stream in streams([profile]).items()}
     assert exported["launches_summary"]["line"].to_pylist() == [3, 2]  # each operator has a row
     assert exported["kernels_summary"]["line"].to_pylist() == [2]  # 10 µs of line 2, 9 of line 3
     assert exported["kernels"]["line"].to_pylist() == [2, 3, 3]

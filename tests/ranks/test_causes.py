@@ -138,7 +138,7 @@ def test_the_report_names_the_one_that_began_it(tmp_path, on_gpu):
     trace(tmp_path, 3, [(*in_b, 2000, 2100)], on_gpu=on_gpu, late_us=1900)
     section = section_of(tmp_path)
     sentence = section.blocks[0].lines[0]
-    assert "Rank 3 is the one to wait for: it arrives 1.90 ms a step later than the first, mostly because of data" in (
+    assert "Rank 3 delays the others: it arrives 1.90 ms a step later than the first rank, mostly because of data" in (
         sentence
     )
     more = "" if on_gpu else " (inferred: Python in a collective is taken for waiting)"

@@ -16,7 +16,7 @@ from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.tui.model.selection import Selection
 
-LATE = "Rank 2 is the one to wait for: it arrives 400 µs a step later than the first, mostly because of data loading"
+LATE = "Rank 2 delays the others: it arrives 400 µs a step later than the first rank, mostly because of data loading"
 WITHOUT = "The others are compared without it, and it may be later still."
 
 
@@ -118,7 +118,7 @@ def test_a_rank_of_another_length_is_compared_as_far_as_all_go(ranks, capsys, st
     job(ranks, ranks=1, steps=steps, late=2, world=4)
     short = "Rank 0: it answers for 2 of the 3 steps." if steps < 3 else "Rank 3: it answers for 3 of the 5 steps."
     for said in faces(ranks, capsys).values():
-        assert "Rank 2 is the one to wait for" in said
+        assert "Rank 2 delays the others" in said
         assert f"last at {both} of {both} collectives" in said
         assert short in said
 
@@ -140,7 +140,7 @@ def test_two_files_of_one_rank_are_two_variants_and_said(ranks, capsys):
     assert [profile.name for profile in subject.profiles] == ["ranks", "rank1"]
     for said in faces(ranks, capsys).values():
         assert LATE in said
-        assert "rank1 says that it is rank 1, too: it is a variant of its own." in said
+        assert "rank1 is labelled as rank 1, too: it is shown as a separate variant." in said
     assert read_elsewhere(ranks) == sentences(report(subject))
 
 

@@ -130,10 +130,10 @@ def test_the_report_says_it_and_what_is_missing(tmp_path):
     section = section_of(job(tmp_path, late=2, world=8))
     sentence, absent = section.blocks[0].lines
     assert (
-        "Rank 2 is the one to wait for: it arrives 400 µs a step later than the first, mostly because of data"
+        "Rank 2 delays the others: it arrives 400 µs a step later than the first rank, mostly because of data"
         in sentence
     )
-    assert "in 3 of 3 steps the most" in sentence
+    assert "and causes the longest waits in 3 of 3 steps" in sentence
     assert "4 of 8 ranks are missing (ranks 4 to 7)" in absent
     rows = section.blocks[1].rows.to_pylist()
     assert [(row["rank"], row["late"], row["because"]) for row in rows] == [
@@ -149,7 +149,7 @@ def test_the_straggler_of_each_step_is_named(tmp_path):
         {"step": step, "rank": rank, "late_ns": LATE_US * 1000, "because": "data loading"}
         for step, rank in enumerate((1, 3, 3))
     ]
-    assert "Rank 3 is the one to wait for: it arrives 267 µs a step later" in section.blocks[0].lines[0]
+    assert "Rank 3 delays the others: it arrives 267 µs a step later" in section.blocks[0].lines[0]
 
 
 def test_a_rank_that_is_missing_or_short_is_said_to_programs_and_people(tmp_path):

@@ -48,7 +48,7 @@ def document(path):
 
 def test_a_second_report_of_a_folder_reads_nothing(traces, read_nothing):
     first = document(traces)
-    assert "Rank 2 is the one to wait for" in first
+    assert "Rank 2 delays the others" in first
     read_nothing()
     assert document(traces) == first
 
@@ -57,7 +57,7 @@ def test_nor_does_that_of_a_file_that_merges_ranks(tmp_path, read_nothing):
     (tmp_path / "single").mkdir()
     path = merged(tmp_path, sorted(job(tmp_path / "single", late=2).iterdir()), moved=True)
     first = document(path)
-    assert "Rank 2 is the one to wait for" in first
+    assert "Rank 2 delays the others" in first
     read_nothing()
     assert document(path) == first
 

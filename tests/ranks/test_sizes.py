@@ -5,7 +5,7 @@ import json
 import pytest
 from small import event, op, step
 
-from tracekit.engine.cached import attributed
+from tracekit.engine.cached import known_attribution
 from tracekit.profile import Capture, Profile, Subject
 from tracekit.ranks import rank_columns
 from tracekit.ranks.sizes import with_sizes
@@ -32,7 +32,7 @@ def trace(path, steps, shapes):
 
 def profile(folder, steady, detail):
     paths = trace(folder / "steady.json", steady, False), trace(folder / "detail.json", detail, True)
-    cost = attributed(Trace.load(paths[0]))
+    cost = known_attribution(Trace.load(paths[0]))
     return Profile("eager", (Capture(paths[0], cost), Capture(paths[1], None, window="detail")))
 
 
@@ -65,7 +65,7 @@ def test_the_report_marks_them(tmp_path):
 def test_what_a_trace_says_itself_is_not_replaced(tmp_path):
     paths = [trace(tmp_path / f"{name}.json", [[size]] * 2, True) for name, size in (("steady", 3), ("detail", 8))]
     made = Profile(
-        "eager", (Capture(paths[0], attributed(Trace.load(paths[0]))), Capture(paths[1], None, window="detail"))
+        "eager", (Capture(paths[0], known_attribution(Trace.load(paths[0]))), Capture(paths[1], None, window="detail"))
     )
     (columns,) = with_sizes([rank_columns(made, 0)], made)
     assert [row["bytes"] for row in columns.calls.to_pylist() if row["kind"] == "all_reduce"] == [12, 12]

@@ -27,6 +27,7 @@ from torch_geometric.nn import (
 )
 from torch_geometric.transforms import GCNNorm
 
+from tests.recipes.conftest import slow
 from tests.recipes.training import BACKEND, compiled_from_nothing, counts_of
 
 FEATURES, HIDDEN, CLASSES, RELATIONS = 8, 8, 4, 3
@@ -201,7 +202,11 @@ CASES = {
 DYNAMIC = {"dynamic": True, "static": False}
 
 
-@pytest.mark.parametrize("name", CASES)
+# Too slow for CI, or like one that is there.
+MORE = ("gin", "gat, loops ahead", "hetero_conv", "hgt", "pooling, sized")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[slow] if name in MORE else []) for name in CASES])
 def test_counts(name):
     make, draw, expected = CASES[name]
     assert {change: counted(make(), batches(draw, change), DYNAMIC.get(change)) for change in expected} == expected

@@ -94,7 +94,8 @@ GUARD = "L['x'].size()[0] == 512"
                 "ledger": Ledger(limits=[Limit(name="forward", t_ns=1)], compiles=[compile_of("recompile", GUARD)] * 8),
             },
             [
-                "A step takes 3.0 × as long because forward reached the recompile limit and ran eagerly from then on",
+                "A step takes 3.0 × as long as before, because forward reached the recompile limit and ran eagerly "
+                "from then on",
                 GUARD,
             ],
             id="limit reached",
@@ -131,13 +132,13 @@ GUARD = "L['x'].size()[0] == 512"
         pytest.param(
             {"step_ms": 1.0, "kernels": PRODUCTS},
             {"step_ms": 1.0, "kernels": PRODUCTS, "effective": Effective(ran_eagerly="no module was called")},
-            ["A step does not become shorter", "because nothing was compiled: no module was called."],
+            ["A step takes as long as before,", "because nothing was compiled: no module was called."],
             id="nothing was compiled",
         ),
         pytest.param(
             {"step_ms": 1.0, "kernels": FUSED, "calls": 40, "python": 900},
             {"step_ms": 4.0, "kernels": FUSED, "calls": 5, "python": 10},
-            ["A step takes 4.0 × as long but its traced steps, which became", "shorter, do not show why."],
+            ["A step takes 4.0 × as long as before, but its traced steps, which became", "shorter, do not show why."],
             id="traces that say otherwise",
         ),
         pytest.param(
@@ -158,7 +159,7 @@ def test_recompiling_in_each_step_comes_first(tmp_path):
     ledger = Ledger(compiles=[compile_of("first"), *[compile_of("recompile", GUARD)] * 4])
     slow = {"step_ms": 9.0, "kernels": PRODUCTS, "compile_us": 5_000.0, "ledger": ledger}
     text = said(tmp_path, {"step_ms": 1.0, "kernels": PRODUCTS}, slow)
-    assert f"A step takes 9.0 × as long because each step compiles again (guard {GUARD})." in text
+    assert f"A step takes 9.0 × as long as before, because each step compiles again (guard {GUARD})." in text
     assert "1 graph, 4 recompilations, 0 graph breaks." in text
 
 
@@ -208,7 +209,7 @@ def test_recompiling_in_each_step_of_a_real_trace(tmp_path):
     ledger = Ledger(compiles=[compile_of("recompile", GUARD)] * 4)
     slow = {"step_ms": 6.0, "tape": tape, "ledger": ledger}
     text = said(tmp_path, {"step_ms": 2.0, "tape": slowed(1)}, slow)
-    assert text.startswith(f"A step takes 3.0 × as long because each step compiles again (guard {GUARD}).")
+    assert text.startswith(f"A step takes 3.0 × as long as before, because each step compiles again (guard {GUARD}).")
 
 
 @pytest.mark.traces

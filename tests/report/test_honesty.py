@@ -12,7 +12,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.sections.step_series import lines
-from tracekit.tables import tables
+from tracekit.tables import streams
 
 GRAPH = "cudaGraphLaunch"
 
@@ -93,7 +93,7 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
     assert [each["host"] is None for each in as_document(make_report(subject))["variants"][0]["steps"]] == [
         False
     ] * 3 + [True]
-    rows = tables(subject.profiles)["attribution"].to_pylist()
+    rows = streams(subject.profiles)["attribution"].table().to_pylist()
     shown = {row["step"] for row in rows if row["view"] == "host" and row["dur_ns"] is not None}
     assert shown == {0, 1, 2}
     assert [value is not None for value in lines(make_report(subject), "host")[0].values] == [True, True, True, False]

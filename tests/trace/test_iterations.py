@@ -25,10 +25,10 @@ def without_steps(path, name):
     ("name", "by"),
     [
         ("leimao_eager_rtx5080", "the optimizer's steps"),
-        ("leimao_cudagraph_manual_rtx5080", "a sequence of 5 operators that comes 7 times"),
+        ("leimao_cudagraph_manual_rtx5080", "a sequence of 5 operators that occurs 7 times"),
         ("luatil_compile_rtx3060", "the optimizer's steps"),
         ("luatil_compile_cudagraph_rtx3060", "the optimizer's steps"),
-        ("amd_mi300x_replay", "an operator that comes 10 times"),
+        ("amd_mi300x_replay", "an operator that occurs 10 times"),
     ],
 )
 def test_what_is_inferred_is_what_was_annotated(tmp_path, name, by):
@@ -93,7 +93,7 @@ def test_a_model_of_equal_layers_is_no_step_for_each_layer(tmp_path):
     names = ["aten::embedding", *["aten::mm", "aten::add", "aten::relu"] * 10, "aten::linear", "aten::argmax"]
     every = [op(name, 10 * k, 10 * k + 5) for k, name in enumerate(names * 4)]
     inferred = iterations(tmp_path / "a.json", *every)
-    assert inferred.by == "a sequence of 33 operators that comes 4 times"
+    assert inferred.by == "a sequence of 33 operators that occurs 4 times"
 
 
 def test_what_does_not_repeat(tmp_path):
@@ -110,11 +110,11 @@ def test_the_report_offers_them_and_says_what_it_did(tmp_path, capsys):
     assert "--steps infer finds 5 steps instead, by" in _plain(capsys)
     assert main(["report", str(path), "--steps", "infer"]) == 0
     said = _plain(capsys)
-    assert "5 steps are inferred from an operator that comes 5 times" in said
+    assert "5 steps are inferred from an operator that occurs 5 times" in said
     assert "mean of 5 inferred steps" in said
     assert main(["report", str(path), "--steps", "infer", "--format", "json"]) == 0
     variant = json.loads(capsys.readouterr().out)["variants"][0]
-    assert (len(variant["steps"]), variant["steps_from"]) == (5, "an operator that comes 5 times")
+    assert (len(variant["steps"]), variant["steps_from"]) == (5, "an operator that occurs 5 times")
     for each in variant["steps"]:
         assert sum(each["wall"].values()) == each["wall_ns"]
         assert sum(each["host"].values()) == each["host_ns"]

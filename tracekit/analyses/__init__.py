@@ -1,7 +1,8 @@
 """One question per file. An analysis reads a profile's columns and answers with a sentence and a table.
 
 To add one, write a file here with a function under `@analysis(...)`: every face finds it. One that lives elsewhere
-registers itself the same way when it is imported.
+registers itself the same way when it is imported. `shared` has what several of them have in common; `event_rows` and
+`kernel_class` serve rules and the terminal UI, too.
 """
 
 import pkgutil
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
+from tracekit.registry import Registry
 
 # `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot answer it.
 Status = Literal["answered", "absent", "unanswered"]
@@ -21,7 +23,7 @@ Status = Literal["answered", "absent", "unanswered"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What an analysis found in one variant.
+    """The answer of an analysis about one variant.
 
     `table` is what faces show; the metadata of its fields says unit (`ns`, `B`, `share`, or nothing), meaning and role.
     `rows`, where there is more to keep, has one row per event behind it: exports carry it. `worth` is the share of a
@@ -51,22 +53,22 @@ class Analysis:
     ask: Ask
 
 
-_registered: dict[str, Analysis] = {}
+_registered = Registry[Analysis]("analyses")
 
 
 def analysis(name: str, rank: int = 1000) -> Callable[[Ask], Ask]:
     """Register the function as the analysis of that name."""
 
     def register(ask: Ask) -> Ask:
-        _registered[name] = Analysis(name, rank, ask)
+        _registered.register(name, Analysis(name, rank, ask), ask)
         return ask
 
     return register
 
 
 def unregister(name: str) -> None:
-    """Forget an analysis again."""
-    _registered.pop(name, None)
+    """Remove the analysis of that name."""
+    _registered.unregister(name)
 
 
 def analyses() -> list[Analysis]:
@@ -99,17 +101,13 @@ def summary(profile: Profile, name: str) -> Answer:
 
 
 def _summary(entry: Analysis, profile: Profile) -> Answer:
-    from tracekit.analyses.cached import recall, remember
+    from tracekit.analyses.shared.cached import known_answer
 
-    answer = recall(profile, entry)
-    if answer is None:
-        answer = _answer(entry, profile)
-        remember(profile, entry, answer)
-    return answer
+    return known_answer(profile, entry, lambda: _answer(entry, profile))
 
 
 def share_of_step(profile: Profile, *buckets: str) -> float:
-    """Which part of a counted step these buckets take: of its wall time, or of its host time where that is unknown."""
+    """The share of a counted step that these buckets take: of its wall time, or of its host time if that is unknown."""
     mean = profile.means["wall"] or profile.means["host"]
     if mean is None or not mean.step_ns:
         return 0.0

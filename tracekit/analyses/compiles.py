@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tracekit import compile_spans
+from tracekit import event_names
 from tracekit.analyses import Answer, Status, analysis
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
@@ -51,7 +51,7 @@ _DATA = re.compile(r"(.*)_data: .*?compile_id=(\S+)", re.DOTALL)
 _REGION = re.compile(r"Torch-Compiled Region: (\S+)")
 _CODE = re.compile(r"(.+):(\d{1,9}) (.+)", re.DOTALL)  # "file.py:12 forward"
 _SPECIAL: dict[str, Kind] = {
-    **{name: kind for name, kind in compile_spans.KINDS.items() if kind != "frame"},
+    **{name: kind for name, kind in event_names.COMPILE_SPANS.items() if kind != "frame"},
     "backward._backward_impl (dynamo_timed)": "backward",
 }
 
@@ -75,7 +75,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def spans_of(profile: Profile) -> list[dict[str, object]]:
-    """What compiled in the trace that figures come from: a row of `SPANS` each."""
+    """What was compiled in the trace that figures come from, as rows of `SPANS`."""
     ledger = profile.variant.ledger.compiles if profile.variant is not None else ()
     return _spans("steady", profile.trace, ledger)[0]
 
@@ -87,7 +87,7 @@ def _share_of_capture(profile: Profile, spans: pa.Table) -> float:
 
 
 def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[dict[str, object]], Sequence[Compile]]:
-    """The rows of one trace, with what the ledger says of them; and the entries of the ledger that are not in it."""
+    """The rows of one trace with what the ledger knows about them, and the ledger's entries that are not in it."""
     rows: list[dict[str, object]] = []
     rest = list(ledger)
     spans = outermost(trace)
@@ -190,7 +190,7 @@ def _chosen(trace: Trace, wanted: Wanted) -> Ints:
 
 
 def _named(trace: Trace, pattern: re.Pattern[str], spans: Ints) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Events whose name fits, by time: row, the span around it, and what the pattern caught."""
+    """Events whose name fits, by time: row, the span around it, and what the pattern matched."""
     if not trace.census.any(lambda roles: roles.host & roles.named(pattern)):
         return []
     rows = _chosen(trace, lambda part: part.roles.host & part.roles.named(pattern))
@@ -228,5 +228,5 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
     limits = profile.variant.ledger.limits if profile.variant is not None else []
     for limit in limits[:3]:
         function = f"{limit.file}:{limit.line}" if limit.file else "a function"
-        text += f" The recompile limit was reached for {limit.name or function}: it ran eagerly from then on."
+        text += f" The recompile limit was reached for {limit.name or function}, which ran eagerly from then on."
     return text

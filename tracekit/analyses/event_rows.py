@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tracekit.intervals import Ints, Rows
 from tracekit.trace import Trace
+from tracekit.trace.columns import joined
 
 SOME = 1 << 16  # events of one table
 
@@ -21,7 +22,7 @@ class EventRows:
 
     def table(self) -> pa.Table:
         """The whole table."""
-        return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
+        return joined(self.schema, self.pieces())
 
 
 def text(trace: Trace, rows: Ints | Rows) -> pa.Array:
@@ -32,6 +33,6 @@ def text(trace: Trace, rows: Ints | Rows) -> pa.Array:
 
 
 def numbered(trace: Trace, step: Ints) -> pa.Array:
-    """The N of each step, given its place; null for −1."""
+    """The N of each step, given its index; null for −1."""
     numbers = np.array([*trace.steps.number, -1], np.int64)
     return pa.array(numbers[step], mask=step < 0)

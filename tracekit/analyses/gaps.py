@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
-from tracekit.analyses.places import place_columns
+from tracekit.analyses.shared.places import place_columns
 from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.engine.pieces import Pieces
 from tracekit.intervals import Ints
@@ -89,7 +89,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
-    """Runs of pieces that follow one another without GPU work, within one step or across the border of two."""
+    """Runs of pieces that follow one another without GPU work, within one step or across two."""
     idle = ~pieces.of(*_WORK) & profile.counted[pieces.step]
     places = np.flatnonzero(idle)
     joined = (places[1:] == places[:-1] + 1) & (pieces.start[places[1:]] == pieces.end[places[:-1]])

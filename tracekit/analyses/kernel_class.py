@@ -167,7 +167,7 @@ def kernel_class(name: str, operator: str | None = None) -> str:
 
 
 def without_parameters(name: str) -> str:
-    """The function and its template arguments: types of parameters name other libraries' things, and mislead."""
+    """The function and its template arguments, without the parameters, whose types may name other libraries."""
     name = name[:_LONGEST].replace("(anonymous namespace)::", "")
     depth = 0
     for at, character in enumerate(name):

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import EventRows, numbered, text
-from tracekit.analyses.grouping import Grouping, Names
 from tracekit.analyses.kernel_class import kernel_class
-from tracekit.analyses.places import Places, place_columns
+from tracekit.analyses.shared.grouping import Grouping, Names
+from tracekit.analyses.shared.places import Places, place_columns
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -72,7 +72,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def _activities(trace: Trace) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """GPU activities in order of their starts, some at a time; their calls, and the places of the steps of these."""
+    """GPU activities in order of their starts, some at a time; their calls, and the indices of those calls' steps."""
     for part in trace.parts():
         gpu = part.rows(part.roles.gpu)
         if len(gpu):
@@ -162,7 +162,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
 
 
 def _most(first: dict[str, Any], summary: pa.Table) -> str:
-    """What the first takes: of a step, or of the whole trace where steps are not known; never one beside the other."""
+    """What the first takes: of a step, or of the whole trace if steps are not known."""
     if first["step_ns"] is None:
         return f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
     whole = float(np.nansum(summary["step_ns"].to_numpy()))
@@ -171,7 +171,7 @@ def _most(first: dict[str, Any], summary: pa.Table) -> str:
 
 
 def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
-    """How idle the devices are between their first and their last activity, each by itself."""
+    """How idle each device is between its first and its last activity."""
     if len(idle) == 1:
         ((span, none),) = idle.values()
         return (

@@ -1,7 +1,7 @@
 """What does message passing cost: how fast are rows gathered and scattered, layer by layer, and what would be faster?
 
-Shapes are recorded in the recording with stacks, and batches are never twice the same: so times and bytes are those of
-that recording, whose operators and kernels take what they take in any other.
+Only the recording with stacks has shapes, and no two batches are the same. Both times and bytes are therefore taken
+from that recording, in which operators and kernels take as long as in any other.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.analyses.row_traffic import kind_of, least_bytes
-from tracekit.engine.cached import attributed
+from tracekit.analyses.shared.row_traffic import kind_of, least_bytes
+from tracekit.engine.cached import known_attribution
 from tracekit.intervals import Ints, Union
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
@@ -75,11 +75,11 @@ def answer(profile: Profile) -> Answer:
 
 
 def _recording(profile: Profile) -> Profile:
-    """The recording that has shapes, as a variant of its own; the trace itself where there is none beside it."""
+    """The recording that has shapes, as a variant of its own; the trace itself if there is no such recording."""
     recording = profile.ownership.recording
     if recording is None or recording.trace is profile.trace:
         return profile
-    capture = Capture(recording.trace.path, attributed(recording.trace))
+    capture = Capture(recording.trace.path, known_attribution(recording.trace))
     return Profile(profile.name, (capture,), profile.variant, profile.run, mine=profile.mine)
 
 
@@ -118,7 +118,7 @@ def _layer(chain: tuple[str, ...], paths: Mapping[str, str]) -> str:
 
 
 def _taken_ns(trace: Trace, rows: Ints) -> Ints:
-    """What each takes: of the GPU, by the kernels that it launches; of the CPU, by itself."""
+    """The time of each operator: of the kernels that it launches, or on a CPU its own."""
     if trace.device != "gpu":
         return trace.dur_ns[rows]
     taken = np.zeros(len(rows), np.int64)
@@ -131,7 +131,7 @@ def _taken_ns(trace: Trace, rows: Ints) -> Ints:
 
 
 def _work_ns(recording: Profile) -> float:
-    """What the GPU, or the CPU's operators, do in all steps."""
+    """The time of all work in all steps: on the GPU, or of the operators on a CPU."""
     pieces = recording.cost.pieces
     return float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
 
@@ -180,7 +180,7 @@ def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
 
 
 def _against(profile: Profile, rate: float) -> str:
-    """What the device can: as measured on it, or by its data sheet."""
+    """The rate compared with what the device can do, as measured on it or by its data sheet."""
     measured = profile.run.environment.get(_MEASURED) if profile.run is not None else None
     if profile.trace.device == "gpu" and isinstance(measured, int | float) and measured > 0:
         return f": {percent(rate / measured)} of what was measured for gathering alone"
@@ -190,7 +190,7 @@ def _against(profile: Profile, rate: float) -> str:
 
 
 def _advice(rows: list[dict[str, Any]], share: float) -> str:
-    """Where rows are gathered and added up again, as message passing does, and that is worth something."""
+    """Advice if rows are gathered and added up again, as in message passing, and if that costs enough."""
     if share < _LEAST or not {"gather", "scatter"} <= {row["kind"] for row in rows}:
         return ""
     of_kind = {

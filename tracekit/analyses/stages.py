@@ -1,14 +1,15 @@
 """In a step on sampled batches, how long do sampling, fetching features, copying them and the training itself take?
 
-Fetching is what picks rows of a table of numbers while the loop waits for its batch; the recording with stacks has the
-shapes and types that distinguish such tables from lists of edges. All other waiting is for sampling, or collating.
+Operators that pick rows of a table of numbers while the loop waits for its batch count as fetching; the recording with
+stacks has the shapes and types that distinguish such tables from lists of edges. All other waiting is for sampling or
+collating.
 """
 
 import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.analyses.row_traffic import kind_of
+from tracekit.analyses.shared.row_traffic import kind_of
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.reading.arguments import Arguments, arguments
@@ -19,7 +20,12 @@ from tracekit.units import percent
 SUMMARY = pa.schema(
     [
         column("stage", LABEL, "sampling, fetching features, copying, or training: together they are the step"),
-        column("step_ns", pa.float64(), "wall time per counted step that nothing hides", "ns"),
+        column(
+            "step_ns",
+            pa.float64(),
+            "wall time of the stage per counted step, as far as no other stage overlaps it",
+            "ns",
+        ),
         column("share", pa.float64(), "share of the step", "share"),
     ]
 )
@@ -68,7 +74,7 @@ def _loading_operators(profile: Profile) -> Ints:
 
 
 def _covered(profile: Profile, rows: Ints) -> float:
-    """The waiting of a counted step that these operators fill, ns."""
+    """How long these operators run while a counted step waits for its batch, ns."""
     pieces, trace = profile.cost.pieces, profile.trace
     chosen = pieces.of("dataload") & profile.counted[pieces.step]
     operators = Union.of(trace.ts_ns[rows], trace.rows(rows).end_ns)
@@ -91,7 +97,7 @@ def _fetches(profile: Profile, rows: Ints) -> Ints:
 
 
 def _table(recorded: Arguments | None) -> tuple[int, bool] | None:
-    """How many rows a table has, and whether they are of numbers; None for what has one column, or none."""
+    """How many rows a table has, and whether they hold numbers; None for anything with fewer than two columns."""
     inputs = recorded.inputs if recorded is not None else None
     if recorded is None or not inputs or not recorded.types or len(inputs[0]) < 2 or inputs[0][1] < 2:
         return None

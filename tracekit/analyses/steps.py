@@ -28,7 +28,7 @@ STEPS = pa.schema(
     ]
 )
 _BUSY = [WALL.index(key) for key in ("gpu_compute", "gpu_comm", "gpu_copy")]
-IDLE = 0.5  # below this part of a step the GPU mostly waits, for what takes most of the rest
+IDLE = 0.5  # of a step: a GPU that is busy for less mostly waits, for whatever takes most of the rest
 GPU_BOUND = 0.9
 _WAITS = {
     "the GPU mostly waits for the host": ("kernel_launch", "dispatch", "python", "guards", "alloc", "profiler"),

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.calls import BareNames, call_columns, call_schema, keys_of, names_of
 from tracekit.analyses.event_rows import SOME, EventRows
-from tracekit.analyses.grouping import Grouping
-from tracekit.analyses.own_waits import own_waits
+from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
+from tracekit.analyses.shared.grouping import Grouping
+from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
@@ -28,17 +28,17 @@ SUMMARY = pa.schema(
         *PLACE,
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
-        column("stall_ns", pa.float64(), "GPU idle time it is to blame for, per counted step", "ns"),
+        column("stall_ns", pa.float64(), "GPU idle time that it causes, per counted step", "ns"),
         column("count", pa.int64(), "calls in the whole trace", role="detail"),
     ]
 )
 ROWS = call_schema(
     *PLACE,
-    column("tail_ns", pa.int64(), "GPU idle while it still waited or returned", "ns"),
-    column("refill_ns", pa.int64(), "GPU idle while the host refilled the queue that it had drained", "ns"),
+    column("tail_ns", pa.int64(), "GPU idle time while the call still waited or returned", "ns"),
+    column("refill_ns", pa.int64(), "GPU idle time while the host refilled the queue that the call had drained", "ns"),
     column("stall_ns", pa.int64(), "sum of both; null where the wall time cannot be answered", "ns"),
     column(
-        "counted_ns", pa.int64(), "the part of the stall in counted steps: the refill may belong to the next step", "ns"
+        "counted_ns", pa.int64(), "the part of the stall in counted steps; the refill may belong to the next step", "ns"
     ),
 )
 # Operators that read a value back: on a GPU each of them waits.
@@ -160,7 +160,8 @@ def _readers(trace: Trace) -> Ints:
 
 
 def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
-    """GPU idle time that each call is to blame for: while it waited, after it, and what of both is in counted steps."""
+    """GPU idle time that each call is to blame for: while it waited, after it, and the part of both in counted
+    steps."""
     tail, refill, counted = (np.zeros(len(calls), np.int64) for _ in range(3))
     if "wall" in profile.cost.cannot_answer or not len(calls):
         return tail, refill, counted
@@ -191,7 +192,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     number, wait = (float(summary[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
     if not number:
         outside = int(summary["count"].to_numpy().sum())
-        return f"No sync is in counted steps; {count(outside)} are outside of them."
+        return f"No sync is in a counted step; {count(outside)} are outside of them."
     sentence = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
     if summary["stall_ns"].null_count == len(summary):
         return f"{sentence}; what that cost the GPU cannot be answered."

@@ -1,4 +1,4 @@
-"""What can this machine capture, and what is to be done about what it cannot?"""
+"""What can this machine capture, and how can it be made to capture the rest?"""
 
 import importlib.metadata
 import importlib.util
@@ -22,7 +22,7 @@ _LEAST_FREE_BYTES = 2 << 30  # a capture of a large model leaves some hundred Mi
 
 @dataclass(frozen=True)
 class Found:
-    """What a check saw; `ok` is None where there is nothing to check."""
+    """What a check saw; `ok` is None if there is nothing to check."""
 
     ok: bool | None
     text: str
@@ -30,7 +30,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing a capture may need: how to look for it, and what to do where it is missing."""
+    """One thing a capture may need: how to look for it, and what to do if it is missing."""
 
     name: str
     look: Callable[[], Found]
@@ -135,7 +135,13 @@ CHECKS = (
         "Python headers", _headers, "Install them (python3-dev), or capture with --backend aot_eager.", "for inductor"
     ),
     Check("torch.compile", _inductor, "Capture with --backend aot_eager.", "for inductor", "PyTorch"),
-    Check("GPU", _gpu, "A CPU build, no driver, or CUDA_VISIBLE_DEVICES hides it.", "for a GPU", "PyTorch"),
+    Check(
+        "GPU",
+        _gpu,
+        "PyTorch is a CPU build, a driver is missing, or CUDA_VISIBLE_DEVICES hides the GPU.",
+        "for a GPU",
+        "PyTorch",
+    ),
     Check("GPU driver", _driver, "Without nvidia-smi a run does not say which driver it ran on.", "optional", "GPU"),
     Check(
         "GPU kernels in traces",
@@ -175,18 +181,18 @@ def examine(checks: Sequence[Check] | None = None) -> list[Result]:
 
 
 def can_capture(results: list[Result]) -> bool:
-    """On a CPU, at least."""
+    """Whether training can be captured at least on the CPU."""
     return all(result.ok for result in results if result.level == "needed")
 
 
 def as_json(results: list[Result]) -> str:
-    """For machines."""
+    """The results as JSON, for programs."""
     document = {"can_capture": can_capture(results), "checks": [asdict(result) for result in results]}
     return json.dumps(document, indent=1)
 
 
 def as_text(results: list[Result]) -> str:
-    """For people: a line each, and one more for what to do."""
+    """The results as text: a line for each check, and another for what to do about it."""
     width = max(len(result.name) for result in results)
     lines = []
     for result in results:
@@ -198,7 +204,7 @@ def as_text(results: list[Result]) -> str:
 
 
 def verdict(results: list[Result]) -> str:
-    """One sentence."""
+    """One sentence that says what this machine can capture."""
     missing = [result.name for result in results if result.level == "needed" and not result.ok]
     if missing:
         return f"Nothing can be captured here: {', '.join(missing)} missing."
@@ -218,7 +224,7 @@ def _look(check: Check) -> Found:
 
 
 def _probed(probe: Callable[[], str]) -> Found:
-    """In a process of its own: what it does to torch, or dies of, stays there."""
+    """Run the probe in a separate process, so that it cannot change torch or crash here."""
     ok, text = probes.run(probe.__name__)
     return Found(ok, text)
 

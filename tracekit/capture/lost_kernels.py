@@ -1,7 +1,6 @@
 """Does a trace hold what its launches did on the GPU? Some profilers lose the first kernels of a session, or all."""
 
 import gzip
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +8,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from tracekit import event_names
 from tracekit.capture.job import PassResult
 from tracekit.run import Traces, Window
 
-_LAUNCH = re.compile(
-    r"(?:cuda|hip|cu)(?:LaunchKernel|LaunchCooperativeKernel|GraphLaunch)|hip(?:Ext)?(?:Module)?Launch"
-)
-_GPU = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
-_CALLS = frozenset(("cuda_runtime", "cuda_driver", "hip_runtime"))
+_LAUNCH = event_names.call(event_names.KERNEL_LAUNCH)
 _TOO_MANY = 0.05  # a launch or two at either end of a window may be lost without harm
 
 
@@ -72,9 +68,9 @@ def count(events: Iterable[_Event]) -> GpuSide:
         number = event.args.correlation if event.args else None
         if event.ph != "X" or number is None:
             continue
-        if event.cat in _GPU:
+        if event.cat in event_names.GPU_CATEGORIES:
             seen.add(number)
-        elif event.cat in _CALLS and _LAUNCH.match(event.name):
+        elif event.cat in event_names.RUNTIME_CATEGORIES and _LAUNCH.fullmatch(event.name):
             launched.add(number)
     return GpuSide(len(launched), len(launched - seen))
 

@@ -4,18 +4,18 @@ import argparse
 
 
 class DoctorVerb:
-    """Say what can be captured here, and what to do about what is missing."""
+    """Check what this machine can capture, and say how to get what is missing."""
 
     name = "doctor"
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--json", action="store_true", help="for machines")
+        parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        """Look; 1 where not even CPU training can be captured."""
+        """Check; 1 if not even CPU training can be captured."""
         from tracekit.capture import doctor
 
         results = doctor.examine()

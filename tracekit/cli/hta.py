@@ -51,9 +51,7 @@ class HtaVerb:
             "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: 20)"
         )
         parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write Parquet files to")
-        parser.add_argument(
-            "--force", action="store_true", help="overwrite a trace or a run, too, unless it is an input"
-        )
+        parser.add_argument("--force", action="store_true", help="also overwrite a trace or a run that is not an input")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -92,12 +90,12 @@ def _answers(options: argparse.Namespace, profiles: "list[Profile]", folder: Pat
             trace_analysis(each, rounded=not exact, include_last_profiler_step=exact)
             for each in _chosen(options, profiles)
         ]
-        from tracekit.hta.results import Question, answers
+        from tracekit.hta.results import Question, frames_of
         from tracekit.hta.tables import as_table
 
         other = made[1] if len(made) > 1 else None
         question = Question(made[0], other, options.operator, folder=folder)
-        return {name: as_table(frame) for name, frame in answers(options.analysis, question).items()}
+        return {name: as_table(frame) for name, frame in frames_of(options.analysis, question).items()}
 
 
 def _chosen(options: argparse.Namespace, profiles: "list[Profile]") -> "list[Profile]":

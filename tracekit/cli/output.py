@@ -23,30 +23,30 @@ _FORMATS = {".txt": "text", ".md": "markdown", ".htm": "html", ".tex": "latex", 
 def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "FILE", required: bool = False) -> None:
     """`-o` and `--force`."""
     parser.add_argument("-o", "--output", type=Path, metavar=metavar, required=required, help=help_text)
-    parser.add_argument("--force", action="store_true", help="overwrite a trace or a run, too, unless it is an input")
+    parser.add_argument("--force", action="store_true", help="also overwrite a trace or a run that is not an input")
 
 
 def add_format(parser: argparse.ArgumentParser, formats: Collection[str], first: str, more: str = "") -> None:
-    """`--format`, which the name of the file says as well."""
+    """`--format`, which the suffix of the output file can replace."""
     parser.add_argument(
-        "--format", choices=formats, help=f"{more}default: what the name of the file under -o ends in, else {first}"
+        "--format", choices=formats, help=f"{more}default: by the suffix of the file named with -o, else {first}"
     )
 
 
 def format_of(options: argparse.Namespace, formats: Collection[str], first: str) -> str:
-    """The format of the output: the one that is asked for, else what the name of the file says, else the first."""
+    """The format of the output: the one requested, else the one that the file's suffix names, else the first."""
     return options.format or _format_by_name(options.output, formats) or first
 
 
 def check_format(options: argparse.Namespace, formats: Collection[str]) -> None:
-    """Refuse a file whose name says another format than `--format` does. Raises OtherFormatError."""
+    """Refuse a file whose suffix names another format than `--format` does. Raises OtherFormatError."""
     by_name = _format_by_name(options.output, formats)
     if options.format is not None and by_name not in (None, options.format, "text"):  # .txt suits all that is text
         raise OtherFormatError(options.output, str(by_name), options.format)
 
 
 def _format_by_name(output: Path | None, formats: Collection[str]) -> str | None:
-    """What the end of a file's name says; None where it says nothing, or a folder is there."""
+    """The format that a file's suffix names; None if it names none, or the path is a folder."""
     if output is None or os.path.isdir(output):
         return None
     suffix = output.suffix.lower()
@@ -79,7 +79,7 @@ def write_report(face: "Face", report: "Report", how: "Options", options: argpar
     from tracekit.faces.shared.files import write
 
     if face.draw is not None and options.output in (None, STDOUT):
-        # All of it before any goes out: a failure leaves no half report.
+        # Draw everything before anything is written, so that a failure does not leave half a report.
         send(face.draw(report, how))
         return
     for path in write(face, report, options.output, how, overwriting(options, options.inputs)):
@@ -97,5 +97,5 @@ def send(content: str | bytes) -> None:
 
 
 def tell_written(path: Path) -> None:
-    """Say that a file is there."""
+    """Say that a file was written."""
     tell(f"Wrote {sanitize(str(path))}")

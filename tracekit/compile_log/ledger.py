@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tracekit.compile_log.break_stacks import TRACEBACK
 from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.log import CompileLog
-from tracekit.compile_spans import KINDS
+from tracekit.event_names import COMPILE_SPANS
 from tracekit.run import Break, Compile, Ledger, Limit, Skip
 
 _ID = re.compile(r"(\d+)/(\d+)$")
@@ -73,12 +73,12 @@ def _compile(span: Span, log: CompileLog, marks: Sequence[StepMark]) -> Compile:
         step=mark.step if mark else None,
         during=mark.during if mark else "",
         failed=_failure(span, log, metrics) if span.name == "dynamo" else None,
-        guard_ns=_guard_ns(metrics) if KINDS[span.name] == "frame" else None,
+        guard_ns=_guard_ns(metrics) if COMPILE_SPANS[span.name] == "frame" else None,
     )
 
 
 def _kind(name: str, attempt: int | None) -> Literal["first", "recompile", "backward", "cudagraph", "autotune"]:
-    kind = KINDS[name]
+    kind = COMPILE_SPANS[name]
     if kind == "frame":
         return "recompile" if attempt else "first"
     return kind

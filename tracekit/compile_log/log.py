@@ -8,7 +8,7 @@ from typing import Any
 from tracekit.compile_log.break_stacks import BreakStacks
 from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.provenance import Provenance
-from tracekit.compile_spans import KINDS
+from tracekit.event_names import COMPILE_SPANS
 
 _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
 _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d+)\)\s+last reason: (.*)", re.S)
@@ -59,7 +59,7 @@ class CompileLog:
             self._close(spans, t_ns)
 
     def _close(self, spans: list[Span], t_ns: int) -> None:
-        root = next((span for span in spans if span.name in KINDS), None)  # the outermost: one compilation each
+        root = next((span for span in spans if span.name in COMPILE_SPANS), None)  # the outermost: one compilation each
         span = spans.pop()
         span.end_ns = t_ns
         if spans:

@@ -33,7 +33,7 @@ class Attribution:
     host_known: Bools
     wall_known: Bools
     steady: Bools
-    summed_stalls: pa.Table | None = None  # from the pass that made this; one that comes from the cache has none
+    summed_stalls: pa.Table | None = None  # from the pass that computed this; absent if it comes from the cache
 
     @cached_property
     def stalls(self) -> pa.Table:
@@ -63,12 +63,12 @@ class Attribution:
 
     @cached_property
     def segments(self) -> pa.Table:
-        """Both views as stretches of one bucket and one event to blame, in order of time."""
+        """Both views as segments, in order of time."""
         parts = [*self.segments_of("wall"), *self.segments_of("host")]
         return pa.concat_tables(parts or [SEGMENTS.empty_table()]).unify_dictionaries().combine_chunks()
 
     def segments_of(self, view: str, size: int = SIZE) -> Iterator[pa.Table]:
-        """The segments of one view, piece by piece."""
+        """The segments of one view, a table for each stretch."""
         if view in self.cannot_answer:
             return
         views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
@@ -76,12 +76,12 @@ class Attribution:
 
     @cached_property
     def pieces(self) -> Pieces:
-        """The answered steps cut into stretches of one bucket and one event."""
+        """The segments cut at the answered steps."""
         return pieces(self)
 
     @property
     def answered_view(self) -> StepView:
-        """The first of both views that the trace can answer; where it can answer neither, that of wall time."""
+        """The first view that the trace can answer, wall before host; if it can answer neither, the wall view."""
         return next((each for each in self.views.values() if each.known.any()), self.views["wall"])
 
     @property
@@ -125,7 +125,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
 
 
 def _before_loss(trace: Trace) -> Bools:
-    """Which steps of a file that was cut short cannot miss anything."""
+    """Which steps of a truncated file are certainly complete."""
     steps, lost_from = trace.steps, trace.lost_from_ns
     if lost_from is None:
         return np.ones(len(steps), bool)
@@ -136,7 +136,7 @@ def _before_loss(trace: Trace) -> Bools:
 
 
 def _unanswered(trace: Trace) -> Ints:
-    """The steps in which some launch call starts that no GPU activity is linked to."""
+    """The steps in which a launch call starts that is linked to no GPU activity."""
     unanswered = np.zeros(len(trace.steps), bool)
     for part in trace.parts():
         calls = part.rows(part.roles.launch & part.process)
@@ -186,7 +186,7 @@ def _shown(trace: Trace) -> Bools:
 
 
 def _steps_without_kernels(trace: Trace, shown: Bools) -> Bools:
-    """Steps that launched work of which the trace, although it has a GPU side, shows nothing."""
+    """Steps whose launched work does not appear in the trace, although the trace has GPU activity."""
     submits = np.zeros(len(trace.steps), bool)
     if trace.device != "gpu" or shown.all():
         return submits

@@ -1,5 +1,5 @@
-"""The buckets of wall time and of host time: key, label, colour, explanation. One entry each; the order is the order
-in which every face shows them."""
+"""The buckets of wall time and of host time: key, label, colour, explanation. Each has one entry, in the order in which
+every face shows them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,7 +85,8 @@ DELAYED = [CODES[bucket.key] for bucket in _ALL if bucket.can_be_delayed]
 
 
 def among(states: Ints | NDArray[np.int8], codes: Sequence[int]) -> Bools:
-    """Which states are one of these. (A table of all codes: numpy's `isin` looks for the range first.)"""
+    """Which states are among these. (This uses a table of all codes, because numpy's `isin` first looks for the
+    range.)"""
     wanted = np.zeros(256, bool)
     wanted[list(codes)] = True
     chosen: Bools = wanted[states]

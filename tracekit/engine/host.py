@@ -38,13 +38,13 @@ class Threads:
     working: Bools  # a helper is at work
 
     def first(self, chosen: Bools) -> int | None:
-        """When the first of the chosen moments begins; None where none is chosen."""
+        """When the first of the chosen moments begins; None if none is chosen."""
         chosen_rows = np.flatnonzero(chosen)
         return int(self.edges[chosen_rows[0]]) if len(chosen_rows) else None
 
 
 def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> Threads:
-    """What the driving threads do in `[low, high)`; `more` are further points to cut at."""
+    """What the driving threads do in `[low, high)`; `more` are further points at which to cut."""
     track = trace.track[rows]
     main, *helpers = (
         thread_states(trace, rules, rows[track == thread], (low, high), main=thread == trace.threads.main)
@@ -89,7 +89,7 @@ def host_view(threads: Threads, between: Bools, rules: HostRules, overhead: tupl
 def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Bools:
     """In each run of idle moments, everything from the first working one to the last.
 
-    `before` and `after` say whether one is working in what the first and the last run have outside this block.
+    `before` and `after` say whether a helper works in the part of the first and of the last run outside this block.
     """
     idle = np.concatenate(([before], idle, [after]))
     working = np.concatenate(([before], working, [after]))

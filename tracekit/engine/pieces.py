@@ -1,4 +1,4 @@
-"""The answered steps as columns: from when to when, which bucket, which event is to blame, and in which step."""
+"""The answered steps as columns: start, end, bucket, the event to blame, and the step."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pieces:
-    """One entry for each stretch of one bucket and one event inside an answered step, in order of time.
+    """One entry for the part of each segment inside an answered step, in order of time.
 
     They are disjoint, and add up to the totals of the view. `event` is the row to blame, on the host; −1 where none
-    is, and while the GPU works. `step` is the place of the step.
+    is, and while the GPU works. `step` is the index of the step.
     """
 
     view: str

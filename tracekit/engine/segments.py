@@ -1,4 +1,4 @@
-"""A view as a table: stretches of one bucket and one event to blame."""
+"""A view as a table of segments: each is the time of one bucket and one event to blame."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,7 +23,7 @@ SEGMENTS = pa.schema(
 
 
 def segments(view: str, stretches: Iterable[HostView | WallView]) -> Iterator[pa.Table]:
-    """The segments of neighbouring stretches; a segment that continues in the next stretch stays whole."""
+    """The segments of successive stretches; a segment that continues in the next stretch stays whole."""
     starts, ends, codes, events = (np.zeros(0, np.int64) for _ in range(4))
     for each in stretches:
         edges = each.states.edges

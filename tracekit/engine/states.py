@@ -26,8 +26,8 @@ ANNOTATION, COMPILE, DATALOAD, COMPILED, WORK = (1 << bit for bit in range(5))
 
 @dataclass(frozen=True)
 class ThreadStates:
-    """One thread over a stretch of time: its states, the row of the event that gave each (−1: none), and when an
-    event of the thread does work: no Python frame, no annotation but a compile span."""
+    """One thread over a stretch of time: its states, the row of the event that gave each (−1: none), and when the
+    thread works, which Python frames and annotations other than compile spans do not show."""
 
     states: StepFunction
     events: StepFunction
@@ -36,7 +36,7 @@ class ThreadStates:
 
 @dataclass(frozen=True)
 class HostRules:
-    """What an event of each category and name says about its thread: a state where it is innermost, and bits."""
+    """What an event of each category and name says about its thread: a state if it is innermost, and bits."""
 
     state: NDArray[np.int8]
     bits: NDArray[np.uint8]
@@ -46,7 +46,7 @@ class HostRules:
 
     @staticmethod
     def of(trace: "Trace", blame: bool) -> "HostRules":
-        """The rules as this trace's categories and names have them: each line overrides those before it."""
+        """The rules for the categories and names of this trace: each line overrides those before it."""
         names, cats = max(len(trace.names), 1), len(trace.labels.kinds)
         label = np.arange(names * cats if len(trace.names) else 0)
         roles = trace.labels.roles(label // names, label % names)
@@ -121,9 +121,9 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[in
 
 
 def _leaves_on_others(starts: Ints, ends: Ints, leaves: Bools) -> StepFunction:
-    """`topmost` where nothing starts inside a leaf, and it does not matter which of the other events is on top.
+    """`topmost`, if nothing starts inside a leaf and it does not matter which of the other events is on top.
 
-    That saves sorting and painting those others, which are most: any one of them represents all.
+    This saves sorting and painting those others, which are the majority: any one of them represents all.
     """
     leaf = np.flatnonzero(leaves & (ends > starts))
     others = Union.of(starts[~leaves], ends[~leaves])

@@ -1,9 +1,9 @@
 """The machinery of attribution: a trace's time in blocks, and what each block has to know about its neighbours.
 
-What a moment is called depends on what covers that moment, except in three places: whether the autograd engine is at
-work between two events of a helper (§5), what ends a gap of the GPU, and which sync drained its queue (§6). For these a
-block knows what came before, and looks ahead where it must. So it is the same answer however time is cut, and memory
-does not grow with the trace.
+The bucket of a moment depends on what covers that moment, with three exceptions: whether the autograd engine is at work
+between two events of a helper (§5), what ends a gap of the GPU, and which sync drained its queue (§6). For these a
+block knows what came before, and looks ahead if it must. The answer is therefore the same however time is cut, and
+memory does not grow with the trace.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 SIZE = 1 << 16  # events that start in one block
-_GLANCE = 1 << 10  # those that are looked at first where it takes a look ahead
+_GLANCE = 1 << 10  # events that are looked at first when a block looks ahead
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class _Stretches:
         return host_view(threads, between, self._rules, tools)
 
     def _helped_at_end(self, threads: Threads) -> bool:
-        """Whether the main thread is idle at the end, and a helper has been at work since it is."""
+        """Whether the main thread is idle at the end, and a helper has been at work since it became idle."""
         spoke = np.flatnonzero(~threads.idle)
         since = int(spoke[-1]) + 1 if len(spoke) else 0
         if since == len(threads.idle):
@@ -109,7 +109,7 @@ class _Stretches:
         return self._foreseen[1]
 
     def _look_ahead(self, block: Block | None) -> tuple[int, bool]:
-        end, size = self._window[1], _GLANCE  # mostly it is a moment
+        end, size = self._window[1], _GLANCE  # mostly a short look is enough
         while block is not None and block.high < end and (block := self._blocks.after(block, size)) is not None:
             size = min(2 * size, SIZE)
             kind = self._kinds(block)

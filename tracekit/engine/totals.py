@@ -13,14 +13,14 @@ STALLS = pa.schema(
     [
         pa.field("event", pa.int64()),  # the sync
         pa.field("refill", pa.bool_()),  # after its return, while the host refilled the queue
-        pa.field("step", pa.int64()),  # place of the step in whose wall time the GPU idled, −1 for none
+        pa.field("step", pa.int64()),  # index of the step in whose wall time the GPU idled, −1 for none
         pa.field("dur_ns", pa.int64()),
     ]
 )
 
 
 class Totals:
-    """The time in each bucket inside each `[low, high)`: what it comes to before `high`, less what before `low`."""
+    """The time in each bucket inside each `[low, high)`: the sum up to `high`, less the sum up to `low`."""
 
     def __init__(self, keys: tuple[str, ...], lows: Ints, highs: Ints) -> None:
         self._keys, self._lows, self._highs = keys, lows, highs
@@ -86,7 +86,7 @@ class Stalls:
         return pa.Table.from_arrays([pa.array(column) for column in columns], schema=STALLS)
 
     def _step(self, moments: Ints) -> Ints:
-        """One more than the place of the step whose wall time holds each moment; 0 where none does."""
+        """One more than the index of the step whose wall time holds each moment; 0 if none does."""
         index = np.searchsorted(self._begin, moments, side="right") - 1
         return np.where((index >= 0) & (moments < self._done[np.maximum(index, 0)]), index + 1, 0)
 

@@ -15,4 +15,4 @@ class StepView:
     known: Bools  # a step that is not known holds no answer
     starts_ns: Ints
     step_ns: Ints
-    reason: str | None  # why the trace cannot answer it at all; None where it can
+    reason: str | None  # why the trace cannot answer it at all; None if it can

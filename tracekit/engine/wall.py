@@ -38,11 +38,11 @@ class Gaps:
     launch_start: Ints  # _NEVER where none is known
     launch_end: Ints
     launch_syncs: Bools
-    stalled_until: Ints  # how far the sync that drained the queue is to blame; the gap's start where none did
-    drained_by: Ints  # row of that sync, −1 where none did
+    stalled_until: Ints  # until when the sync that drained the queue is to blame; the gap's start if none did
+    drained_by: Ints  # row of that sync, −1 if none did
 
     def last(self) -> "Gaps":
-        """The last of them alone."""
+        """Only the last of these gaps."""
         return Gaps(*(getattr(self, each.name)[-1:] for each in fields(self)))
 
     def before(self, others: "Gaps") -> "Gaps":
@@ -72,7 +72,7 @@ def activity(trace: "Trace", rows: Ints, low: int, high: int) -> Activity:
 
 
 def without_gpu(host: HostView) -> WallView:
-    """The wall view of a trace without a GPU: it is the host's."""
+    """The wall view of a trace without a GPU, which equals the host view."""
     state = np.where(host.states.values == _SYNC, _STALL, host.states.values).astype(np.int8)
     return WallView(StepFunction(host.states.edges, state), host.events, np.zeros(len(state), bool))
 
@@ -80,7 +80,7 @@ def without_gpu(host: HostView) -> WallView:
 def wall_view(gpu: Activity, gaps: Gaps, host: HostView, low: int, high: int) -> WallView:
     """Put every moment of `[low, high)` into a bucket."""
     of_gaps = (gaps.launch_start, gaps.launch_end, gaps.launch_end + SUBMISSION_NS, gaps.stalled_until)
-    # While the GPU is busy, it alone decides.
+    # While the GPU is busy, only the GPU decides.
     idle = (points[~gpu.busy.covers(points)] for points in (host.states.edges, np.concatenate(of_gaps)))
     edges = cuts(*idle, *(union.edges for _, union in gpu.layers), low=low, high=high)
     points = edges[:-1]
@@ -117,7 +117,7 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
 
 
 def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> Ints:
-    """For each gap the call, of those that submitted what starts at its end, that starts first; −1 for none."""
+    """For each gap, the first of the calls that submitted what starts at its end; −1 for none."""
     first = np.full(len(ends), -1, np.int64)
     gap_at = np.minimum(np.searchsorted(ends, starts), max(len(ends) - 1, 0))
     ending = ends[gap_at] == starts if len(ends) else np.zeros(len(starts), bool)

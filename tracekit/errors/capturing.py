@@ -172,7 +172,7 @@ class UnsupportedDeviceError(TracekitError):
 
     def __init__(self, device: str) -> None:
         super().__init__(
-            f"{device}: tracekit can capture only on CPUs and on GPUs of NVIDIA and AMD. Capture with --device cpu; "
+            f"{device}: tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. Capture with --device cpu; "
             "a trace that torch.profiler recorded on another device can be read: tracekit report trace.json"
         )
 
@@ -182,8 +182,8 @@ class ForeignDeviceError(TracekitError):
 
     def __init__(self, script: object, device: str) -> None:
         super().__init__(
-            f"{script}: it trains on {device}, but tracekit can capture only on CPUs and on GPUs of NVIDIA and "
-            "AMD. Make it train on the CPU, for example by an argument after --"
+            f"{script}: it trains on {device}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "
+            "Make it train on the CPU, for example by an argument after --"
         )
 
 
@@ -191,7 +191,7 @@ class NoInferenceError(TracekitError):
     """Inference is to be measured, but the recipe has none."""
 
     def __init__(self, recipe: object) -> None:
-        super().__init__(f"{recipe}: its setup returns no infer(), so there is no inference to measure.")
+        super().__init__(f"{recipe}: its setup() returns no infer(), so there is no inference to measure.")
 
 
 class NothingCapturedError(TracekitError):

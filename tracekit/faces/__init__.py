@@ -1,4 +1,4 @@
-"""The report, drawn: a file per format. A face lays out and escapes; it computes nothing, and knows no section by name.
+"""The report, drawn: a file per format. A face lays out and escapes; it computes nothing, and names no section.
 
 A face is a module here, named after its format, with a function under `@face(...)`; `@folder_face(...)` where it writes
 several files, `@variant_face(...)` where it writes one for each variant. `--format` offers it. A face
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from tracekit.registry import Registry
 
 if TYPE_CHECKING:
     from tracekit.profile import Profile
@@ -47,14 +49,14 @@ class Face:
     suffix: str = ""  # of the files of variants
 
 
-_registered: dict[str, Face] = {}
+_registered = Registry[Face]("faces")
 
 
 def face(name: str) -> Callable[[_Draw], _Draw]:
     """Register the function that makes a report into one text, or the bytes of one file, of that format."""
 
     def register(draw: _Draw) -> _Draw:
-        _registered[name] = Face(name, draw=draw)
+        _registered.register(name, Face(name, draw=draw), draw)
         return draw
 
     return register
@@ -64,7 +66,7 @@ def folder_face(name: str) -> Callable[[_Fill], _Fill]:
     """Register the function that writes a report as files into a folder, which it finds empty."""
 
     def register(fill: _Fill) -> _Fill:
-        _registered[name] = Face(name, fill=fill)
+        _registered.register(name, Face(name, fill=fill), fill)
         return fill
 
     return register
@@ -74,7 +76,7 @@ def variant_face(name: str, suffix: str) -> Callable[[WriteVariant], WriteVarian
     """Register the function that writes one variant of a report as a file."""
 
     def register(write_variant: WriteVariant) -> WriteVariant:
-        _registered[name] = Face(name, write_variant=write_variant, suffix=suffix)
+        _registered.register(name, Face(name, write_variant=write_variant, suffix=suffix), write_variant)
         return write_variant
 
     return register
@@ -82,7 +84,7 @@ def variant_face(name: str, suffix: str) -> Callable[[WriteVariant], WriteVarian
 
 def unregister(name: str) -> None:
     """Forget a face again."""
-    _registered.pop(name, None)
+    _registered.unregister(name)
 
 
 def names() -> list[str]:

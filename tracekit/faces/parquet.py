@@ -1,4 +1,4 @@
-"""One Parquet file per table, and a page that says what each column means."""
+"""One Parquet file per table, and a page that explains each column."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,7 +21,8 @@ SCHEMA_PAGE = "SCHEMA.md"
 
 @folder_face("parquet")
 def export(report: Report, folder: Path, options: Options) -> None:
-    """Every table of the report; those of several runs partitioned by run, but for a study, whose cells are rows."""
+    """Every table of the report. Those of several runs are partitioned by run, except in a study: its cells are
+    rows."""
     tables = every_table(report)
     runs = {member.name: member.run_name for member in report.subject.members}
     if len(report.subject.runs) > 1 and report.subject.study is None:
@@ -40,7 +41,7 @@ def write(tables: Mapping[str, pa.Table | Stream], folder: Path) -> None:
 
 
 def write_table(name: str, table: pa.Table | Stream, path: Path) -> None:
-    """Row group by row group: what is written is no longer in memory."""
+    """Write row group by row group, so that only one is in memory at a time."""
     _write(_schema(name, table.schema), table.pieces() if isinstance(table, Stream) else [table], path)
 
 
@@ -100,7 +101,8 @@ def describe(tables: Mapping[str, pa.Table | Stream]) -> str:
         "Times are nanoseconds; `start_ns` and `ts_ns` are on the trace's own clock (in `ledger`: unix time). Each",
         "file names its table and this schema in its metadata. Columns may be added; none is renamed or removed",
         "without a new schema number. Several runs exported together are partitioned as in Hive, as",
-        "`NAME/run=RUN/part.parquet`.",
+        "`NAME/run=RUN/part.parquet`. *Counted* steps are those that means are taken over: all steps whose time the",
+        "trace can answer, except those that compile or belong to a declared warm-up (unless there are no others).",
         "",
     ]
     for name, table in tables.items():

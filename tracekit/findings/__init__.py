@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 
 from tracekit.findings import rules
-from tracekit.findings.cached import recall, remember
+from tracekit.findings.cached import known_diagnosis
 from tracekit.findings.diagnosis import Diagnosis, diagnosis
 from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
+from tracekit.registry import Registry
 
 __all__ = [
     "FINDINGS",
@@ -42,14 +43,14 @@ __all__ = [
 ]
 
 Rule = Callable[[Profile], Iterable[Finding]]
-_registered: dict[str, Rule] = {}
+_registered = Registry[Rule]("rules")
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
     """Register the function as the rule of that name."""
 
     def register(look: Rule) -> Rule:
-        _registered[name] = look
+        _registered.register(name, look, look)
         return look
 
     return register
@@ -57,18 +58,16 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 def unregister(name: str) -> None:
     """Forget a rule again."""
-    _registered.pop(name, None)
+    _registered.unregister(name)
 
 
 def diagnose(profile: Profile) -> Diagnosis:
     """Apply every rule to a variant and rank the findings; from the cache, where it has them."""
     for module in pkgutil.iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")
-    modules = [look.__module__ for look in _registered.values()]
-    ours = all(module.startswith("tracekit.") for module in modules)  # the cache notices changes only of these
-    known = recall(profile, modules) if ours else None
-    if known is None:
-        known = diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])
-        if ours:
-            remember(profile, modules, known)
-    return known
+    modules = {look.__module__ for look in _registered.values()}
+    return known_diagnosis(profile, modules, lambda: _look(profile))
+
+
+def _look(profile: Profile) -> Diagnosis:
+    return diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])

@@ -26,7 +26,7 @@ class Achieved:
 
 
 def achieved(profile: Profile) -> Achieved | None:
-    """None where there is none that is large enough, or no shapes were recorded."""
+    """The bandwidth that such kernels achieve; None if none is large enough, or no shapes were recorded."""
     work = moved(profile)
     large = work.bytes >= _LARGE
     rows, sizes = work.rows[large], work.bytes[large]

@@ -1,16 +1,16 @@
 """A diagnosis from the cache, valid as long as nothing that a rule reads has changed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import msgspec
 
-from tracekit.analyses.cached import name_of
+from tracekit.analyses.shared.cached import name_of
 from tracekit.findings.diagnosis import Diagnosis
 from tracekit.findings.finding import Finding
 from tracekit.findings.verdict import Verdict
 from tracekit.profile import Profile
-from tracekit.trace.storing import results
+from tracekit.trace.storing.results import recall, remember
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -18,18 +18,18 @@ class _Stored(msgspec.Struct, frozen=True):
     all_findings: list[Finding]
 
 
-def recall(profile: Profile, rules: Iterable[str]) -> Diagnosis | None:
-    """The findings of the rules of these modules; None where they never ran, or something has changed since."""
-    known = results.recall(profile.trace.entry, _name(profile, rules), _Stored) if profile.trace.entry else None
-    return Diagnosis(known.verdict, known.all_findings) if known is not None else None
+def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable[[], Diagnosis]) -> Diagnosis:
+    """What the rules of these modules found before; else, or where something has changed, what they find now.
 
-
-def remember(profile: Profile, rules: Iterable[str], diagnosis: Diagnosis) -> None:
-    """Store a diagnosis, without the claims, which were needed only to rank it."""
-    if profile.trace.entry is not None:
-        findings = [replace(each, claim=None) for each in diagnosis.all_findings]
-        results.remember(profile.trace.entry, _name(profile, rules), _Stored(diagnosis.verdict, findings))
-
-
-def _name(profile: Profile, rules: Iterable[str]) -> str:
-    return name_of(profile, "diagnosis", __name__, *sorted(set(rules)))
+    It is kept without the claims, which are needed only to rank the findings. Only code of tracekit's shows in the name
+    of what is kept: if a rule lives elsewhere, all are asked.
+    """
+    entry = profile.trace.entry
+    if entry is None or not all(module.startswith("tracekit.") for module in rules):
+        return work_out()
+    name = name_of(profile, "diagnosis", __name__, *sorted(set(rules)))
+    if (known := recall(entry, name, _Stored)) is not None:
+        return Diagnosis(known.verdict, known.all_findings)
+    made = work_out()
+    remember(entry, name, _Stored(made.verdict, [replace(each, claim=None) for each in made.all_findings]))
+    return made

@@ -1,4 +1,4 @@
-"""The steps that costs are spread over."""
+"""The steps over which costs are spread."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from tracekit.profile import Profile
 
 @dataclass(frozen=True)
 class Steps:
-    """The start and the end of each, ns."""
+    """The start and the end of each of these steps, ns."""
 
     low: Ints
     high: Ints
@@ -32,5 +32,5 @@ class Steps:
 
 
 def counted_steps(profile: Profile) -> int:
-    """The number of steps that a cost is spread over."""
+    """The number of steps over which a cost is spread."""
     return max(int(profile.counted.sum()), 1)

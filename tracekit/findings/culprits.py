@@ -11,7 +11,9 @@ from tracekit.findings.counted import counted_steps
 from tracekit.findings.finding import Where
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
+from tracekit.lines.owners import Group
 from tracekit.profile import Profile
+from tracekit.profile.where import owner_at, owner_of_buckets, owner_of_time
 from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 
 _GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")  # by the first letters of its hash
@@ -115,15 +117,15 @@ def frames_around(profile: Profile, row: int) -> list[str]:
 def where(profile: Profile, row: int, operator: str | None = None) -> Where:
     """Where an event belongs: the user's line, if it is known, the operator and the module."""
     operators = [operator] if operator is not None else operators_around(profile, row)
-    innermost = operators[-1] if operators else None
-    owner = int(profile.ownership.of_events(np.array([row]))[0])
-    owners = profile.ownership.owners
-    lines, modules = owners.group_of(owner), owners.modules[owners.rows[owner][2]]
-    module = modules[-1] if modules else None
-    if lines:
-        line = lines[0]
-        return Where(line.file, line.line, line.function, innermost, module=module)
-    return Where(operator=innermost, module=module)
+    lines, modules = owner_at(profile, row)
+    return _where(lines, operators[-1] if operators else None, modules[-1] if modules else None)
+
+
+def _where(lines: Group, operator: str | None = None, module: str | None = None) -> Where:
+    """Of several lines that were fused, the first stands for all."""
+    if not lines:
+        return Where(operator=operator, module=module)
+    return Where(lines[0].file, lines[0].line, lines[0].function, operator, module=module)
 
 
 def plain(name: str) -> str:
@@ -138,27 +140,14 @@ def plain(name: str) -> str:
 
 def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
     """The user's line that takes most of these buckets of the wall time, and its share of them; where it is known."""
-    means = profile.owner_means
-    by_line = means.by("wall", lambda owner: owner.lines, lambda mean: mean.bucket in buckets)
-    total = sum(by_line.values())
-    known = {lines: time for lines, time in by_line.items() if lines}
-    if not known or not total:
-        return Where(), 0.0
-    lines = max(known, key=lambda each: known[each])
-    return Where(lines[0].file, lines[0].line, lines[0].function), known[lines] / total
+    lines, share = owner_of_buckets(profile, *buckets)
+    return _where(lines), share
 
 
 def line_of_piece(profile: Profile, piece: int) -> Where:
     """The user's line that most of a piece belongs to, by the recording with stacks; nothing where there is none."""
-    ownership, pieces = profile.ownership, profile.cost.pieces
-    if ownership.recording is None or (known := ownership.blame.get(pieces.view)) is None:
-        return Where()
-    start, end = int(pieces.start[piece]), int(pieces.end[piece])
-    inside = slice(int(np.searchsorted(known.edges, start, side="right")) - 1, int(np.searchsorted(known.edges, end)))
-    lasts = np.diff(np.append(np.maximum(known.edges[inside], start), end))
-    owners, which = np.unique(known.owner[inside], return_inverse=True)
-    lines = ownership.owners.group_of(int(owners[np.bincount(which, lasts).argmax()]))
-    return Where(lines[0].file, lines[0].line, lines[0].function) if lines else Where()
+    pieces = profile.cost.pieces
+    return _where(owner_of_time(profile, pieces.view, int(pieces.start[piece]), int(pieces.end[piece])))
 
 
 def blamed(pieces: Pieces, rows: Ints) -> Bools:

@@ -41,7 +41,7 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
 
 
 def _leaves_the_gpu(first: Finding, listed: list[Finding]) -> bool:
-    """Whether the GPU may set the pace all the same."""
+    """Whether the GPU may set the pace nevertheless."""
     return first.share is not None and first.share < _DECIDES and not any(map(_of_the_gpu, listed))
 
 

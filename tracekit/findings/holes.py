@@ -1,4 +1,4 @@
-"""Holes: a single thing on the host that keeps the GPU idle for a millisecond or more, unlike many short ones."""
+"""Holes: stretches of a millisecond or more in which a single thing on the host keeps the GPU idle."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tracekit.trace.rows import Events
 LEAST_NS = 1_000_000
 SLOW_HOST = ("kernel_launch", "dispatch", "python", "guards", "alloc")
 _ODD = 20  # times the median of its name: an event that long is out of the ordinary
-_OFTEN = 0.5  # of the steps: what comes so often belongs to the step
+_OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
 _NEAR = 1000  # events looked at for the operator before or after
 
@@ -42,7 +42,7 @@ class Hole:
     dur_ns: int  # of the event
     first: bool  # it is the first event of its name
     in_first_step: bool
-    often: bool  # a hole of that name comes in most steps
+    often: bool  # a hole of that name occurs in most steps
     fused: bool  # TorchScript's fuser is at work
     in_python: bool  # the time counts as Python's
     line_known: bool  # a recording with stacks shows whose time it is

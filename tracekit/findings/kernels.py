@@ -21,7 +21,7 @@ Ask = Callable[[Events], Bools]
 def kernels(profile: Profile, ask: Ask) -> Ints:
     """The rows of the GPU activities that `ask` selects and that run during a counted step, in order of their starts.
 
-    There are none where the wall view cannot be answered: what a step does on the GPU is not known then.
+    If the wall view cannot be answered, there are none, because what a step does on the GPU is then unknown.
     """
     parts = [np.zeros(0, np.int64)]
     if profile.means["wall"] is None:
@@ -53,7 +53,7 @@ def alike(profile: Profile, rows: Ints) -> Ints:
 
 
 def time_of(profile: Profile, rows: Ints) -> Union:
-    """When any of them runs."""
+    """The time in which any of these kernels runs."""
     events = profile.trace.rows(rows)
     return Union.of(events.ts_ns, events.end_ns)
 
@@ -111,7 +111,7 @@ def _kinds(profile: Profile, rows: Ints) -> Ints:
 
 
 def _heaviest(keys: Ints | Rows, weights: Ints) -> Bools:
-    """The entries of the key that weighs most."""
+    """The entries of the key with the largest total weight."""
     which = np.unique(keys, return_inverse=True)[1]
     chosen: Bools = which == np.bincount(which, weights).argmax()
     return chosen

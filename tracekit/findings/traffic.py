@@ -1,6 +1,6 @@
 """How many bytes do elementwise kernels move, by the shapes that were recorded? Each input and the output once.
 
-What fits into a cache is moved faster than memory allows: only larger work says anything about memory.
+Data that fits into a cache moves faster than memory allows, so only larger work says anything about memory.
 """
 
 import math
@@ -45,7 +45,7 @@ def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic 
     if inputs is None or len(inputs) != len(types):
         return None
     if strides is None or len(strides) != len(inputs):
-        strides = inputs  # as good as any: only a stride of 0 says something
+        strides = inputs  # any values will do: only a stride of 0 matters
     sizes = [BYTES_OF_TYPE.get(kind) for kind in types]
     tensors = [k for k, size in enumerate(sizes) if size is not None and inputs[k]]
     if not tensors or any(kind.startswith("TensorList") for kind in types):
@@ -81,7 +81,7 @@ class Moved:
 
 
 def moved(profile: Profile) -> Moved:
-    """In the step whose shapes are looked up; kernels that share an operator are left out."""
+    """The kernels of the step whose shapes are looked up; those that share an operator are left out."""
     trace, sample = profile.trace, profile.sample
     _, which, shared = np.unique(sample.operators, return_inverse=True, return_counts=True)
     alone: Bools = (sample.operators >= 0) & (shared[which] == 1)

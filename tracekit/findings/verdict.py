@@ -11,13 +11,13 @@ from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.units import duration, percent
 
-# Every verdict, and its sentence where what takes the time is not a fault.
+# Every verdict, and the sentence for it if no finding says the same.
 VERDICTS = {
     "empty": "No event with a duration was recorded",
     "gpu_side_missing": "What the GPU did was not recorded",
     "host_side_missing": "What the host did was not recorded",
     "gpu_bound_gemm": "The GPU sets the pace, mostly with matrix products and convolutions",
-    "gpu_bound_memory_bound": "The GPU sets the pace, mostly with moving memory",
+    "gpu_bound_memory_bound": "The GPU sets the pace, mostly by moving data",
     "gpu_bound_other": "The GPU sets the pace",
     "cuda_graph_ok_gpu_bound": "The GPU sets the pace, and CUDA graphs keep it supplied",
     "launch_bound": "Submitting work to the GPU takes most of the time",
@@ -26,7 +26,7 @@ VERDICTS = {
     "sync_stall": "The GPU idles mostly because the host waited for it",
     "dataloader_bound": "Waiting for the next batch takes most of the time",
     "h2d_pageable_copy": "Copies take most of the time",
-    "exposed_comm": "Communication that nothing hides takes most of the time",
+    "exposed_comm": "Communication that no computation overlaps takes most of the time",
     "compile_in_steps": "Compiling takes most of the time",
     "recompiles": "Recompiling takes most of the time",
     "cold_start": "First calls take most of the time",
@@ -67,7 +67,7 @@ class Verdict:
 
 
 def verdict(profile: Profile) -> Verdict:
-    """What takes most of a step, whether that is a fault or not."""
+    """What takes most of a step, whether or not that is a problem."""
     parts = _parts(profile)
     total = sum(parts.values())
     if not total:

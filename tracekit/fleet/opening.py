@@ -9,7 +9,7 @@ from tracekit.fleet.fetching import fetched, named_after
 from tracekit.fleet.one_rank import Lost
 from tracekit.fleet.readers import Readers
 from tracekit.fleet.reading import Watch, read_all
-from tracekit.profile import Member, Missing, Profile, Subject
+from tracekit.profile import Member, Profile, Subject, Untraced
 from tracekit.profile.names import distinct, stem
 from tracekit.profile.ranks import job_name, job_of
 from tracekit.ranks import RankColumns
@@ -42,7 +42,7 @@ def open_ranks(
         _opened(path, readers, open_here, name, each.rank if len(job) > 1 else None)
         for path, name, each, job in zip(first, names, opening, jobs, strict=True)
     ]
-    members += [Missing(stem(each.path), "error", each.why) for each in lost]
+    members += [Untraced(stem(each.path), "error", each.why) for each in lost]
     columns = {name: job for name, job in zip(names, jobs, strict=True) if len(job) > 1}
     return Subject(members, ranks=columns)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tracekit.gate.metrics import METRICS, NS_PER_MS, SURE, Reading
 from tracekit.gate.rows import Row, judged, unanswered
-from tracekit.profile import Member, Missing, Subject
+from tracekit.profile import Member, Subject, Untraced
 from tracekit.unprofiled import contrast
 
 TOLERANCE = 0.03  # of the earlier value: less is not worth a failure
@@ -54,7 +54,7 @@ def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, 
 
 def _worth_checking(member: Member) -> list[str]:
     measured = member.variant is not None and member.variant.measured is not None
-    step_time = [] if isinstance(member, Missing) and not measured else ["step_ms" if measured else "wall_ms"]
+    step_time = [] if isinstance(member, Untraced) and not measured else ["step_ms" if measured else "wall_ms"]
     return [*step_time, *(name for name in _COUNTS if METRICS[name](member).value is not None)]
 
 

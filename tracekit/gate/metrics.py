@@ -10,7 +10,7 @@ import numpy as np
 from tracekit.analyses import summaries
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
-from tracekit.profile import Member, Missing, Profile
+from tracekit.profile import Member, Profile, Untraced
 from tracekit.run import Measured
 from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_median, student_t
 from tracekit.unprofiled import cold_cost_ns, step_interval
@@ -50,7 +50,7 @@ def _of_view(name: str, key: str | None) -> Read:
     """A step of that view, or one bucket of it, under the profiler."""
 
     def read(member: Member) -> Reading:
-        if isinstance(member, Missing):
+        if isinstance(member, Untraced):
             return Reading(None, why=f"it has no trace ({member.outcome})")
         view, counted = member.views[name], member.answered[name]
         if not counted.any():
@@ -78,7 +78,7 @@ def _between_passes(profile: Profile) -> float:
     return student_t(len(logs) - 1, SURE) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
 
 
-def _of_ledger(count: Callable[[Profile | Missing], float]) -> Read:
+def _of_ledger(count: Callable[[Profile | Untraced], float]) -> Read:
     def read(member: Member) -> Reading:
         if member.variant is None:
             return Reading(None, why="a bare trace does not say what was compiled: only a capture's run does")
@@ -106,7 +106,7 @@ def _per_step(analysis: str) -> Read:
     """Calls per counted step, as the report's section of that name has them."""
 
     def read(member: Member) -> Reading:
-        if isinstance(member, Missing):
+        if isinstance(member, Untraced):
             return Reading(None, why=f"it has no trace ({member.outcome})")
         answer = next(each for each in summaries(member) if each.analysis == analysis)
         if answer.status == "unanswered":

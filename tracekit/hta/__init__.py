@@ -1,6 +1,6 @@
 """HTA's analyses over our columns, without a second parse. They need the extra `hta`.
 
-    profile of each rank ──frames──▶ HTA's data frames ──traces──▶ HTA's Trace ──▶ Analysis ──results──▶ frames by name
+    profile of each rank ──frames──▶ HTA's data frames ──traces──▶ HTA's Trace ──▶ ColumnAnalysis ──results──▶ frames
 
 HTA is Holistic Trace Analysis, by Meta: `traceinsight` today, `HolisticTraceAnalysis` before; both install the package
 `hta`. Its faults stay as they are; docs/hta.md says where its numbers are not ours, and why.
@@ -13,21 +13,23 @@ from tracekit.errors import NeedsPackageError
 from tracekit.profile import Profile
 
 if TYPE_CHECKING:
-    from tracekit.hta.analysis import Analysis
+    from tracekit.hta.analysis import ColumnAnalysis
 
 
-def trace_analysis(profile: Profile, *, rounded: bool = False, include_last_profiler_step: bool = True) -> "Analysis":
+def trace_analysis(
+    profile: Profile, *, rounded: bool = False, include_last_profiler_step: bool = True
+) -> "ColumnAnalysis":
     """HTA's `TraceAnalysis` of a variant, all of its ranks. Raises NeedsPackageError.
 
     By default times are exact and the last step counts. HTA as it comes rounds to µs and leaves the last step out.
     """
     needed()
-    from tracekit.hta.analysis import Analysis
+    from tracekit.hta.analysis import ColumnAnalysis
     from tracekit.hta.traces import ColumnTrace
 
     ranks = profile.per_rank or {_main_rank(profile): profile}
     traces = {rank: each.trace for rank, each in ranks.items()}
-    return Analysis(ColumnTrace(traces, rounded=rounded, include_last_profiler_step=include_last_profiler_step))
+    return ColumnAnalysis(ColumnTrace(traces, rounded=rounded, include_last_profiler_step=include_last_profiler_step))
 
 
 def needed() -> None:

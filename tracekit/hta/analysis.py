@@ -9,7 +9,7 @@ from hta.trace_diff import TraceDiff
 from tracekit.hta.traces import ColumnTrace
 
 
-class Analysis(TraceAnalysis):  # type: ignore[misc]  # HTA has no types
+class ColumnAnalysis(TraceAnalysis):  # type: ignore[misc]  # HTA has no types
     """Everything that HTA's own has, over columns that were read already. Times are µs; `t` is HTA's Trace."""
 
     def __init__(self, trace: ColumnTrace) -> None:
@@ -21,7 +21,7 @@ class Analysis(TraceAnalysis):  # type: ignore[misc]  # HTA has no types
         ranks: list[int] = self.t.get_ranks()
         return ranks
 
-    def compare_traces(self, test: "Analysis", **how: Any) -> pd.DataFrame:
+    def compare_traces(self, test: "ColumnAnalysis", **how: Any) -> pd.DataFrame:
         """HTA's `TraceDiff`: operators and kernels of this trace (the control) against those of another."""
         diff: pd.DataFrame = TraceDiff.compare_traces(self.t, test.t, **how)
         return diff

@@ -9,8 +9,9 @@ import pandas as pd
 from hta.common.trace import Trace as ParsedTrace
 
 from tracekit.errors import HtaError
-from tracekit.hta.analysis import Analysis
+from tracekit.hta.analysis import ColumnAnalysis
 from tracekit.hta.quiet import quietly
+from tracekit.registry import Registry
 
 _NO_CHART = {"visualize": False}
 
@@ -19,8 +20,8 @@ _NO_CHART = {"visualize": False}
 class Question:
     """The input of an analysis, with the parameters that some need."""
 
-    hta: Analysis
-    other: Analysis | None = None  # the trace that is compared with it
+    hta: ColumnAnalysis
+    other: ColumnAnalysis | None = None  # the trace that is compared with it
     operator: str = "aten::"  # whose kernel sequences are counted
     annotation: str = "ProfilerStep"  # in whose second instance the critical path is looked for
     folder: Path | None = None  # where traces go that HTA draws upon
@@ -28,15 +29,15 @@ class Question:
 
 Frames = Mapping[str, pd.DataFrame | None]
 _Ask = Callable[[Question], Frames]
-ANALYSES: dict[str, _Ask] = {}
+ANALYSES = Registry[_Ask]("analyses of HTA")
 
 
 def _asked(ask: _Ask) -> _Ask:
-    ANALYSES[ask.__name__.replace("_", "-")] = ask
+    ANALYSES.register(ask.__name__.replace("_", "-"), ask, ask)
     return ask
 
 
-def answers(name: str, question: Question) -> dict[str, pd.DataFrame]:
+def frames_of(name: str, question: Question) -> dict[str, pd.DataFrame]:
     """The frames of an analysis that hold anything. Raises HtaError where HTA fails."""
     try:
         with quietly():

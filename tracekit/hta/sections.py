@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from tracekit.errors import HtaError
 from tracekit.hta import trace_analysis
-from tracekit.hta.analysis import Analysis
+from tracekit.hta.analysis import ColumnAnalysis
 from tracekit.hta.gpu_time import GpuTime, gpu_time, taken_for_kernels
 from tracekit.hta.quiet import quietly
-from tracekit.hta.results import Question, answers
+from tracekit.hta.results import Question, frames_of
 from tracekit.hta.tables import as_table
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Sentences, Table
@@ -52,40 +52,65 @@ PATH = pa.schema(
         column("pieces", pa.int64(), "number of pieces on the critical path"),
     ]
 )
-_analyses: dict[int, tuple[Profile, Analysis]] = {}  # by the identity of a profile, which holds while it is here
 _KINDS = {"idle": "idle_time(us)", "compute": "compute_time(us)"}
 
 
 @contextmanager
 def asked_for() -> Iterator[None]:
     """In this context reports have these sections."""
-    made: dict[str, tuple[str, Callable[[Report, Profile], Contents | None]]] = {
+    asked = _Asked()
+    made: dict[str, tuple[str, Callable[[_Asked, Profile], Contents | None]]] = {
         "hta_critical_path": ("Critical path, by HTA", _critical_path),
         "hta_gpu_time": ("Idle time of the GPU, by HTA", _gpu_time),
         "hta_overlap": ("Overlap of communication, by HTA", _overlap),
         "hta_queue_length": ("Queue length, by HTA", _queue_length),
     }
     for rank, (name, (title, ask)) in enumerate(made.items()):
-        of_variant(name, title, rank=800 + rank)(ask)
+        of_variant(name, title, rank=800 + rank)(asked.by(ask))
     try:
         yield
     finally:
         for name in made:
             unregister(name)
-        _analyses.clear()
 
 
-def _exact(profile: Profile) -> Analysis:
-    """Made once for all sections."""
-    if id(profile) not in _analyses:
-        with quietly():
-            _analyses[id(profile)] = profile, trace_analysis(profile)
-    return _analyses[id(profile)][1]
+class _Asked:
+    """HTA's analysis of each variant, made once for all sections."""
+
+    def __init__(self) -> None:
+        self._made: dict[
+            int, tuple[Profile, ColumnAnalysis]
+        ] = {}  # by the identity of a profile, which stays while here
+
+    def by(self, ask: "Callable[[_Asked, Profile], Contents | None]") -> Callable[[Report, Profile], Contents | None]:
+        """A question as reports ask it."""
+        return lambda report, profile: ask(self, profile)
+
+    def exact(self, profile: Profile) -> ColumnAnalysis:
+        """The analysis of that variant with exact times and the last step."""
+        if id(profile) not in self._made:
+            with quietly():
+                self._made[id(profile)] = profile, trace_analysis(profile)
+        return self._made[id(profile)][1]
+
+    def frames(self, name: str, profile: Profile) -> "dict[str, pd.DataFrame] | Contents":
+        """The frames that HTA answers with; where it fails, or has nothing to say, a section that says so."""
+        if profile.trace.device != "gpu":
+            return Contents((Sentences(("HTA is about GPUs, and this trace has none.",)),), status="absent")
+        try:
+            frames = frames_of(name, Question(self.exact(profile)))
+        except HtaError as error:
+            return Contents((Sentences((str(error),)),), status="unanswered")
+        return frames or Contents((Sentences((f"HTA has no answer for {name}.",)),), status="absent")
+
+    def ranks(self, profile: Profile) -> dict[int, Profile]:
+        """A profile for each rank."""
+        return profile.per_rank or {self.exact(profile).ranks[0]: profile}
 
 
-def _critical_path(report: Report, profile: Profile) -> Contents | None:
+def _critical_path(asked: _Asked, profile: Profile) -> Contents | None:
     """What bounds the longest chain of work, and the operators and kernels on it."""
-    frames = _answered("critical-path", profile)
+    frames = asked.frames("critical-path", profile)
     if isinstance(frames, Contents):
         return frames
     parts: list[dict[Any, Any]] = frames["critical_path_summary"].to_dict("records")
@@ -102,15 +127,15 @@ def _critical_path(report: Report, profile: Profile) -> Contents | None:
     return Contents((Sentences((sentence,)), Table("hta_critical_path", pa.Table.from_pylist(rows, PATH))))
 
 
-def _gpu_time(report: Report, profile: Profile) -> Contents | None:
+def _gpu_time(asked: _Asked, profile: Profile) -> Contents | None:
     """Idle and computing time of each rank: ours, HTA's, and HTA's by default."""
-    frames = _answered("temporal-breakdown", profile)
+    frames = asked.frames("temporal-breakdown", profile)
     if isinstance(frames, Contents):
         return frames
     exact = _of_ranks(frames["temporal_breakdown"])
     default = _by_default(profile)
     rows: list[dict[str, Any]] = []
-    for rank, each in _ranks(profile).items():
+    for rank, each in asked.ranks(profile).items():
         ours = gpu_time(each.trace)
         here = {"idle": ours.idle_ns, "compute": ours.compute_ns}
         for what, name in _KINDS.items():
@@ -138,18 +163,18 @@ def _by_default(profile: Profile) -> dict[int, dict[Any, Any]]:
     with quietly():
         alone = trace_analysis(profile, rounded=True, include_last_profiler_step=False)
     try:
-        return _of_ranks(answers("temporal-breakdown", Question(alone))["temporal_breakdown"])
+        return _of_ranks(frames_of("temporal-breakdown", Question(alone))["temporal_breakdown"])
     except HtaError:
         return {}
 
 
-def _overlap(report: Report, profile: Profile) -> Contents | None:
+def _overlap(asked: _Asked, profile: Profile) -> Contents | None:
     """The part of communication that computation hides, by rank."""
-    ranks = _ranks(profile)
+    ranks = asked.ranks(profile)
     ours = {rank: gpu_time(each.trace) for rank, each in ranks.items()}
     if all(each.overlap is None for each in ours.values()):
         return None
-    frames = _answered("comm-comp-overlap", profile)
+    frames = asked.frames("comm-comp-overlap", profile)
     if isinstance(frames, Contents):
         return frames
     theirs = _of_ranks(frames["comm_comp_overlap"])
@@ -162,9 +187,9 @@ def _overlap(report: Report, profile: Profile) -> Contents | None:
     return Contents((Table("hta_overlap", pa.Table.from_pylist(rows, OVERLAP)),))
 
 
-def _queue_length(report: Report, profile: Profile) -> Contents | None:
+def _queue_length(asked: _Asked, profile: Profile) -> Contents | None:
     """How much work is queued on each stream."""
-    frames = _answered("queue-length", profile)
+    frames = asked.frames("queue-length", profile)
     if isinstance(frames, Contents):
         return frames
     if "queue_length_summary" not in frames:
@@ -181,21 +206,6 @@ def _queue_length(report: Report, profile: Profile) -> Contents | None:
     if "queue_length_full" in frames:
         blocks.append(Table("hta_queue_full", as_table(frames["queue_length_full"])))
     return Contents(tuple(blocks))
-
-
-def _answered(name: str, profile: Profile) -> "dict[str, pd.DataFrame] | Contents":
-    """The frames of an analysis; where HTA fails, or has nothing to say, a section that says so."""
-    if profile.trace.device != "gpu":
-        return Contents((Sentences(("HTA is about GPUs, and this trace has none.",)),), status="absent")
-    try:
-        frames = answers(name, Question(_exact(profile)))
-    except HtaError as error:
-        return Contents((Sentences((str(error),)),), status="unanswered")
-    return frames or Contents((Sentences((f"HTA has no answer for {name}.",)),), status="absent")
-
-
-def _ranks(profile: Profile) -> dict[int, Profile]:
-    return profile.per_rank or {_exact(profile).ranks[0]: profile}
 
 
 def _of_ranks(frame: pd.DataFrame) -> dict[int, dict[Any, Any]]:

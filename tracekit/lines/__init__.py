@@ -1,4 +1,4 @@
-"""Which line of yours is each nanosecond of a step for? `docs/owners.md` has the rules.
+"""To which line of yours does each nanosecond of a step belong? `docs/owners.md` has the rules.
 
 A steady trace has no stacks; the detailed one of the same variant has, and beside it is a file with the lines of the
 calls. Every moment of a detailed step has an owner (`main_thread`), steady steps are read from detailed ones that do

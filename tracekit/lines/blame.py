@@ -26,7 +26,7 @@ class Costs:
     bucket: Ints  # index into the keys of all buckets
     owner: Ints
     ns: Ints
-    divided_ns: Ints  # of these, such in stretches that several owners share
+    divided_ns: Ints  # the part of it in stretches that several owners share
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Linked:
     """The trace's GPU activities and the calls that submitted them."""
 
     launch: Ints  # for each event the row of its launch; −1 for none
-    compiled: Ints  # for each event its owner, where a compiled graph says it; −1 elsewhere
+    compiled: Ints  # for each event its owner, if a compiled graph names it, else −1
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Blame:
 
 
 def blame(cost: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
-    """Split the stretches of a view by owner; None where there are none."""
+    """Split the stretches of a view by owner; None if there are no stretches."""
     stretches = _Stretches.of(cost, view)
     if not len(stretches.starts) or cost.trace.threads.main is None:
         return None
@@ -177,7 +177,7 @@ def _ends(trace: Trace, launch: Ints, points: Ints) -> Ints:
 
 
 def _summed(blamed: Blame, lows: Ints, highs: Ints) -> Costs:
-    """Per step, bucket and owner."""
+    """The sums by step, bucket and owner."""
     length = np.where(blamed.known, np.diff(blamed.edges), 0)
     known, inverse = occurring(blamed.owner * len(KEYS) + blamed.bucket)
     columns: list[tuple[Ints, ...]] = []

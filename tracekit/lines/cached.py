@@ -15,7 +15,7 @@ def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     entry = entry_of(ownership)
     if (means := recall(entry, name, OwnerMeans)) is None:
         means = owner_means(ownership, counted)
-        remember(entry or entry_of(ownership), name, means)  # to read the recording for the first time has made one
+        remember(entry or entry_of(ownership), name, means)  # reading the recording for the first time made an entry
     return means
 
 
@@ -28,7 +28,7 @@ def entry_of(ownership: Ownership) -> Entry | None:
 
 
 def _causes(ownership: Ownership, counted: dict[str, Bools]) -> object:
-    """All that the means depend on, wherever they are kept."""
+    """Everything that the means depend on, wherever they are stored."""
     trace = ownership.cost.trace
     path = ownership.detail or trace.path
     states = [file_state(file) for file in (trace.path, path, lines_path(path))]

@@ -18,7 +18,7 @@ from tracekit.trace.roles import OPERATOR, PYTHON, STEP
 
 @dataclass(frozen=True)
 class Carried:
-    """The main thread of a steady trace: whose each moment is, where that is estimated, and what was matched."""
+    """The main thread of a steady trace: the owner of each moment, where that is estimated, and what was matched."""
 
     owners: StepFunction
     divided: StepFunction  # 1 where several owners share a stretch between two anchors
@@ -69,7 +69,7 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
 
 
 def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
-    """For each event of a helper thread the row of the detailed one that does the same in a step; −1 for none."""
+    """For each event of a helper thread, the row of the detailed event that does the same in a step; −1 for none."""
     rows = np.full(len(steady.ts_ns), -1, np.int64)
     for track, detailed_track in zip(steady.threads.helpers, detailed.threads.helpers, strict=False):
         names: dict[tuple[str, int], int] = {}
@@ -111,7 +111,7 @@ def _of_step(spans: Spans, tokens: Ints, start: int, end: int, until: int) -> _S
 
 
 def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:
-    """Equal steps in turn; else the one with most tokens matched."""
+    """For each step, an equal one (of several, in turn), else the one with the most tokens matched."""
     if not detailed:
         return []
     equal: dict[bytes, list[_Step]] = {}
@@ -170,7 +170,7 @@ def _read(pair: _Pair, owners: StepFunction, clock: Clock) -> tuple[Ints, Ints, 
 
 
 def _joined(pieces: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
-    """One after the other."""
+    """The stretches of several steps, one step after the other."""
     if not pieces:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing

@@ -26,7 +26,7 @@ _NOTHING = GraphCalls()
 
 @dataclass(frozen=True)
 class Compiled:
-    """Whose the compiled kernels of a trace are, and for how many calls of graphs their lines are known."""
+    """The owners of the compiled kernels of a trace, and for how many calls of graphs the lines are known."""
 
     threads: dict[int, Thread]  # with the kernels that run on the host
     gpu: Ints  # the owner of a GPU activity by its row; −1 where its launch says it
@@ -38,7 +38,7 @@ class Compiled:
 def compiled(
     trace: Trace, launch: Ints, threads: dict[int, Thread], graphs: Mapping[str, GraphCalls], owners: Owners
 ) -> Compiled:
-    """Give every generated kernel and every operator inside a compiled graph to the lines it is for."""
+    """Assign every generated kernel and every operator inside a compiled graph to the lines that it comes from."""
     gpu = np.full(len(trace.ts_ns), -1, np.int64)
     with_kernels: dict[int, Thread] = {}
     called: list[GraphCalls] = []
@@ -65,7 +65,7 @@ class _Regions:
     graphs: list[GraphCalls]
 
     def on_host(self, owners: Owners) -> Thread:
-        """The thread with the operators that each region calls itself given to their lines."""
+        """The thread, with the operators that each region calls itself assigned to their lines."""
         operators, region = self._operators()
         owner = np.full(len(region), -1, np.int64)
         seen = np.zeros(len(self.spans), bool)  # the regions whose generated kernels have events, or should have
@@ -91,7 +91,7 @@ class _Regions:
     def on_gpu(self, launch: Ints, gpu: Ints, owners: Owners) -> None:
         """The GPU activities that were submitted inside a region, in order of their launches.
 
-        A kernel that was generated is known by its name; what else an operator launches has the operator's lines.
+        A generated kernel is recognised by its name; anything else that an operator launches has the operator's lines.
         """
         trace = self.trace
         rows = np.flatnonzero((launch >= 0) & trace.roles.gpu)
@@ -126,7 +126,8 @@ class _Regions:
         return operators.chosen(direct), region[direct]
 
     def _owners(self, number: int, lines: Sequence[Group], owners: Owners) -> Ints:
-        """The owner of each event of a region, given its lines; −1 where it has none and keeps the region's."""
+        """The owner of each event of a region, given its lines; −1 for an event without lines, which keeps the
+        region's owner."""
         around = self.thread.owners.at(self.spans.starts[number : number + 1])
         known = {group: int(owners.of_group(around, owners.group(group))[0]) for group in dict.fromkeys(lines) if group}
         return np.array([known.get(group, -1) for group in lines], np.int64)

@@ -1,7 +1,7 @@
-"""What does a compiled graph call, in order, and which lines of the user's is each call for?
+"""What does a compiled graph call, in order, and from which lines of the user's does each call come?
 
 A call is a kernel that the compiler generated or an operator that it left as it is. Events are matched with calls by
-name where that was generated, else by the order of both.
+name if the name was generated, else by the order of both.
 """
 
 import re
@@ -54,7 +54,7 @@ def graph_calls(lines: LinesFile | None, more: Collection[Graph] = ()) -> dict[s
 
 
 def name_of(compilation: str, *, backward: bool) -> str:
-    """How the graph of a compilation is called where traces name no key: before torch 2.9."""
+    """The name of a compilation's graph in traces that name no key: those before torch 2.9."""
     return f"{compilation} {'backward' if backward else 'forward'}"
 
 
@@ -100,7 +100,7 @@ def _innermost(stack: str, is_mine: Callable[[str], bool]) -> Line | None:
 def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:
     """The lines of each event on the host right inside a call of the graph; no lines where the graph has none.
 
-    An event that no call of the graph stands for, as for memory, goes with the one before it.
+    An event that matches no call of the graph, such as an allocation, gets the lines of the event before it.
     """
     call_of = _generated(names, calls)
     others = np.flatnonzero(call_of < 0)
@@ -119,10 +119,10 @@ def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list
 
 
 def lines_of_replayed(names: Sequence[str], is_kernel: Bools, calls: Sequence[GraphCall]) -> list[Group]:
-    """The same for what a replayed CUDA graph ran, in order: its kernels have no operators of their own.
+    """The lines of what a replayed CUDA graph ran, in order: its kernels have no operators of their own.
 
     Kernels between two generated ones share the calls between those: one each if there are as many, else their
-    union, as copies and fills have it.
+    union, which copies and fills also get.
     """
     call_of = _generated(names, calls)
     lines = _lines_before(call_of, calls)
@@ -157,7 +157,7 @@ def generates_any(names: Sequence[str], calls: Sequence[GraphCall]) -> bool:
 
 
 def _generated(names: Sequence[str], calls: Sequence[GraphCall]) -> Ints:
-    """Which call each event of a generated kernel is: of several of one name, in turn; −1 for other events."""
+    """Which call each event of a generated kernel is: if several have one name, in turn; −1 for other events."""
     of_name: dict[str, list[int]] = defaultdict(list)
     for at, call in enumerate(calls):
         if not call.operator:

@@ -47,7 +47,7 @@ def main_thread_owners(recording: Recording, owners: Owners) -> StepFunction:
 
 
 class _Kinds:
-    """What each frame is, by the number of its name: classified once for each name."""
+    """What each frame is, by the number of its name; each name is classified once."""
 
     def __init__(self, recording: Recording, spans: Spans, owners: Owners) -> None:
         trace = recording.trace
@@ -90,7 +90,7 @@ def _at(function: Line | None, line: int) -> Line:
 
 
 def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> Calls:
-    """The calls that the lines file has, each with the frame that made it. Elsewhere there are none."""
+    """The calls in the lines file, each with the frame that made it; none without a lines file."""
     lines, nothing = recording.lines, np.zeros(0, np.int64)
     if lines is None or not lines.call_start_ns:
         return Calls(nothing, nothing, nothing)
@@ -132,7 +132,7 @@ def _modules(spans: Spans, kinds: _Kinds, owners: Owners) -> StepFunction:
 
 
 def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
-    """The last that applies."""
+    """The phase of each moment: the last of the rules that applies."""
     main, roles = trace.threads.main, trace.roles
     modules = spans.chosen(kinds.is_module)
     outermost = modules.chosen(modules.depth == 0)

@@ -1,4 +1,4 @@
-"""What each owner of a variant costs in a counted step: plain data, which the cache can keep."""
+"""What each owner of a variant costs in a counted step: plain data, which the cache can store."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -16,7 +16,7 @@ Key = TypeVar("Key")
 
 
 class Owner(NamedTuple):
-    """Whose a stretch of time is."""
+    """The owner of a stretch of time."""
 
     lines: Group = ()  # one, several that were fused, or none
     library: str = ""
@@ -44,7 +44,7 @@ class Function(NamedTuple):
 
 
 class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
-    """The means of all owners of a variant; where `reason` says why nothing is known, there are none."""
+    """The means of all owners of a variant; if `reason` says why nothing is known, there are none."""
 
     reason: str | None = None
     owners: list[Owner] = []
@@ -59,7 +59,7 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
     def by(
         self, view: str, key: Callable[[Owner], Key], chosen: Callable[[Mean], bool] | None = None
     ) -> dict[Key, float]:
-        """What a counted step of a view takes, ns, by something of the owners."""
+        """What a counted step of a view takes, ns, by a property of the owners."""
         total: dict[Key, float] = {}
         for mean in self.means:
             if mean.view == view and (chosen is None or chosen(mean)):
@@ -68,12 +68,12 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
         return total
 
     def divided_ns(self, view: str) -> float:
-        """What of a step is estimated."""
+        """The part of a step that is estimated."""
         return sum(mean.divided_ns for mean in self.means if mean.view == view)
 
 
 def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
-    """Over the counted steps of each view; a view in which no step counts has no means."""
+    """The means over the counted steps of each view; a view without counted steps has none."""
     if ownership.recording is None:
         return OwnerMeans(reason=ownership.reason)
     means = list(_means(ownership, counted))

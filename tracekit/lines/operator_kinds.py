@@ -1,4 +1,4 @@
-"""Which Python instruction makes which torch operator, where no call does?"""
+"""Which Python instructions run which torch operators without a call?"""
 
 from functools import cache
 
@@ -30,12 +30,12 @@ _KINDS = {
     **dict.fromkeys(("unbind",), ("iter",)),
     **dict.fromkeys(("numpy_T", "t", "transpose", "permute", "mT", "real", "imag", "detach"), ("attr",)),
 }
-_REVERSED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}  # `1 < x` asks x whether it is greater
+_REVERSED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}  # `1 < x` runs `x > 1`
 
 
 @cache
 def kinds_of(operator: str) -> frozenset[str]:
-    """The instructions that may have made an operator of that name."""
+    """The instructions that may have run an operator of that name."""
     name = operator.removeprefix("aten::")
     kinds = _KINDS.get(name) or _KINDS.get(name.removesuffix("_")) or ()
     return frozenset([*kinds, *(_REVERSED[kind] for kind in kinds if kind in _REVERSED)])

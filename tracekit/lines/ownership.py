@@ -1,4 +1,4 @@
-"""The whole of it together: the owners of a variant's steady trace, and what each costs."""
+"""All of it together: the owners of a variant's steady trace, and what each costs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tracekit.lines.owners import Owners
 from tracekit.lines_file import Graph
 from tracekit.trace import Trace
 
-# What works with a recording is imported by those who have one: a report of a bare trace starts without it.
+# Modules that work with a recording are imported only if there is one: a report of a bare trace starts without them.
 if TYPE_CHECKING:
     from tracekit.lines.blame import Blame, Costs
     from tracekit.lines.carry import Carried
@@ -30,12 +30,12 @@ _NO_STACKS = "the trace holds no Python stacks, and there is no recording with s
 
 @dataclass(frozen=True)
 class Ownership:
-    """Who owns the time of a trace. Where there is no recording, `reason` says why, and no time has an owner."""
+    """Who owns the time of a trace. If there is no recording, `reason` says why, and no time has an owner."""
 
     cost: Attribution
     detail: Path | None = None  # the recording with stacks of the same variant; None: the trace's own stacks
     mine: tuple[str, ...] = ()  # packages, folders and files that are the user's, where no lines file shows it
-    graphs: tuple[Graph, ...] = ()  # compiled ones that no lines file has
+    graphs: tuple[Graph, ...] = ()  # compiled graphs that no lines file has
 
     @staticmethod
     def of(
@@ -73,7 +73,7 @@ class Ownership:
 
     @cached_property
     def carried(self) -> "Carried | None":
-        """How the recording was read into the trace; None where they are the same, or there is none."""
+        """How the recording was carried over to the trace; None if they are the same, or there is none."""
         if self.recording is None or self.recording.trace is self.cost.trace:
             return None
         from tracekit.lines.carry import carried
@@ -82,14 +82,14 @@ class Ownership:
 
     @cached_property
     def _recorded_owners(self) -> StepFunction:
-        """Whose each moment of the recording's main thread is."""
+        """The owner of each moment of the recording's main thread."""
         from tracekit.lines.main_thread import main_thread_owners
 
         assert self.recording is not None
         return main_thread_owners(self.recording, self.owners)
 
     def recorded(self, rows: Ints) -> Ints:
-        """For each of these events the row of the one in the recording that it was matched with; −1 for none."""
+        """For each of these events, the row of the event in the recording that it was matched with; −1 for none."""
         if self.recording is None:
             return np.full(len(rows), -1, np.int64)
         if self.carried is None:
@@ -123,7 +123,7 @@ class Ownership:
 
     @cached_property
     def compiled(self) -> "Compiled":
-        """Whose compiled kernels are."""
+        """The owners of compiled kernels."""
         from tracekit.lines.compiled import compiled
         from tracekit.lines.graph_calls import graph_calls
         from tracekit.lines.threads import Recorded, threads
@@ -145,7 +145,7 @@ class Ownership:
 
     @cached_property
     def blame(self) -> "dict[str, Blame | None]":
-        """Whose each moment is, by view."""
+        """The owner of each moment, by view."""
         from tracekit.lines.blame import Linked, blame
 
         linked = Linked(self.launch, self.compiled.gpu)
@@ -153,9 +153,9 @@ class Ownership:
         return {view: blame(self.cost, view, self.threads, linked) for view in views}
 
     def of_events(self, rows: Ints) -> Ints:
-        """The owner of each of some events: when it starts, and of what the GPU does, when that is launched.
+        """The owner of each of some events, at its start or, for work of the GPU, at its launch.
 
-        Nobody's is an event of a thread that does not drive the training, one outside the steps, and −1.
+        Events of threads that do not drive the training, events outside the steps, and −1 have no owner.
         """
         trace = self.cost.trace
         if not len(rows) or self.recording is None:

@@ -1,7 +1,7 @@
-"""A detailed step's clock without what recording its calls cost, by the steady step that does the same.
+"""A detailed step's clock without the cost of recording its calls, judged by the steady step that does the same.
 
-Between two anchors, moments at which both steps are at the same point of the work, each call and each return recorded
-cost the same: so much that what is left is as long as in the steady step.
+Anchors are moments at which both steps are at the same point of the work. Between two of them, each recorded call and
+return is taken to cost the same: so much that the rest is as long as in the steady step.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracekit.intervals import Ints, Rows, below, distinct
 
 _STEPS = 12  # of Newton's method
-_LEAST_SHARE = 0.02  # of the time passed that stays, whatever recording a call cost
+_LEAST_SHARE = 0.02  # of the time passed that always remains, whatever recording a call cost
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ class Stretches:
 
     @staticmethod
     def of(moments: Ints, anchors: Ints) -> "Stretches":
-        """Given all calls and returns of the recording."""
+        """The stretches, given all calls and returns of the recording."""
         first, last = np.searchsorted(moments, (anchors[0], anchors[-1]))
         inside = moments[first:last]
         points = distinct(np.concatenate((inside, anchors)))
@@ -45,7 +45,7 @@ class Stretches:
 class Clock:
     """The time of a detailed step without what recording each call and each return in it cost.
 
-    A stretch that took longer than in the steady step got longer by its calls: each costs its share of the difference.
+    If a stretch took longer than in the steady step, its calls are the reason: each costs its share of the difference.
     """
 
     points: Ints
@@ -53,7 +53,7 @@ class Clock:
 
     @staticmethod
     def of(step: Stretches, steady: Ints) -> "Clock":
-        """Given the anchors in the steady step."""
+        """The clock, given the anchors in the steady step."""
         cost = _cost_of_recording(step, np.diff(steady).astype(np.float64))
         left = _left(step.passed, step.recorded, cost[step.gap])
         return Clock(step.points, np.concatenate(([0.0], np.cumsum(left))))
@@ -68,15 +68,15 @@ class Clock:
 
 
 def _left(passed: Floats, recorded: Ints, cost: Floats) -> Floats:
-    """What stays of each stretch without the calls and returns recorded at its start."""
+    """What remains of each stretch without the cost of the calls and returns recorded at its start."""
     left: Floats = np.maximum(passed - recorded * cost, _LEAST_SHARE * passed)
     return left
 
 
 def _cost_of_recording(step: Stretches, steady: Floats) -> Floats:
-    """For each gap what a call or return costs, so that what is left is as long as in the steady step.
+    """For each gap, what a call or return costs, so that the rest is as long as in the steady step.
 
-    What is left falls as the cost rises, ever more slowly where stretches reach the least: Newton's steps from 0
+    The rest falls as the cost rises, ever more slowly as stretches reach their least share: Newton's steps from 0
     never pass the cost that is looked for.
     """
     passed, recorded, gap = step.passed, step.recorded, step.gap

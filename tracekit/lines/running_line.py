@@ -35,7 +35,7 @@ class Calls:
 def running_lines(
     recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None], calls: Calls
 ) -> tuple[Ints, Ints, Ints]:
-    """Edges, and for each stretch the innermost frame of the user's (−1: none) and its line (0: it said none yet)."""
+    """Edges, and for each stretch the innermost frame of the user's (−1: none) and its line (0: not known yet)."""
     if not len(users):
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing
@@ -59,7 +59,7 @@ def running_lines(
 def _computed(
     recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None], calls: Calls
 ) -> tuple[Ints, Ints, Ints]:
-    """The same for operators that a frame computes without a call."""
+    """Add the lines of operators that a frame runs without a call."""
     trace, nothing = recording.trace, np.zeros(0, np.int64)
     if recording.lines is None:
         return nothing, nothing, nothing
@@ -115,7 +115,7 @@ def _next_calls(happened: list[tuple[int, int, str]]) -> list[int]:
 
 
 def _position_of_call(code: Code, at: int, line: int) -> int:
-    """Behind the next call on that line, from here or, in a loop, from the start."""
+    """The position after the next call on that line, from here or, in a loop, from the start."""
     count = len(code.lines)
     for position in chain(range(at, count), range(at)):
         if code.lines[position] == line and code.kinds[position] == "call":

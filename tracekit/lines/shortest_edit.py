@@ -1,6 +1,6 @@
 """Which elements of two sequences stay, if as few as possible are deleted and inserted? (Myers 1986, O(ND).)
 
-All diagonals of one distance are advanced together: N and D of thousands take seconds, and mostly there is no D.
+All diagonals of one distance are advanced together: an N and a D of thousands take seconds, and D is mostly 0.
 """
 
 import numpy as np
@@ -8,11 +8,11 @@ import numpy as np
 from tracekit.intervals import Ints
 
 _NEVER = -(1 << 40)
-_MOST_EDITS = 6000  # their frontiers take 150 MB; sequences further apart than that are not the same work
+_MOST_EDITS = 6000  # whose frontiers take 150 MB; sequences further apart than that do not show the same work
 
 
 def matched(one: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """The indices of the elements that stay, in both. Nothing beyond the common ends where too much differs."""
+    """The indices of the elements that stay, in both; only those of the common ends if too much differs."""
     limit = min(len(one), len(other))
     differs = np.flatnonzero(one[:limit] != other[:limit])
     head = int(differs[0]) if len(differs) else limit
@@ -36,7 +36,7 @@ def _inner(one: Ints, other: Ints) -> tuple[Ints, Ints]:
 
 
 def _frontiers(one: Ints, other: Ints) -> list[Ints]:
-    """For each distance how far along `one` each diagonal −d, −d + 2 … d gets; empty where that is too many."""
+    """For each distance d, how far along `one` each diagonal −d, −d + 2 … d gets; empty if d becomes too large."""
     n, m = len(one), len(other)
     frontiers: list[Ints] = []
     reach = np.zeros(1, np.int64)
@@ -56,7 +56,7 @@ def _frontiers(one: Ints, other: Ints) -> list[Ints]:
 
 
 def _slid(one: Ints, other: Ints, reach: Ints, diagonal: Ints) -> Ints:
-    """Along each diagonal as far as the elements are equal."""
+    """Advance along each diagonal as far as the elements are equal."""
     n, m = len(one), len(other)
     reach = reach.copy()
     live = np.flatnonzero((reach >= 0) & (reach < n) & (reach - diagonal >= 0) & (reach - diagonal < m))

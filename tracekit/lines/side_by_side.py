@@ -1,7 +1,7 @@
 """Which lines share a row, so that variants can be compared although the compiler fused some of them?
 
 A group that costs at least 1 % of some variant's time joins its lines into one row, and rows that share a line merge.
-Other groups are rows of their own. A group is never split between its lines.
+Each other group is a separate row. A group is never split between its lines.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from tracekit.lines.owners import Group, Line
 
 WORTH_JOINING = 0.01
 
-Row = Group  # the lines of a row; of a row of its own, those of the group
+Row = Group  # the lines of a row; if a group has a separate row, those of the group
 
 
 def rows(costs: Iterable[Mapping[Group, float]]) -> dict[Group, Row]:
@@ -55,7 +55,7 @@ class _Joined:
             self._parent[self.root(line)] = first
 
     def root(self, line: Line) -> Line:
-        """The line that all of its row are known by."""
+        """The line that represents all lines of its row."""
         while self._parent.get(line, line) != line:
             line = self._parent[line]
         return line

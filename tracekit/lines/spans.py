@@ -13,7 +13,7 @@ from tracekit.trace.enclosing import nested
 
 @dataclass(frozen=True)
 class Spans:
-    """Events of one thread that last, from the outermost to the innermost."""
+    """Events of one thread that have a duration, from the outermost to the innermost."""
 
     rows: Ints  # of the events table
     starts: Ints
@@ -21,7 +21,7 @@ class Spans:
 
     @staticmethod
     def of(trace: Trace, rows: Ints) -> "Spans":
-        """The lasting ones of these rows, in order."""
+        """Those of these rows that have a duration, in order."""
         rows = rows[trace.end_ns[rows] > trace.ts_ns[rows]]
         rows = nested(trace, rows[np.argsort(trace.ts_ns[rows], kind="stable")])
         return Spans(rows, trace.ts_ns[rows], trace.end_ns[rows])
@@ -61,7 +61,7 @@ class Spans:
 
 
 def on_thread(trace: Trace, track: int | None, mask: Bools) -> Ints:
-    """The rows of such events on one thread."""
+    """The rows of the selected events on one thread."""
     return np.flatnonzero(mask & (trace.track == (-1 if track is None else track)))
 
 

@@ -14,13 +14,13 @@ from tracekit.trace.roles import OPERATOR
 
 @dataclass(frozen=True)
 class Thread:
-    """One thread: whose each moment is, and where that is an estimate."""
+    """One thread: the owner of each moment, and where that is an estimate."""
 
     owners: StepFunction
     divided: StepFunction
 
     def overlaid(self, spans: Spans, owner: Ints, *, estimated: bool = False) -> "Thread":
-        """The same with spans whose owners are known or estimated, innermost first."""
+        """The same thread, overlaid with spans whose owners are known or estimated, innermost first."""
         if not len(spans):
             return self
         edges, (which, below, shared) = merged([spans.innermost, self.owners, self.divided])
@@ -37,9 +37,9 @@ class Recorded:
     matched: Ints  # for each event of the other trace its row here; −1 for none
 
     def owners_of(self, trace: Trace, numbers: Ints) -> Ints:
-        """The owner of the forward operator of each of autograd's numbers; −1 where it is not here either.
+        """The owner of the forward operator of each of autograd's numbers; −1 if it is not here either.
 
-        Numbers count on: between two matched operators both traces count alike.
+        Numbers run on: between two matched operators, both traces count alike.
         """
         here, there = _numbers(self.trace)[0], _numbers(trace)[0]
         rows = np.flatnonzero((self.matched >= 0) & _is_forward(trace))
@@ -56,7 +56,7 @@ class Recorded:
 
 
 def threads(trace: Trace, main: Thread, owners: Owners, recorded: Recorded | None = None) -> dict[int, Thread]:
-    """Every driving thread by its track. Outside of nodes a helper does what the main thread is at."""
+    """Every driving thread by its track. Outside of nodes, a helper has the owner of the main thread."""
     if trace.threads.main is None:
         return {}
     forward = _Forward.find(trace, recorded)
@@ -67,7 +67,7 @@ def threads(trace: Trace, main: Thread, owners: Owners, recorded: Recorded | Non
 def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> tuple[Ints, Bools]:
     """The owner of each thread at a moment of its own, and whether that is an estimate.
 
-    The first of the threads is the main one, which also stands for every thread that does not drive the training.
+    The first of the threads is the main one, whose owners also hold for threads that do not drive the training.
     """
     owner, divided = np.zeros(len(track), np.int64), np.zeros(len(track), bool)
     helpers = [*threads][1:]
@@ -79,7 +79,7 @@ def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> t
 
 
 def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: Owners) -> tuple[Spans, Ints]:
-    """The backward nodes of a thread, and whose each is."""
+    """The backward nodes of a thread, and the owner of each."""
     nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
     operator = forward.of(trace, nodes)
     owner = np.where(operator >= 0, main.owners.at(trace.ts_ns[np.maximum(operator, 0)]), -1)
@@ -96,11 +96,11 @@ class _Forward:
     """Forward operators of each driving thread, the main one first: numbers, and starts in their order."""
 
     rows: list[Ints]  # of one thread each, in order of (number, start)
-    recorded: Recorded | None = None  # where else they may be
+    recorded: Recorded | None = None  # another trace that may have them
 
     @staticmethod
     def find(trace: Trace, recorded: Recorded | None = None) -> "_Forward":
-        """All threads of a trace."""
+        """Find the forward operators of all threads of a trace."""
         numbers, mask = _numbers(trace)[0], _is_forward(trace)
         return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving], recorded)
 

@@ -1,4 +1,4 @@
-"""Which Python frames are the user's own, and which a library's? Known from the capture, else judged by their names."""
+"""Which Python frames are the user's, and which a library's? Known from the capture, else judged by their names."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ _NEITHER = Frame()
 
 
 class Frames:
-    """Tells frames by name, each name once."""
+    """Classifies frames by name, each name once."""
 
     def __init__(self, lines: LinesFile | None, mine: Collection[str] = (), names: Iterable[str] = ()) -> None:
-        """`names` are all that occur: those of functions say where resumed ones begin."""
+        """`names` are all names that occur: those of functions show where resumed ones begin."""
         self._recorded = {each.name: each for each in lines.functions} if lines is not None else None
         self._mine = tuple(mine)
         self._defined = _defined(names) if lines is None else {}
@@ -72,13 +72,14 @@ _INNER_STAGES = ("message", "message_and_aggregate", "aggregate", "update", "edg
 
 
 def stage_of(name: str) -> str | None:
-    """`aggregate` of a frame of that name: what a layer of PyG does, where it is in one."""
+    """`aggregate` for a frame of that name inside a layer of PyG: the stage of message passing."""
     function = name.rpartition("): ")[2] if name.endswith(_OUTER_STAGES + _INNER_STAGES) else ""
     return function if function in _OUTER_STAGES + _INNER_STAGES else None
 
 
 def extended(chain: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """A chain of modules with one inside it, or a stage: those of message passing count in a module, once each."""
+    """A chain of modules, extended by an inner module or a stage of message passing; a stage counts once, and only in
+    a module."""
     if name in _OUTER_STAGES and (not chain or chain[-1] == name):
         return chain
     if name in _INNER_STAGES and (not chain or chain[-1] not in _OUTER_STAGES):

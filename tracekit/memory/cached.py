@@ -1,6 +1,6 @@
 """What a variant's recording says about memory, from the cache if the same rules read the same recording before."""
 
-from tracekit.engine.cached import attributed
+from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
 from tracekit.lines.cached import entry_of
 from tracekit.lines.ownership import MOST_EVENTS, Ownership
@@ -38,7 +38,7 @@ def _recording(profile: Profile) -> tuple[Trace, Ownership]:
     if recording is None or recording.trace is profile.trace:
         return profile.trace, profile.ownership
     ours = profile.ownership
-    return recording.trace, Ownership.of(attributed(recording.trace), None, ours.mine, ours.graphs)
+    return recording.trace, Ownership.of(known_attribution(recording.trace), None, ours.mine, ours.graphs)
 
 
 def _causes(profile: Profile) -> object:

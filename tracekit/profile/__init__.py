@@ -3,14 +3,14 @@
 from tracekit.profile.capture import Capture
 from tracekit.profile.opening import open_subject
 from tracekit.profile.profile import Mean, Profile
-from tracekit.profile.subject import Member, Missing, Subject
+from tracekit.profile.subject import Member, Subject, Untraced
 
 __all__ = [
     "Capture",
     "Mean",
     "Member",
-    "Missing",
     "Profile",
     "Subject",
+    "Untraced",
     "open_subject",
 ]

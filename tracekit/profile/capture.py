@@ -10,7 +10,7 @@ from tracekit.trace import Trace
 
 @dataclass(frozen=True)
 class Capture:
-    """A trace and where its time went; `cost` is None for one that no figure comes from and that was not read."""
+    """A trace and where its time went; `cost` is None for a trace that was not read because no figure needs it."""
 
     path: Path
     cost: Attribution | None

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from tracekit.profile.profile import Profile
-from tracekit.profile.subject import Member, Missing
+from tracekit.profile.subject import Member, Untraced
 
 
 def device_name(member: Member) -> str | None:
-    """`NVIDIA A100-SXM4-40GB`, several names where devices differ; None where nothing says it."""
+    """`NVIDIA A100-SXM4-40GB`, several names if devices differ; None if unknown."""
     names = [*dict.fromkeys(_names(member))]
     return ", ".join(names) or None
 
@@ -19,7 +19,7 @@ def _names(member: Member) -> Iterator[str]:
             if isinstance(each, dict) and isinstance(each.get("name"), str):
                 yield each["name"]
         return
-    if isinstance(member, Missing) and (member.run is None or member.run.device != "cpu"):
+    if isinstance(member, Untraced) and (member.run is None or member.run.device != "cpu"):
         return
     environment = member.run.environment if member.run is not None else {}
     if isinstance(name := environment.get("cpu"), str):

@@ -72,11 +72,11 @@ _PEAKS = [
         (r"\bMI100", 1229.0),
     )
 ]
-_NOT_THE_SAME = re.compile(r"\b(?:Laptop|Mobile|Max-Q|MIG)\b")  # variants that are slower than what bears the name
+_NOT_THE_SAME = re.compile(r"\b(?:Laptop|Mobile|Max-Q|MIG)\b")  # variants that are slower than the model of that name
 
 
 def memory_bandwidth(trace: Trace) -> tuple[str, float] | None:
-    """The GPU of a trace and what its memory moves, bytes a second; None where it is not known, or GPUs differ."""
+    """The GPU of a trace and its memory bandwidth, bytes a second; None if it is not known, or GPUs differ."""
     names = {*map(str, _names(trace))}
     if len(names) != 1 or _NOT_THE_SAME.search(name := names.pop()):
         return None

@@ -10,7 +10,7 @@ _ENDINGS = (".tmp", ".gz", ".zst", ".json", ".trace", ".pt")
 
 
 def stem(path: Path) -> str:
-    """The name of a file without what says of which kind it is."""
+    """The name of a file without the suffixes that say what kind of file it is."""
     if str(path) == STDIN:
         return "stdin"
     name = path.name
@@ -20,7 +20,7 @@ def stem(path: Path) -> str:
 
 
 def spelled(path: str | Path) -> str:
-    """A path as text that fits into every table: what of its bytes is not text, spelled out."""
+    """A path as text that every table can hold: bytes that are not text are escaped."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

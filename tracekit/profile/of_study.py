@@ -1,9 +1,9 @@
-"""The members of a study: one for each cell, without traces, which the run of each cell has."""
+"""The members of a study: one for each cell, without the traces, which are in the run of each cell."""
 
 from collections import Counter
 
 from tracekit.errors import NothingMeasuredError
-from tracekit.profile.subject import Member, Missing, Subject
+from tracekit.profile.subject import Member, Subject, Untraced
 from tracekit.study import Study
 from tracekit.study.comparisons import settings
 
@@ -11,7 +11,7 @@ from tracekit.study.comparisons import settings
 def study_subject(study: Study) -> Subject:
     """Every cell as a variant of its setting's run. Raises NothingMeasuredError."""
     members: list[Member] = [
-        Missing(
+        Untraced(
             f"{setting.name} seed={result.cell.seed}: {group.variant}",
             result.outcome,
             (result.record.error if result.record is not None else None) or "its traces are in its own run",

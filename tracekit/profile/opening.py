@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracekit.engine import Attribution
-from tracekit.engine.cached import attributed
+from tracekit.engine.cached import known_attribution
 from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
 from tracekit.profile.capture import Capture
 from tracekit.profile.names import distinct, run_names, stem
 from tracekit.profile.of_study import study_subject
 from tracekit.profile.profile import Profile
 from tracekit.profile.ranks import together
-from tracekit.profile.subject import Member, Missing, Subject, why_none
+from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
@@ -54,7 +54,7 @@ def open_subject(
         return Trace.load(path, watch=watch)
 
     def attribute(trace: Trace) -> Attribution:
-        return attributed(trace.inferring_steps() if infer_steps else trace)
+        return known_attribution(trace.inferring_steps() if infer_steps else trace)
 
     def captures(path: Path) -> tuple[Capture, ...]:
         """One, or one for each rank of a file that merges several."""
@@ -71,7 +71,7 @@ def open_subject(
     failures: dict[Path, TracekitError] = {}
     for member in _members(_each(paths), captures, failures):
         if (failed := [path for path in failures if path in paths]) and not lenient:
-            raise failures[failed[0]]  # one that a folder brought along is reported, and the others are read
+            raise failures[failed[0]]  # a failed trace from a folder is only reported, and the others are read
         members.append(member)
         if isinstance(member, Profile):
             arrived(subject(members))
@@ -83,7 +83,7 @@ def open_subject(
 def _members(
     paths: list[Path], captures: Callable[[Path], tuple[Capture, ...]], failures: dict[Path, TracekitError]
 ) -> Iterator[Member]:
-    """One by one; why a trace cannot be read is kept."""
+    """Open the members one by one; for a trace that cannot be read, the reason is remembered."""
     runs = [read(path) if os.path.isfile(path) and is_run(path) else None for path in paths]
     named = iter(run_names([p for p, run in zip(paths, runs, strict=True) if run], [run.recipe for run in runs if run]))
     for path, run in zip(paths, runs, strict=True):
@@ -94,7 +94,7 @@ def _members(
             member: Member = Profile(stem(path), captures(path))
         except TracekitError as error:
             failures[path] = error
-            member = Missing(stem(path), "error", str(error))
+            member = Untraced(stem(path), "error", str(error))
         yield member
 
 
@@ -103,7 +103,7 @@ def _with(member: Member, mine: tuple[str, ...]) -> Member:
 
 
 def _each(paths: list[Path]) -> list[Path]:
-    """What was given, with the traces of a folder in its place: each is reported apart."""
+    """The inputs, with a folder replaced by its traces, each of which is reported separately."""
     each: list[Path] = []
     for path in paths:
         each += traces_in(path) if os.path.isdir(path) and not is_address(path) else [path]
@@ -125,11 +125,11 @@ def _of_variant(
     paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
     if paths["steady"] is None:
         reason = variant.error or "no trace of it was taken"
-        return Missing(variant.name, variant.outcome, reason, variant, run, name)
+        return Untraced(variant.name, variant.outcome, reason, variant, run, name)
     try:
         taken = tuple(_capture(each, window, captures) for window, each in paths.items() if each is not None)
     except TracekitError as error:
-        return Missing(variant.name, "error", str(error), variant, run, name)
+        return Untraced(variant.name, "error", str(error), variant, run, name)
     return Profile(variant.name, (*taken, *_other_ranks(path, run, variant, captures)), variant, run, name)
 
 
@@ -144,12 +144,12 @@ def _other_ranks(
 
 
 def _capture(path: Path, window: Window, captures: Callable[[Path], tuple[Capture, ...]]) -> Capture:
-    """Read, except for the detail: no figure comes from it."""
+    """Read the trace, unless it is the detailed one, from which no figure comes."""
     return Capture(path, captures(path)[0].cost if window != "detail" else None, window=window)
 
 
 def _named(members: Sequence[Member]) -> list[Member]:
-    """Each with a name of its own: that of its run goes before those of runs that have names in common with others."""
+    """Give each variant a unique name: if runs share names, they are preceded by the name of the run."""
     given = [member.name for member in members]
     collide = {member.run_name for member in members if given.count(member.name) > 1}
     full = [f"{m.run_name}:{m.name}" if m.run is not None and m.run_name in collide else m.name for m in members]

@@ -32,9 +32,9 @@ class Mean:
 
 @dataclass(frozen=True)
 class Profile:
-    """A named variant: its captures, and what its run says of it (None for a bare trace).
+    """A named variant: its captures, and what its run says about it (None for a bare trace).
 
-    All figures come from one of them, `main`: training, steady, of the rank that is listed first.
+    All figures come from one capture, `main`: training, steady, of the rank that is listed first.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Profile:
     mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
-        """The capture of that window; of several ranks the first, unless one is named."""
+        """The capture of that window: that of the first rank, unless another one is named."""
         wanted = (each for each in self.captures if (each.window, each.workload) == (window, workload))
         return next((each for each in wanted if rank is None or each.rank == rank), None)
 
@@ -68,25 +68,25 @@ class Profile:
 
     @property
     def cold(self) -> Attribution | None:
-        """Where the time of the first steps went, where they were captured."""
+        """Where the time of the first steps went, if they were captured."""
         capture = self.capture("cold")
         return capture.cost if capture is not None else None
 
     @property
     def detail_path(self) -> Path | None:
-        """The trace with stacks and shapes, where one was taken."""
+        """The trace with stacks and shapes, if one was taken."""
         capture = self.capture("detail")
         return capture.path if capture is not None else None
 
     @cached_property
     def module_paths(self) -> Mapping[str, str]:
-        """What the user calls a module that the trace counts: `SAGEConv_3` → `layers.1.conv`; nothing where unknown."""
+        """The user's name of a module that the trace only numbers: `SAGEConv_3` → `layers.1.conv`; empty if unknown."""
         lines = lines_file.read(self.detail_path or self.trace.path)
         return lines.modules if lines is not None else {}
 
     @cached_property
     def ownership(self) -> Ownership:
-        """Whose each moment of the main capture is: a line of the user's, a library, a module, a phase."""
+        """The owner of each moment of the main capture: a line of the user's, a library, a module, a phase."""
         script = Path(self.run.script).name if self.run is not None else ""
         return Ownership.of(self.cost, self.detail_path, [*self.mine, *([script] if script else [])], self.graphs)
 
@@ -118,7 +118,7 @@ class Profile:
 
     @cached_property
     def counted(self) -> Bools:
-        """The steps that figures per step are of: those of the wall view; of the host's, where that has none."""
+        """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""
         answered = [steps for steps in self.answered.values() if steps.any()]
         return answered[0] if answered else np.ones(len(self.cost.steady), bool)
 

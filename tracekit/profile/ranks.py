@@ -16,7 +16,8 @@ _IN_NAME = re.compile(r"(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 def together(members: Sequence[Member]) -> list[Member]:
     """The members, with the bare traces of one job as one profile: a capture for each rank.
 
-    The lowest is first, unless its trace cannot be answered: all figures but those of ranks are of the first.
+    The lowest rank is first, unless its trace cannot be answered: all figures except those about ranks are of the
+    first.
 
     Traces are of one job if they are in one folder, have names that differ only in numbers, and name different ranks:
     in `distributedInfo` with equal world sizes, or else in their names.
@@ -39,17 +40,17 @@ def together(members: Sequence[Member]) -> list[Member]:
 
 
 def job_of(path: Path, world: int | None) -> tuple[Path, str, int | None]:
-    """What the traces of one job have in common: folder, name but for its numbers, world size."""
+    """What the traces of one job have in common: folder, name apart from its numbers, world size."""
     return path.parent, _NUMBER.sub("#", stem(path)), world
 
 
 def job_name(path: Path) -> str:
-    """What a job is called, by the trace of one of its ranks."""
+    """The name of a job, given the trace of one of its ranks."""
     return _IN_NAME.sub("", stem(path)).strip("_-. ") or spelled(path.resolve().parent.name)
 
 
 def _of_one_rank(member: Member) -> tuple[int | None, int | None]:
-    """Rank and world size of a bare trace; nothing of a file that merges ranks, which has them all already."""
+    """Rank and world size of a bare trace; None for a file that merges ranks, which already has all of them."""
     if not isinstance(member, Profile) or member.run is not None or len(member.captures) > 1:
         return None, None
     return rank_of(member)
@@ -66,7 +67,7 @@ def rank_of(profile: Profile) -> tuple[int | None, int | None]:
 
 
 def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
-    """For the id of each rank's profile the profile of all ranks; a rank that is alone stays as it is."""
+    """For the id of each rank's profile, the profile of all ranks; a rank that is alone stays as it is."""
     if len(job) == 1:
         return [(id(only), only) for only in job.values()]
     order = sorted(job, key=lambda rank: (not job[rank].cost.answered_view.known.any(), rank))

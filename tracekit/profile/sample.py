@@ -12,7 +12,7 @@ from tracekit.intervals import Bools, Ints
 from tracekit.lines.ownership import Ownership
 from tracekit.trace.reading.arguments import Arguments, arguments
 
-_MOST = 20_000  # kernels; where a step has more, its longest
+_MOST = 20_000  # kernels; if a step has more, only the longest
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Sample:
     """The GPU activities that one step launches, in order of their starts."""
 
     kernels: Ints  # rows
-    operators: Ints  # of each the row of the operator that launched it; −1 for none
+    operators: Ints  # for each, the row of the operator that launched it; −1 for none
     known: dict[int, Arguments] = field(default_factory=dict)  # by row, of both
 
     @cached_property
@@ -45,8 +45,8 @@ class Sample:
 def sample(cost: Attribution, counted: Bools, ownership: Ownership) -> Sample:
     """The kernels of the first counted step that launches any.
 
-    An operator whose shapes the trace does not have takes those of the one it was matched with in the recording with
-    stacks, which a capture keeps beside the trace.
+    An operator without shapes in the trace gets those of the operator it was matched with in the recording with stacks,
+    which a capture puts beside the trace.
     """
     trace = cost.trace
     step = trace.steps.of(trace.ts_ns[trace.links.launches])

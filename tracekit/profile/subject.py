@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Missing:
-    """A variant without a trace: none was taken, or it cannot be read. What was measured without one is its run's."""
+class Untraced:
+    """A variant without a trace: none was taken, or it cannot be read. Its run may have other measurements."""
 
     name: str
     outcome: str
@@ -32,16 +32,16 @@ class Missing:
 
     @property
     def is_measured(self) -> bool:
-        """Is it known how long a step takes?"""
+        """Whether it is known how long a step takes."""
         return self.variant is not None and self.variant.measured is not None
 
 
-Member = Profile | Missing
+Member = Profile | Untraced
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The variants in the order given, those included that have no trace."""
+    """The variants in the order given, including those without a trace."""
 
     members: list[Member]
     study: Study | None = None  # where a study was opened: its cells are the members
@@ -56,7 +56,7 @@ class Subject:
         for member in self.members:
             if member.variant is not None and member.variant.error:
                 sentences.append((member.name, f"{member.variant.outcome}: {member.variant.error}"))
-            if isinstance(member, Missing) and (member.variant is None or member.reason != member.variant.error):
+            if isinstance(member, Untraced) and (member.variant is None or member.reason != member.variant.error):
                 sentences.append((member.name, member.reason))
         return sentences
 
@@ -67,7 +67,7 @@ class Subject:
 
     @property
     def known(self) -> list[Member]:
-        """The variants of which there is anything to show: those that were read, or measured at least."""
+        """The variants that have anything to show: those that were read, or at least measured."""
         return [member for member in self.members if isinstance(member, Profile) or member.is_measured]
 
     @property
@@ -77,17 +77,17 @@ class Subject:
 
     @property
     def run(self) -> Run | None:
-        """The run, where one was opened and nothing beside it."""
+        """The run, if exactly one was opened and nothing else."""
         opened = [*self.runs.values()]
         return opened[0] if len(opened) == 1 and all(member.run is opened[0] for member in self.members) else None
 
     def traced(self, path: object) -> "Subject":
-        """Itself, opened from there, for who has nothing to show without a trace. Raises NoTraceInRunError."""
+        """Itself, opened from that path, for callers that need a trace. Raises NoTraceInRunError."""
         if not self.profiles:
             raise NoTraceInRunError(path, why_none(self.members), measured=True)
         return self
 
 
 def why_none(members: list[Member]) -> str:
-    """Why none of these variants has anything to show."""
+    """The reason why none of these variants has anything to show."""
     return next((": ".join(said) for said in Subject(members).problems), "no variant has one")

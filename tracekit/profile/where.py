@@ -1,4 +1,9 @@
-"""On which line of yours does an event happen? The only place that decides, for every table and rule with lines."""
+"""On which line of yours does an event happen, or is time spent? Every table and every rule asks here.
+
+The owner decides (docs/owners.md), with one exception: in a trace that has stacks of its own and no lines file, tables
+of events (`where_of`) show the innermost frame that may be yours, as it was recorded. Owners are stricter there:
+without `--mine`, code in a package counts as a library's.
+"""
 
 from typing import Any
 
@@ -60,6 +65,35 @@ def distinct_places(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
     _, first, which = np.unique(codes(table["where"]), return_index=True, return_inverse=True)
     places = [{name: table[name][row].as_py() for name in PLACE.names} for row in first.tolist()]
     return which.reshape(-1), places
+
+
+def owner_at(profile: Profile, row: int) -> tuple[Group, tuple[str, ...]]:
+    """The lines and the modules, outermost first, that own an event of `profile.trace`; nothing where none is known."""
+    owners = profile.ownership.owners
+    owner = int(profile.ownership.of_events(np.array([row]))[0])
+    return owners.group_of(owner), owners.modules[owners.rows[owner][2]]
+
+
+def owner_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:
+    """The lines that own most of these buckets of the wall time, and their share; nothing where none is known."""
+    by_line = profile.owner_means.by("wall", lambda owner: owner.lines, lambda mean: mean.bucket in buckets)
+    total = sum(by_line.values())
+    known = {lines: time for lines, time in by_line.items() if lines}
+    if not known or not total:
+        return (), 0.0
+    lines = max(known, key=lambda each: known[each])
+    return lines, known[lines] / total
+
+
+def owner_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
+    """The lines that own most of the time from `start` to `end`; nothing where no recording with stacks tells."""
+    ownership = profile.ownership
+    if ownership.recording is None or (known := ownership.blame.get(view)) is None:
+        return ()
+    inside = slice(int(np.searchsorted(known.edges, start, side="right")) - 1, int(np.searchsorted(known.edges, end)))
+    lasts = np.diff(np.append(np.maximum(known.edges[inside], start), end))
+    owners, which = np.unique(known.owner[inside], return_inverse=True)
+    return ownership.owners.group_of(int(owners[np.bincount(which, lasts).argmax()]))
 
 
 Place = tuple[str | None, str | None, int | None, str | None]

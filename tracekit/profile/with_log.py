@@ -10,7 +10,8 @@ from tracekit.run import Requested, Variant
 
 
 def with_compile_log(subject: Subject, path: Path) -> Subject:
-    """The same with what the log says of its one bare trace. Raises BadCompileLogError; where there are more, too."""
+    """The same subject with what the log says about its only bare trace. Raises BadCompileLogError, also if there are
+    several."""
     bare = [profile for profile in subject.profiles if profile.variant is None]
     if len(bare) != 1:
         raise BadCompileLogError(path, f"it belongs to a single trace outside of a run, but {len(bare)} were given")

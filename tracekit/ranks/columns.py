@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS, KEYS
-from tracekit.engine.cached import attributed
+from tracekit.engine.cached import known_attribution
 from tracekit.profile import Capture, Mean, Profile
 from tracekit.profile.names import stem
 from tracekit.profile.ranks import rank_of
@@ -53,7 +53,7 @@ def read_rank(
     `workers` processes read it at most; by default a few where the file is long.
     """
     trace = Trace.load(path, workers=workers)
-    cost = attributed(trace.inferring_steps() if infer_steps else trace)
+    cost = known_attribution(trace.inferring_steps() if infer_steps else trace)
     profile = Profile(stem(path), (Capture(path, cost),))
     if rank is None:
         rank = rank_of(profile)[0] or 0

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tracekit.analyses import summary
-from tracekit.analyses.kernel_time import kernel_times, summed
+from tracekit.analyses.shared.kernel_time import kernel_times, summed
 from tracekit.profile import Profile
 from tracekit.run import Ledger, Variant
 from tracekit.run_facts import contrast_of
 
 _PRODUCTS = ("matmul", "convolution", "attention")
-_ROWS = ("scatter/gather", "embedding", "sparse")  # what moves rows about: message passing, most of all
-# What fusing merges: each of these reads and writes memory once for every operator of eager code.
+_ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: message passing, above all
+# The kinds of work that fusing merges: in eager code, each operator of these reads and writes memory once.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
 _ALIKE = 0.05  # of a step: closer than this, two traces do not contradict two passes
 # What bounds a step, by the buckets that show it.
@@ -24,7 +24,7 @@ _BOUNDS = {
     "copies": ("gpu_copy",),
     "compiling": ("compile",),
 }
-LEFT_AS_IT_IS = ("products", "syncs", "data", "communication", "copies")  # of these, what compiling does not touch
+LEFT_AS_IT_IS = ("products", "syncs", "data", "communication", "copies")  # of these, what compiling does not change
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Side:
 
     @property
     def step_ns(self) -> float:
-        """The step that the parts are of."""
+        """The step that the parts add up to, ns."""
         return sum(self.parts.values())
 
     @property
@@ -61,17 +61,17 @@ class Side:
 
     @property
     def products_ns(self) -> float:
-        """What compiling leaves to the libraries' kernels."""
+        """Time of the work that compiling leaves to the libraries' kernels."""
         return self._of(_PRODUCTS)
 
     @property
     def fusible_ns(self) -> float:
-        """What fusing makes less of."""
+        """Time of the work that fusing can reduce."""
         return self._of(_FUSED)
 
     @property
     def rows_ns(self) -> float:
-        """Gathering and scattering."""
+        """Time of gathering and scattering."""
         return self._of(_ROWS)
 
     def _of(self, kinds: tuple[str, ...]) -> float:
@@ -85,7 +85,7 @@ class Side:
 
     @cached_property
     def bounds(self) -> dict[str, float]:
-        """What the step is bound by, as shares of it; computing apart by whether compiling can touch it."""
+        """What bounds the step, as shares of it; computing is divided by whether compiling can change it."""
         total, parts = self.step_ns, self.parts
         if not total:
             return {}
@@ -105,7 +105,7 @@ class Effects:
 
     @property
     def variant(self) -> Variant:
-        """What the run says of the compiled one."""
+        """What the run says about the compiled variant."""
         assert self.compiled.profile.variant is not None
         return self.compiled.profile.variant
 
@@ -116,7 +116,7 @@ class Effects:
 
     @cached_property
     def step_ratio(self) -> tuple[float, bool]:
-        """The step in eager ones, and whether it could as well be one: unprofiled, or else of the traces."""
+        """The step time divided by the eager one, and whether it is within noise: unprofiled, or else in the traces."""
         contrast = contrast_of(self.compiled.profile, self.eager.profile)
         if contrast is not None:
             return contrast.ratio, contrast.noise
@@ -150,26 +150,27 @@ class Effects:
 
     @property
     def traces_disagree(self) -> bool:
-        """Whether the traced steps differ the other way round than the step times to quote, where these do for sure."""
+        """Whether the traced steps differ in the opposite direction from the unprofiled ones, beyond noise."""
         (step_ratio, noise), theirs = self.step_ratio, self.eager.step_ns
         traced = self.compiled.step_ns / theirs if theirs else 1.0
         return not noise and (step_ratio - 1) * (traced - 1) < 0 and min(abs(step_ratio - 1), abs(traced - 1)) > _ALIKE
 
     @property
     def most_to_gain(self) -> float | None:
-        """The eager step in such without all that compiling can touch; None where nothing is left of it, or unknown."""
+        """How many times faster the eager step would be without all that compiling can change; None if unlimited or
+        unknown."""
         left = sum(self.eager.bounds.get(name, 0.0) for name in LEFT_AS_IT_IS)
         return 1 / left if left > 0 else None
 
     @property
     def guards_ns(self) -> float:
-        """What checking guards takes of the host's time, a step."""
+        """The host time per step that checking guards takes."""
         host = self.compiled.profile.means["host"]
         return host.parts.get("guards", 0.0) if host is not None else 0.0
 
 
 def effects(compiled: Profile, baseline: Profile) -> Effects | None:
-    """None unless a compiled variant is compared with an eager one."""
+    """The effects of compiling; None unless a compiled variant is compared with an eager one."""
     ours, theirs = compiled.variant, baseline.variant
     if ours is None or theirs is None or not ours.requested.compile or theirs.requested.compile:
         return None

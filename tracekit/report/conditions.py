@@ -20,7 +20,9 @@ def condition_notes(report: "Report") -> Iterator[Note]:
         ours, theirs = report.member(entry.variant), report.member(entry.baseline)
         for what, our_value, their_value in different_things(ours, theirs):
             both = f"({our_value}; {their_value})"
-            text = f"its {what} is not that of {entry.baseline} {both}: the two may differ for that reason alone."
+            text = (
+                f"its {what} differs from that of {entry.baseline} {both}: that alone may explain a difference in time."
+            )
             yield Note("warning", (entry.variant,), text)
     if len(report.subject.runs) > 1:
         yield from _between_runs(report)

@@ -2,7 +2,7 @@
 
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
-from tracekit.profile import Member, Missing
+from tracekit.profile import Member, Untraced
 from tracekit.report.model import Report
 from tracekit.run_facts import break_even_steps, break_even_within_noise, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
@@ -30,7 +30,7 @@ def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
 
 def _alone(member: Member) -> str:
     name, wall, host = sanitize(member.name), member.means["wall"], member.means["host"]
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Where its time goes cannot be answered without a trace ({why})."
     if wall is not None:
@@ -65,7 +65,7 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
 
 def _compiling(member: Member) -> str:
     """What the mean leaves out: the recorded steps that compile."""
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         return ""
     view = member.views["wall"]
     left_out = view.known & ~member.counted
@@ -77,23 +77,23 @@ def _compiling(member: Member) -> str:
 
 
 def _rests_on(contrast: Contrast) -> str:
-    """What the interval does not cover; empty where it covers how much passes differ."""
+    """What the interval does not cover; empty if it covers the differences between passes."""
     return {"rounds": "", "passes": ", measured in another capture", "steps": ", from one pass of each"}[
         contrast.covers
     ]
 
 
 def _contradiction(contrast: Contrast, wall: Difference) -> str:
-    """A sentence where the traces contradict the unprofiled step times, or claim more confidence than these allow."""
+    """A sentence if the traces contradict the unprofiled step times, or suggest more certainty than these allow."""
     if (contrast.ratio > 1) != (wall.delta_ns > 0) and not (contrast.noise and wall.noise()):
-        return " The two do not agree on which is faster: trust the unprofiled step times."
+        return " The traces and the unprofiled step times disagree on which is faster: trust the unprofiled step times."
     if contrast.noise and not wall.noise():
-        return " That difference is between two single passes: with more passes it may vanish."
+        return " The traced difference is between two single passes: with more passes it may vanish."
     return ""
 
 
 def _never_compiled(member: Member) -> str:
-    """A sentence where a variant should have been compiled and ran eagerly: its pace is not the compiler's doing."""
+    """A sentence if a variant should have been compiled but ran eagerly: its pace says nothing about the compiler."""
     why = member.variant.effective.ran_eagerly if member.variant else None
     return f"{sanitize(member.name)} ran eagerly: {sanitize(why)}." if why else ""
 
@@ -104,13 +104,16 @@ def _gave_up(member: Member) -> str:
     if not names:
         return ""
     gave_up = ", ".join(names[:_NAMED])
-    return f" The compiler gave up on {gave_up} at the recompile limit, and it ran eagerly from then on."
+    return f" The compiler gave up on {gave_up} at the recompile limit: from then on, that code ran eagerly."
 
 
 def _cold(member: Member, base: Member) -> str:
     cost, steps = cold_cost_ns(member.variant), break_even_steps(member, base)
     if cost and break_even_within_noise(member, base):
-        return f" Compiling cost {duration(cost)}; whether that ever pays off cannot be said."
+        return (
+            f" Compiling cost {duration(cost)}; whether it ever pays off is unknown, because the speed-up is "
+            "within noise."
+        )
     if not cost or steps is None or member.variant is None or not member.variant.requested.compile:
         return ""
     if steps == float("inf"):
@@ -157,4 +160,4 @@ def _inflation(member: Member) -> str:
     factor = inflation_of(member)
     if factor is None or 0.995 < factor < 1.005:
         return ""
-    return f" ({ratio(factor)} slower)" if factor > 1 else f" (where it took {ratio(factor)} the time)"
+    return f" ({ratio(factor)} slower)" if factor > 1 else f" (where a step took {ratio(factor)} the time)"

@@ -6,11 +6,11 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tracekit.lines.export import lines_table
 from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.lines.side_by_side import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
+from tracekit.report.lines_table import lines_table
 from tracekit.report.owner_costs import Costs, VariantOwners, steps_of
 from tracekit.report.source_costs import Fused, source_costs, sources
 from tracekit.trace.schema import column

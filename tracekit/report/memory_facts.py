@@ -1,4 +1,4 @@
-"""What is said of the memory of one device: the same columns and words in the report of a run and of a study."""
+"""The memory of one device: columns and words that the reports of a run and of a study share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ DEVICE = (
     column("allocations", _REAL, "allocations per step"),
     column("churn", _REAL, "allocated per step, as a multiple of the part of it that is held at the peak", "×"),
     column("reserved_bytes", _WHOLE, "most that the allocator reserves; null where it reserves nothing", "B"),
-    column("idle_bytes", _WHOLE, "of this, not allocated at the moment when most is reserved", "B"),
+    column("idle_bytes", _WHOLE, "part of reserved_bytes that is not allocated when most is reserved", "B"),
     column("fragmentation", _REAL, "idle share of the reserved memory", "share"),
 )
 HOLDER = (
@@ -45,17 +45,17 @@ HOLDER = (
 
 
 def main_device(use: MemoryUse) -> DeviceUse:
-    """The GPU with the highest peak; without one, whatever has it."""
+    """The GPU with the highest peak; without a GPU, the device with the highest peak."""
     return max(use.devices, key=lambda each: (not each.device.startswith("cpu"), each.peak_bytes))
 
 
 def peak_phase(use: MemoryUse, device: DeviceUse) -> str | None:
-    """The phase in which the peak lies; None where no stacks tell phases."""
+    """The phase in which the peak lies; None if no stacks show phases."""
     return device.phases[0].phase if use.owned and device.phases else None
 
 
 def main_holder(device: DeviceUse) -> Holder | None:
-    """What holds the most at the peak; None where nobody can tell, or nothing is held."""
+    """What holds the most at the peak; None if that is unknown, or nothing is held."""
     first = device.holders[0] if device.addressed and device.holders else None
     return first if first is not None and first.peak_bytes else None
 
@@ -68,7 +68,7 @@ def held_by(holder: Holder, device: DeviceUse) -> str:
 
 
 def churn(device: DeviceUse) -> float | None:
-    """What a step allocates as a multiple of what is held of it at the peak; None where nothing is."""
+    """What a step allocates, as a multiple of the part of it that is held at the peak; None if none of it is."""
     held = sum(each.peak_bytes for each in device.holders)
     return device.allocated_bytes / held if held else None
 

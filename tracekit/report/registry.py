@@ -7,10 +7,12 @@ A producer that has nothing to say returns None.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tracekit.compare import Comparison
 from tracekit.profile import Capture, Profile
+from tracekit.registry import Registry
 from tracekit.report.section import Contents, Section, Stage
 from tracekit.study import Study
 
@@ -25,33 +27,37 @@ AskTrace = Callable[["Report", Profile, Capture], Contents | None]
 Make = Callable[["Report"], Iterator[Section]]
 
 
-_registered: dict[str, Make] = {}
-_of_studies: set[str] = set()
-_of_both: set[str] = set()
+@dataclass(frozen=True)
+class Producer:
+    """What makes the sections of a question, and in which reports the question is asked."""
+
+    make: Make
+    of_runs: bool  # of runs and traces
+    of_studies: bool
+
+
+_registered = Registry[Producer]("producers of sections")
 
 
 def producers(of_study: bool = False) -> list[Make]:
     """All producers for runs and traces, or those for studies; each yields its sections."""
-    return [make for name, make in _registered.items() if name in _of_both or (name in _of_studies) == of_study]
+    return [each.make for each in _registered.values() if (each.of_studies if of_study else each.of_runs)]
 
 
-def _register(name: str, make: Make) -> None:
-    """Raises ValueError where another producer has that name: it would never run again."""
-    if name in _registered:
-        raise ValueError(f"two producers of sections are called {name!r}: unregister one, or rename it")
-    _registered[name] = make
+def _register(name: str, make: Make, ask: Callable[..., Any], *, runs: bool = True, studies: bool = False) -> None:
+    _registered.register(name, Producer(make, runs, studies), ask)
 
 
 def unregister(name: str) -> None:
     """Remove a producer."""
-    _registered.pop(name, None)
+    _registered.unregister(name)
 
 
 def made_by(name: str) -> Callable[[Make], Make]:
     """Register a function that yields whole sections: it connects another registry to this one."""
 
     def register(make: Make) -> Make:
-        _register(name, make)
+        _register(name, make, make)
         return make
 
     return register
@@ -67,9 +73,7 @@ def of_run(
             if (contents := ask(report)) is not None:
                 yield Section(name, title, "run", stage, rank, contents)
 
-        _register(name, make)
-        if studies:
-            _of_both.add(name)
+        _register(name, make, ask, studies=studies)
         return ask
 
     return register
@@ -79,12 +83,12 @@ def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
     """Register a question about a study, which gets no other sections."""
 
     def register(ask: AskStudy) -> AskStudy:
-        def asked(report: "Report") -> Contents | None:
+        def make(report: "Report") -> Iterator[Section]:
             assert report.subject.study is not None
-            return ask(report, report.subject.study)
+            if (contents := ask(report, report.subject.study)) is not None:
+                yield Section(name, title, "run", stage, rank, contents)
 
-        of_run(name, title, rank, stage)(asked)
-        _of_studies.add(name)
+        _register(name, make, ask, runs=False, studies=True)
         return ask
 
     return register
@@ -99,7 +103,7 @@ def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -
                 if (contents := ask(report, profile)) is not None:
                     yield Section(name, title, "variant", stage, rank, contents, variant=profile.name)
 
-        _register(name, make)
+        _register(name, make, ask)
         return ask
 
     return register
@@ -117,7 +121,7 @@ def of_comparison(
                     of = {"variant": entry.variant, "baseline": entry.baseline}
                     yield Section(name, title, "comparison", stage, rank, contents, **of)
 
-        _register(name, make)
+        _register(name, make, ask)
         return ask
 
     return register
@@ -134,7 +138,7 @@ def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
                         of = {"variant": profile.name, "trace": capture.label}
                         yield Section(name, title, "trace", stage, rank, contents, **of)
 
-        _register(name, make)
+        _register(name, make, ask)
         return ask
 
     return register

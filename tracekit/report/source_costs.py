@@ -1,4 +1,4 @@
-"""What does each line of one of your files cost, in every variant? For whoever shows the file with a margin."""
+"""What does each line of one of your files cost, in every variant? For faces that show the file with a margin."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tracekit.report.owner_costs import VariantOwners
 
 @dataclass(frozen=True)
 class Fused:
-    """Lines whose work is one kernel: what they cost together, ns in a counted step of that variant."""
+    """Lines whose work was fused into one kernel, and what they cost together, ns in a counted step of that variant."""
 
     variant: str
     lines: Group  # at least one of them is in the file; others may be elsewhere

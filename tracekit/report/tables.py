@@ -1,4 +1,4 @@
-"""All tables of a report: what exports write and notebooks get."""
+"""All tables of a report, those of its variants and those of its sections: what exports write and notebooks get."""
 
 from collections.abc import Iterator
 

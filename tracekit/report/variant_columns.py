@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tracekit.profile import Member, Missing, Profile
+from tracekit.profile import Member, Profile, Untraced
 from tracekit.report.model import Report
 from tracekit.run import Run, Variant
 from tracekit.run_facts import SPREAD_EPOCHS
@@ -15,35 +15,35 @@ Of = Callable[[Report, Member], Any]  # None is null
 
 
 def of_profile(read: Callable[[Report, Profile], Any]) -> Of:
-    """Null of a member without a trace."""
+    """A column that is null for a member without a trace."""
     return lambda report, member: read(report, member) if isinstance(member, Profile) else None
 
 
 def of_known(read: Callable[[Report, Member], Any]) -> Of:
-    """Null of a member of which nothing was measured and no trace is there."""
+    """A column that is null for a member without any measurement or trace."""
     return lambda report, member: read(report, member) if isinstance(member, Profile) or member.is_measured else None
 
 
 def of_variant(read: Callable[[Variant], Any]) -> Of:
-    """Null of a bare trace."""
+    """A column that is null for a bare trace."""
     return lambda report, member: read(member.variant) if member.variant is not None else None
 
 
 def of_captured_run(read: Callable[[Run], Any]) -> Of:
-    """Null of a bare trace."""
+    """A column that is null for a bare trace."""
     return lambda report, member: read(member.run) if member.run is not None else None
 
 
 def of_cell(read: Callable[[Cell], Any]) -> Of:
-    """Null of whatever is not a failed cell of a study."""
-    return lambda report, member: read(member.cell) if isinstance(member, Missing) and member.cell else None
+    """A column that is null for everything but a failed cell of a study."""
+    return lambda report, member: read(member.cell) if isinstance(member, Untraced) and member.cell else None
 
 
 def of_run_or_cell(read: Callable[[Run | Cell], Any]) -> Of:
-    """What a failed cell of a study has no run for, its plan knows."""
+    """A column that a failed cell of a study, which has no run, takes from its plan."""
 
     def read_either(_: Report, member: Member) -> Any:
-        cell = member.cell if isinstance(member, Missing) else None
+        cell = member.cell if isinstance(member, Untraced) else None
         known = member.run or cell
         return read(known) if known is not None else None
 
@@ -51,17 +51,17 @@ def of_run_or_cell(read: Callable[[Run | Cell], Any]) -> Of:
 
 
 def workload(_: Report, member: Member) -> str | None:
-    """What a step is, of a failed cell of a study, too."""
+    """What a step is; known for a failed cell of a study, too."""
     if member.variant is not None:
         return member.variant.workload
-    return member.cell.workload if isinstance(member, Missing) and member.cell is not None else None
+    return member.cell.workload if isinstance(member, Untraced) and member.cell is not None else None
 
 
 def params(member: Member) -> str | None:
     """The parameters of the run with those of the variant, as JSON."""
     if member.run is not None and member.variant is not None:
         return as_json({**member.run.params, **member.variant.params})
-    return as_json(member.cell.params) if isinstance(member, Missing) and member.cell is not None else None
+    return as_json(member.cell.params) if isinstance(member, Untraced) and member.cell is not None else None
 
 
 def measured(name: str) -> Of:
@@ -70,7 +70,7 @@ def measured(name: str) -> Of:
 
 
 def epochs(member: Member) -> int:
-    """Over how many epochs the cost of compiling is spread: those that were trained, or else a usual number."""
+    """The number of epochs over which the cost of compiling is spread: those trained, or else a usual number."""
     return (member.run.epochs if member.run is not None else 0) or SPREAD_EPOCHS
 
 
@@ -106,14 +106,14 @@ def finite(value: float | None) -> float | None:
 
 def outcome(_: Report, member: Member) -> str:
     """How its capture ended; a bare trace is `ok`."""
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         return member.outcome
     return member.variant.outcome if member.variant is not None else "ok"
 
 
 def reason(_: Report, member: Member) -> str | None:
     """Why it failed; null where it did not."""
-    if isinstance(member, Missing):
+    if isinstance(member, Untraced):
         return member.reason
     return member.variant.error if member.variant is not None else None
 
@@ -129,5 +129,5 @@ def throughput(variant: Variant) -> float | None:
 
 
 def as_json(value: Any) -> str:
-    """The same value is the same text."""
+    """The value as JSON; equal values give equal text."""
     return json.dumps(value, sort_keys=True)

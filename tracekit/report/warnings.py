@@ -1,4 +1,4 @@
-"""Sentences about what makes a variant's figures doubtful, and other remarks about them."""
+"""Sentences about what makes a variant's figures doubtful, and other remarks."""
 
 import statistics
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
     difference = loss_difference(member, baseline)
     if difference is not None and difference > tolerance_of(member, baseline):
         yield (
-            f"its losses differ from {baseline.name}'s by up to {percent(difference)}, of which rounding explains "
+            f"its losses differ from {baseline.name}'s by up to {percent(difference)}, but rounding explains only "
             f"{percent(tolerance_of(member, baseline))}: the variants may not compute the same thing."
         )
     if variant.measured is not None and variant.measured.steps < LEAST_STEPS:
         steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
-        yield f"its unprofiled step time is based on only {steps}: train longer before comparing it."
+        yield f"its unprofiled step time rests on only {steps}: train longer before comparing it."
     if variant.measured is not None and variant.measured.compiles_timed:
         compiles = many(variant.measured.compiles_timed, "compilation")
         yield f"{compiles} happened during the timed steps, so its unprofiled step time includes compiling."
@@ -49,7 +49,7 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
 
 
 def remarks(member: Member) -> Iterator[str]:
-    """Remarks about a variant that are no reason for doubt."""
+    """Remarks about a variant that cast no doubt on its figures."""
     if member.variant is None:
         return
     if member.variant.step:
@@ -62,13 +62,13 @@ def _too_fast(member: Member) -> Iterator[str]:
     inflation = inflation_of(member)
     if inflation is not None and inflation < _LEAST_INFLATION:
         yield (
-            f"its traced steps took {ratio(inflation)} the unprofiled step time, but a profiler only adds time: either "
+            f"its traced steps took only {ratio(inflation)} the unprofiled step time, but a profiler adds time: either "
             "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
         )
 
 
 def busy(run: Run) -> str | None:
-    """A sentence where more processes wanted to run than there are cores; None elsewhere."""
+    """A sentence if more processes wanted to run than there are cores, else None."""
     cores, before = run.environment.get("cpus_usable"), run.environment.get("cpu_load")
     loads = [each.load for variant in run.variants if variant.measured for each in variant.measured.passes]
     during = statistics.median([load for load in loads if load is not None] or [0.0])

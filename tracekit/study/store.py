@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -18,12 +18,27 @@ from tracekit.atomic import replacing
 from tracekit.errors import BadStudyError, TracekitError
 from tracekit.run import Outcome, Run, Variant
 from tracekit.study.cell import Cell
-from tracekit.study.sweep_file import CaptureOptions
 
 MANIFEST, CELLS, RUNNING = "study.json", "cells", "running"
 RECORD, RUN, MEMORY = "cell.json", "run.json", "memory.json"  # of a cell
 SCHEMA = "tracekit.study/1"
 CELL_SCHEMA = "tracekit.cell/1"
+
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How thoroughly each cell is captured; what is not given is as in `tracekit capture`."""
+
+    steps: _Count = 20
+    warmup: Annotated[int, msgspec.Meta(ge=0)] = 10
+    passes: _Count = 8
+    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # that each cell of training is trained, with its own seed
+    budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800
+    backend: str = "inductor"
+    step_at: str = ""
+    step_every: _Count = 1
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,9 @@ import msgspec
 from tracekit import installed
 from tracekit import run as runs
 from tracekit.errors import NoCellError, OtherOptionsError
-from tracekit.study import Cell, Manifest, Study, Sweep, cells, is_study, read_study
+from tracekit.study import Cell, Manifest, Study, is_study, read_study
+from tracekit.sweep.grid import cells
+from tracekit.sweep.sweep_file import Sweep
 
 FAILED = "failed"
 

@@ -16,13 +16,14 @@ from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
 from tracekit.errors import NoInterpreterError, NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Outcome
-from tracekit.study import Cell, CellResult, Record, Study, Sweep, read_study, read_sweep
+from tracekit.study import Cell, CellResult, Record, Study, read_study
 from tracekit.study.cell import text_of
 from tracekit.study.store import CELLS, MANIFEST, RECORD, RUN, RUNNING, write_json
 from tracekit.sweep import messages
 from tracekit.sweep.lock import locked
 from tracekit.sweep.memory_of_cells import summarize_memory
 from tracekit.sweep.plan import changed, is_due, planned, selected
+from tracekit.sweep.sweep_file import Sweep, read_sweep
 
 _LEAST_FREE_BYTES = 64 << 20  # with less, a cell would fail for want of room and count as a failure of its setting
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(trace: "Trace", table: pa.Table) -> Ints:
-    """The event that each line of a table was written for, by its start, process, thread and name; −1 for none."""
+    """The event that each row of a table describes, by its start, process, thread and name; −1 for none."""
     starts = values(table["ts_ns"])
     low, high = np.searchsorted(trace.ts_ns, starts, side="left"), np.searchsorted(trace.ts_ns, starts, side="right")
     threads = zip(trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist(), strict=True)

@@ -1,4 +1,4 @@
-"""How many events of which category and name does each track hold? Most questions about a whole trace come to that."""
+"""How many events of each category and name does each track hold? That answers most questions about a whole trace."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tracekit.trace.rows import parts
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-_CELLS = 1 << 20  # that many counters are cheaper than sorting
+_CELLS = 1 << 20  # up to this many counters are cheaper than sorting
 Ask = Callable[[Roles], Bools]
 
 
@@ -55,14 +55,14 @@ def take_census(trace: "Trace") -> Census:
 
 
 class _Counts:
-    """How often each of many numbers occurs: a counter for each, or sorting where there would be too many counters."""
+    """How often each of many numbers occurs: a counter for each, or sorting if there would be too many counters."""
 
     def __init__(self, most: int) -> None:
         self._cells = np.zeros(most, np.int64) if most <= _CELLS else None
         self._sorted: dict[int, int] = {}
 
     def add(self, keys: Ints) -> None:
-        """Count these."""
+        """Count these numbers."""
         if self._cells is not None:
             self._cells += np.bincount(keys, minlength=len(self._cells))
             return

@@ -1,5 +1,6 @@
 """Arrow columns as NumPy arrays and back. (`pyarrow.compute` could do it too, but takes 80 ms to import.)"""
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ Column: TypeAlias = Any  # pa.Array or pa.ChunkedArray
 
 
 def values(column: Column, null: int = 0) -> Ints:
-    """The integers of a column, `null` where it has none."""
+    """The integers of a column, with `null` in place of missing ones."""
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
     if not chunks:
         return np.zeros(0, np.int64)
@@ -19,14 +20,19 @@ def values(column: Column, null: int = 0) -> Ints:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def joined(schema: pa.Schema, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Pieces of a table of that schema as a whole; without any, a table with no rows."""
+    return pa.concat_tables([schema.empty_table(), *pieces]).unify_dictionaries()
+
+
 def held(column: Column) -> Ints:
-    """The integers of a column of events, which holds 0 where it has no value, so that nothing is copied."""
+    """The integers of a column of events, which has 0 in place of missing values, so that nothing is copied."""
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
     return _data(chunks[0]) if len(chunks) == 1 else values(column)
 
 
 def valid(array: pa.Array) -> Bools:
-    """Where an array holds a value."""
+    """Where an array has a value."""
     bitmap = array.buffers()[0]
     if bitmap is None or not array.null_count:
         return np.ones(len(array), bool)
@@ -66,7 +72,7 @@ def codes(column: Column) -> Rows:
 
 
 def labels(column: Column) -> list[str]:
-    """The texts that the numbers stand for."""
+    """The labels that the numbers stand for."""
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
     texts: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
     return texts

@@ -1,4 +1,4 @@
-"""Inside which operator, which line of Python, did an event happen?"""
+"""Inside which operator or Python frame did an event happen?"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ _INNER_FIRST[[PYTHON, OPERATOR, RUNTIME]] = 0, 1, 2
 def nested(trace: "Trace", rows: Ints) -> Ints:
     """The rows from the outermost to the innermost: by start, then by end (latest first), then by kind, then by name.
 
-    Rows in ascending order are in order of their starts: only what starts together is to be sorted.
+    Rows in ascending order are in order of their starts, so only those that start together have to be sorted.
     """
     ts = trace.ts_ns[rows]
     ties = np.flatnonzero(ts[1:] == ts[:-1])
@@ -55,7 +55,7 @@ def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
 
 
 def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
-    """For each row, the innermost wanted event of its thread that covers its start; −1 where none does."""
+    """For each row, the innermost wanted event of its thread that covers its start; −1 if none does."""
     order = np.argsort(rows, kind="stable")
     rows_in_order = np.asarray(rows, np.int64)[order]
     spans = np.full(len(rows_in_order), -1, np.int64)
@@ -93,22 +93,22 @@ class AroundCalls:
     around: Rows  # −1 for none
 
     def of(self, rows: Ints | Rows) -> Ints:
-        """What encloses each of some calls; −1 for none, and for what is not a call."""
+        """What encloses each of some calls; −1 for none, and for rows that are not calls."""
         return looked_up(self.calls, self.around, rows)
 
 
 def find_operators(trace: "Trace") -> AroundCalls:
-    """Around each call the innermost operator."""
+    """The innermost operator around each call."""
     return _around_calls(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
 
 
 def find_frames(trace: "Trace") -> AroundCalls:
-    """Around each call the innermost Python frame of the user's own code."""
+    """The innermost Python frame of the user's own code around each call."""
     return _around_calls(trace, _users(trace))
 
 
 def _around_calls(trace: "Trace", wanted: Wanted) -> AroundCalls:
-    """Go through the trace once."""
+    """What encloses each call, found in one pass over the trace."""
     most = trace.census.count(lambda roles: roles.runtime)
     calls, around = scratch(most, np.int32), scratch(most, np.int32)
     filled = 0

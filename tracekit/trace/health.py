@@ -1,4 +1,4 @@
-"""Can this trace answer? One entry for each thing that is missing, broken or unusual in it."""
+"""What limits the answers that a trace can give? One entry for each thing that is missing, broken or unusual in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ class Health:
 
 
 def examine(trace: "Trace") -> list[Health]:
-    """Everything that limits what this trace can answer, worst first."""
+    """Everything that limits the answers of this trace, worst first."""
     return list(_examine(trace))
 
 
 def why_calls_unknown(trace: "Trace") -> str | None:
-    """Why launches and syncs cannot be identified in a trace that shows GPU work; None where they can."""
+    """Why launches and syncs cannot be identified in a trace that shows GPU work; None if they can."""
     census, process = trace.census, trace.threads.process
     if not census.any(lambda roles: roles.gpu):
         return None
@@ -43,17 +43,20 @@ def why_calls_unknown(trace: "Trace") -> str | None:
 
 def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.cut_short:
-        yield Health("cut_short", f"The file ends before its events do ({trace.cut_short}); what came before is used.")
+        yield Health(
+            "cut_short",
+            f"The file is truncated ({trace.cut_short}); the events before that point are used.",
+        )
     elif trace.damage:
-        yield Health("damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; what came before is used.")
+        yield Health("damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; the events before that point are used.")
     if trace.process is not None:
         yield Health(
             "merged_file",
-            f"One of several processes in the file ({trace.process}); rows without a process, such as the profiler's "
+            f"One of several processes in the file ({trace.process}); events without a process, such as the profiler's "
             "own overhead, are left out.",
         )
     if trace.header_lost:
-        yield Health("lost_header", "The header before the events is too long to keep, and was left out.")
+        yield Health("lost_header", "The header before the events is too long, and was not read.")
     if trace.lost:
         yield Health(
             "lost_events",
@@ -69,7 +72,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     launches = trace.census.count(lambda roles: roles.launch)
     if launches and not gpu:
         yield Health(
-            "no_gpu_side", f"{count(launches)} launch calls and no GPU activity: the GPU side was not recorded."
+            "no_gpu_side",
+            f"{count(launches)} launch calls, but no GPU activity: the GPU side was not recorded.",
         )
     if why_unknown := why_calls_unknown(trace):
         yield Health(
@@ -91,13 +95,13 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.threads.main is not None and not trace.steps.annotated:
         yield _without_steps(trace)
     if trace.has_stacks:
-        yield Health("stacks", "Python stacks were recorded, which slows Python down: it takes less time without them.")
+        yield Health("stacks", "Python stacks were recorded, which slows Python down: without them it takes less time.")
     if _whole_microseconds(trace):
-        yield Health("whole_microseconds", "Times are whole microseconds: anything shorter shows as zero.")
+        yield Health("whole_microseconds", "Times are whole microseconds: anything shorter appears as zero.")
 
 
 def _submitted(trace: "Trace") -> str:
-    """Whether the host's recording began after theirs, or ended before: ids of calls ascend."""
+    """Which activities were launched before or after the host was recorded, judged by the ascending ids of calls."""
     least, most, ids = _FAR, -_FAR, [np.zeros(0, np.int64)]
     for part in trace.parts():
         tied = part.correlation != 0
@@ -112,7 +116,7 @@ def _submitted(trace: "Trace") -> str:
     if least > most:
         return ""
     parts = [f"{count(before)} {'was' if before == 1 else 'were'} submitted before the recording"] if before else []
-    parts += [f"{count(after)} after the host's side of it ended"] if after else []
+    parts += [f"{count(after)} after the recording of the host ended"] if after else []
     return f": {', '.join(parts)}" if parts else ""
 
 
@@ -122,8 +126,8 @@ def _backlog(trace: "Trace") -> Iterator[Health]:
     if late:
         yield Health(
             "backlog",
-            f"When the first step is issued, the GPU is still working on what came before, for {duration(late)}: that "
-            "time belongs to no step.",
+            f"When the first step is issued, the GPU still works on earlier launches for {duration(late)}: that time "
+            "belongs to no step.",
         )
 
 
@@ -136,12 +140,12 @@ def _without_steps(trace: "Trace") -> Health:
     steps = trace.steps
     if steps.inferred is not None:
         sentence = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
-        return Health("inferred_steps", f"{sentence} Where one ends and the next begins is not exact.")
+        return Health("inferred_steps", f"{sentence} Their boundaries are not exact.")
     iterations = find_iterations(trace)
     offered = (
         f"--steps infer finds {len(iterations.starts)} steps instead, by {iterations.by}."
         if iterations is not None
-        else "Nothing in it repeats the way iterations do."
+        else "Nothing in the trace repeats as iterations do."
     )
     sentence = "No ProfilerStep annotations: the whole trace counts as one step."
     return Health("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")

@@ -1,7 +1,7 @@
-"""Which stretch of a trace without steps comes again and again?
+"""Which part of a trace without steps repeats?
 
-Only what repeats is found, and where one iteration ends and the next begins is inferred: where an optimizer's step
-ends, where the next batch is requested, or else where a sequence of operators begins again.
+The boundaries of iterations are inferred: they are where an optimizer's step ends, where the next batch is requested,
+or else where a sequence of operators begins again.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _LEAST = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
 _WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
-_ALIKE = 0.9  # of the operators are the same one period later
-_TRIED = 64  # periods
+_ALIKE = 0.9  # of the operators must be the same one period later
+_TRIED = 64  # periods that are tried that are tried
 
 
 @dataclass(frozen=True)
 class Iterations:
-    """The start and end of each, ns, and what they were recognised by."""
+    """The start and end of each iteration, ns, and how they were recognised."""
 
     starts: Ints
     ends: Ints
@@ -34,7 +34,7 @@ class Iterations:
 
 
 def find_iterations(trace: "Trace") -> Iterations | None:
-    """The repeated iterations of the main thread; None where nothing repeats."""
+    """The repeated iterations of the main thread; None if nothing repeats."""
     main = trace.threads.main
     if main is None:
         return None
@@ -79,7 +79,7 @@ def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
 
 
 def _whole_ones(trace: "Trace", operators: Ints, bounds: Ints, by: str) -> Iterations | None:
-    """Without what was cut at either end."""
+    """The iterations, without incomplete ones at either end."""
     inside = np.histogram(trace.ts_ns[operators], bounds)[0] if (np.diff(bounds) > 0).all() else np.zeros(0)
     if not len(inside):
         return None
@@ -106,11 +106,11 @@ def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
     last = operators[first + number * period - 1]
     edges = np.append(trace.ts_ns[begin], trace.rows(np.array([last])).end_ns)
     sequence = "an operator" if period == 1 else f"a sequence of {count(period)} operators"
-    return Iterations(edges[:-1], edges[1:], f"{sequence} that comes {number} times")
+    return Iterations(edges[:-1], edges[1:], f"{sequence} that occurs {number} times")
 
 
 def _period(names: Rows) -> int | None:
-    """After how many entries a sequence comes again; None where it does not."""
+    """The number of entries after which a sequence repeats; None if it does not."""
     codes, which = np.unique(names, return_inverse=True)
     order = np.argsort(which, kind="stable")
     apart = np.diff(order)[np.diff(which[order]) == 0]  # of one name from one entry to the next

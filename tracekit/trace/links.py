@@ -3,7 +3,7 @@
 Two events are linked by equal correlation. One call may submit many activities (a CUDA graph), and several calls may
 carry one id: the one that starts first, then ends first, is the launch.
 
-The ids are dealt into groups, so that calls and activities of a few million ids are matched at a time.
+The ids are divided into groups, so that the calls and activities of a few million ids are matched at a time.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Links:
     """Rows are indices into the events table, in ascending order; an event in none of them has no link."""
 
     activities: Rows  # GPU activities that a call is known to have submitted
-    launches: Rows  # of each of them that call
+    launches: Rows  # for each activity, that call
     blocking: Ints  # copies, asynchronous by name only, that had ended when their call returned: rows of the calls
     gpu: int  # how many GPU activities there are, linked or not
 
@@ -39,7 +39,7 @@ class Links:
             yield self.activities[start : start + size], self.launches[start : start + size]
 
     def launch(self, rows: Ints | Rows) -> Ints:
-        """For each GPU activity, the call that submitted it; −1 where none is known."""
+        """For each GPU activity, the call that submitted it; −1 if none is known."""
         return looked_up(self.activities, self.launches, rows)
 
     def is_blocking(self, rows: Ints | Rows) -> Bools:
@@ -117,21 +117,21 @@ def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
 
 
 def _launches(trace: "Trace", calls: Rows, ids: Ints, blocking: Ints) -> tuple[Rows, Ints]:
-    """One call for each id: the first."""
+    """The launch for each id: its first call."""
     order = np.argsort(ids, kind="stable")
     calls, ids = calls[order], ids[order]
     ties = np.flatnonzero(ids[1:] == ids[:-1])
     if len(ties) and (trace.ts_ns[calls[ties]] == trace.ts_ns[calls[ties + 1]]).any():
         events = trace.rows(calls)
         sync = events.roles.sync_by_name | (_position(blocking, calls) >= 0)
-        # Of calls that are alike in all the rule names, a sync call: no order of events may decide.
+        # Among calls that the rule does not tell apart, a sync call: the order of events must not decide.
         calls = calls[np.lexsort((~sync, events.end_ns, events.ts_ns, ids))]
     first = runs(ids)[:-1] if len(ids) else np.zeros(0, np.intp)
     return calls[first], ids[first]
 
 
 def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_ids: Ints) -> Ints:
-    """Asynchronous copies in name only: the copy they submitted had ended when they returned."""
+    """Copies that are asynchronous in name only: the copy had ended when the call returned."""
     ends = trace.rows(copies).end_ns
     order = np.lexsort((ends, copy_ids))
     ends, ids = ends[order], copy_ids[order]
@@ -146,13 +146,13 @@ def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_id
 
 
 def looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:
-    """The value of each key, −1 where there is none; keys are in ascending order."""
+    """The value of each key, −1 if there is none; keys are in ascending order."""
     position = _position(keys, rows)
     return np.where(position >= 0, values[position], -1) if len(keys) else np.full(len(rows), -1, np.int64)
 
 
 def _position(keys: Ints | Rows, rows: Ints | Rows) -> Ints:
-    """The position of each row among the keys; −1 where it is not among them."""
+    """The position of each row among the keys; −1 if it is not among them."""
     if not len(keys):
         return np.full(len(rows), -1, np.int64)
     wanted = rows.astype(keys.dtype, copy=False)

@@ -15,7 +15,7 @@ from tracekit.trace.schema import EVENTS
 from tracekit.trace.storing import cache
 from tracekit.workspace import workspace_anywhere
 
-_MOST = 4  # workers: each decompresses all of the file
+_MOST = 4  # workers, each of which decompresses the whole file
 _TABLES = ("tracks", "communications", "notes")  # beside the events
 _FACTS = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
@@ -63,7 +63,7 @@ def _read(path: Path, file: Path, content: str | None, workers: int, watch: Watc
 
 
 def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
-    """The trace of a cache entry; its events stay on disk until they are needed. None where the entry is unusable."""
+    """The trace of a cache entry; its events stay on disk until they are needed. None if the entry is unusable."""
 
     def events() -> pa.Table:
         try:

@@ -25,7 +25,7 @@ from tracekit.trace.truncation import first_loss
 
 @dataclass(frozen=True)
 class Summary:
-    """What a report needs of a trace beside its attribution; kept with that, so that no event has to be read again."""
+    """What a report needs of a trace besides its attribution; cached with it, so that no event has to be read again."""
 
     steps: StepTable
     device: str
@@ -40,8 +40,8 @@ class Trace:
     path: Path
     read_events: Callable[[], pa.Table]
     tracks: pa.Table
-    communications: pa.Table  # what is recorded of collectives beside their times; see reading/communications.py
-    notes: pa.Table  # what is recorded of waits and counters; see reading/gpu_notes.py
+    communications: pa.Table  # what is recorded about collectives besides times; see reading/communications.py
+    notes: pa.Table  # what is recorded about waits and counters; see reading/gpu_notes.py
     meta: dict[str, Any]
     lost: int = 0  # events that could not be read
     mended: int = 0  # events read although their JSON is broken
@@ -49,10 +49,10 @@ class Trace:
     in_order: bool = True  # whether a file that was cut held its events in order of time, as the table always does
     damage: str | None = None  # what is wrong with the archive it is packed in
     header_lost: bool = False  # the keys before the events were too long to keep
-    entry: Entry | None = None  # where the cache keeps it and what is worked out from it
-    summary: Summary | None = None  # as it was worked out from this very trace before
+    entry: Entry | None = None  # where the cache has the trace and what was computed from it
+    summary: Summary | None = None  # as computed earlier from this very trace
     process: str | None = None  # of a file that merges several, the one whose events these are; see split.py
-    infers_steps: bool = False  # whether iterations that repeat are steps where none are annotated
+    infers_steps: bool = False  # whether repeated iterations count as steps if none are annotated
 
     @staticmethod
     def load(
@@ -64,7 +64,7 @@ class Trace:
         return load(Path(path), use_cache, workers, watch)
 
     def inferring_steps(self) -> "Trace":
-        """The same, with steps that are inferred from what repeats where none are annotated."""
+        """The same trace; if it has no annotated steps, they are inferred from what repeats."""
         entry = replace(self.entry, kept_as=f"{self.entry.kept_as}inferred-") if self.entry is not None else None
         return replace(self, infers_steps=True, summary=None, entry=entry)
 
@@ -75,7 +75,7 @@ class Trace:
 
     @property
     def base_ns(self) -> int:
-        """What to add to the trace's times to get unix ns; 0 where the file says nothing usable."""
+        """What to add to the trace's times to get unix ns; 0 if the file does not say."""
         given = self.meta.get("baseTimeNanoseconds")
         return given if isinstance(given, int) and 0 <= given < 1 << 62 else 0
 
@@ -91,7 +91,7 @@ class Trace:
 
     @property
     def end_ns(self) -> Ints:
-        """End of each event, worked out anew; of a long trace, ask `rows` for the ends that are needed."""
+        """End of each event, computed anew at each call; for a long trace, use `rows` to get only the ends needed."""
         return self.ts_ns + self.dur_ns
 
     @cached_property
@@ -116,7 +116,7 @@ class Trace:
 
     @cached_property
     def name_texts(self) -> pa.Array:
-        """The same as Arrow has them."""
+        """The distinct names as an Arrow array."""
         names = self.events["name"]
         return names.chunk(0).dictionary if names.num_chunks else pa.array([], pa.string())
 
@@ -127,7 +127,7 @@ class Trace:
 
     @cached_property
     def labels(self) -> Labels:
-        """What categories and names say."""
+        """The roles that follow from categories and names."""
         return Labels(labels(self.events["cat"]), self.names)
 
     @cached_property
@@ -137,7 +137,7 @@ class Trace:
 
     @property
     def roles(self) -> Roles:
-        """What each event is, worked out anew; of a long trace, ask `rows` or `parts`."""
+        """What each event is, computed anew at each call; for a long trace, use `rows` or `parts`."""
         return self.rows(slice(0, len(self.ts_ns))).roles
 
     def rows(self, which: slice | Ints | Rows) -> Events:
@@ -180,7 +180,7 @@ class Trace:
 
     @cached_property
     def device(self) -> str:
-        """`gpu` where the trace holds GPU activity, else `cpu`."""
+        """`gpu` if the trace holds GPU activity, else `cpu`."""
         if self.summary is not None:
             return self.summary.device
         return "gpu" if self.census.any(lambda roles: roles.gpu) else "cpu"

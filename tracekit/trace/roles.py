@@ -11,18 +11,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit import compile_spans
+from tracekit import event_names
 from tracekit.code_owner import INDUCTOR_FILE
 from tracekit.intervals import Bools, Ints, Rows
 
 KERNEL, COPY, SET, RUNTIME, OPERATOR, USER, PYTHON, OVERHEAD, OTHER_DEVICE, OTHER = range(10)
 _KINDS = {
-    "kernel": KERNEL,
-    "gpu_memcpy": COPY,
-    "gpu_memset": SET,
-    **dict.fromkeys(
-        ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "hip_runtime", "privateuse1_runtime"), RUNTIME
-    ),
+    **dict(zip(event_names.GPU_CATEGORIES, (KERNEL, COPY, SET), strict=True)),
+    **dict.fromkeys(event_names.RUNTIME_CATEGORIES, RUNTIME),
     "cpu_op": OPERATOR,
     "user_annotation": USER,
     "python_function": PYTHON,
@@ -31,13 +27,9 @@ _KINDS = {
     "hpu_op": OTHER_DEVICE,
 }
 
-_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
+_SUFFIX = re.compile(f"{event_names.CALL_SUFFIX}+$")
 
-LAUNCH = re.compile(
-    r"(?:cuda|hip|cu)(?:LaunchKernel.*|LaunchCooperativeKernel.*|GraphLaunch|Memcpy.*Async|Memset.*)"
-    r"|hip(?:ExtLaunchKernel|ExtModuleLaunchKernel|ModuleLaunchKernel|LaunchByPtr)",
-    re.DOTALL,
-)
+LAUNCH = re.compile(rf"{event_names.KERNEL_LAUNCH}|(?:cuda|hip|cu)(?:Memcpy.*Async|Memset.*)", re.DOTALL)
 GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu)GraphLaunch")
 ASYNC_COPY = re.compile(r"(?:cuda|hip|cu)Memcpy.*Async", re.DOTALL)
 SYNC = re.compile(
@@ -51,12 +43,12 @@ ALLOC = re.compile(
     re.DOTALL,
 )
 ANNOTATION = re.compile(r"(?:ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.).*", re.DOTALL)
-STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # what has more digits counts no steps, and fits no column
-OWN_WAIT = re.compile(r"tracekit\.synchronize")  # what `tracekit capture` puts around a wait that is not the training's
+STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # a longer number does not count steps, and fits no column
+OWN_WAIT = re.compile(re.escape(event_names.OWN_WAIT))
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.*", re.DOTALL)
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
 COMPILE = re.compile(
-    "|".join(map(re.escape, compile_spans.KINDS)) + r"|.* \(dynamo_timed\)",
+    "|".join(map(re.escape, event_names.COMPILE_SPANS)) + r"|.* \(dynamo_timed\)",
     re.DOTALL,
 )
 GUARDS = re.compile(r"TorchDynamo Cache Lookup")
@@ -76,15 +68,15 @@ MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loadin
 
 @dataclass(frozen=True)
 class Roles:
-    """For some events, or for some kinds of event, whether they have a role; every array has one entry for each."""
+    """Whether some events, or some kinds of event, have a role; every array has one entry for each of them."""
 
     kind: NDArray[np.int8]
     _named: Callable[[re.Pattern[str]], Bools]
 
     def named(self, pattern: re.Pattern[str], runtime: bool = False) -> Bools:
-        """The events whose whole name fits; of a runtime call's name, version suffixes are left out."""
+        """The events whose whole name matches; version suffixes of runtime calls are ignored."""
         if runtime:
-            return self._named(re.compile(f"(?:{pattern.pattern})(?:_v\\d+|_ptsz|_ptds)*", pattern.flags))
+            return self._named(event_names.call(pattern.pattern, pattern.flags))
         return self._named(pattern)
 
     @cached_property
@@ -107,7 +99,7 @@ class Roles:
 
     @cached_property
     def annotation(self) -> Bools:
-        """Spans that somebody named, which do no work of their own."""
+        """Spans that a program or a library named, which do no work themselves."""
         mask: Bools = (self.kind == USER) | ((self.kind == OPERATOR) & self.named(ANNOTATION))
         return mask
 
@@ -124,7 +116,7 @@ class Roles:
 
     @cached_property
     def sync_by_name(self) -> Bools:
-        """Runtime calls that block by what they are; blocking copies come on top, in `links`."""
+        """Runtime calls that always block; copies that turn out to block are added in `links`."""
         return self.runtime & self.named(SYNC, runtime=True)
 
     @cached_property
@@ -164,7 +156,7 @@ class Labels:
         self._known: dict[re.Pattern[str], Bools] = {}
 
     def fits(self, pattern: re.Pattern[str]) -> Bools:
-        """For each name whether all of it fits."""
+        """For each name, whether the whole name matches."""
         if pattern not in self._known:
             fitting = (pattern.fullmatch(name) is not None for name in self.names)
             self._known[pattern] = np.fromiter(fitting, bool, len(self.names))

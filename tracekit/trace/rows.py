@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 BEFORE, AFTER = -(1 << 62), 1 << 62  # no time of a trace reaches them
-PART = 1 << 16  # events looked at together: what is worked out for them stays in the processor's cache
+PART = 1 << 16  # events looked at together: what is computed for them stays in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -26,44 +26,44 @@ class Events:
 
     @cached_property
     def ts_ns(self) -> Ints:
-        """Start."""
+        """The start of each event."""
         return self.trace.ts_ns[self.which]
 
     @cached_property
     def end_ns(self) -> Ints:
-        """End."""
+        """The end of each event."""
         ends: Ints = self.ts_ns + self.trace.dur_ns[self.which]
         return ends
 
     @cached_property
     def lasting(self) -> Bools:
-        """Whether they last."""
+        """Whether each event has a duration."""
         mask: Bools = self.trace.dur_ns[self.which] > 0
         return mask
 
     @cached_property
     def track(self) -> Rows:
-        """Row in `tracks`."""
+        """The row of each event's track in `tracks`."""
         return self.trace.track[self.which]
 
     @cached_property
     def correlation(self) -> Ints:
-        """Correlation id, 0 for none."""
+        """The correlation id of each event, 0 for none."""
         return self.trace.correlation[self.which]
 
     @cached_property
     def name_codes(self) -> Rows:
-        """The number of the name."""
+        """The number of each event's name."""
         return self.trace.name_codes[self.which]
 
     @cached_property
     def roles(self) -> Roles:
-        """What they are."""
+        """The roles of the events."""
         return self.trace.labels.roles(self.trace.category_codes[self.which], self.name_codes)
 
     @cached_property
     def process(self) -> Bools:
-        """Whether they are host events of the main thread's process."""
+        """Whether each event is a host event of the main thread's process."""
         return self.roles.host & self.trace.threads.process[self.track]
 
     def among(self, rows: Ints) -> Bools:
@@ -75,7 +75,7 @@ class Events:
         return mask
 
     def rows(self, mask: Bools) -> Ints:
-        """The rows of the events that a mask chooses."""
+        """The rows of the events that a mask selects."""
         chosen = np.flatnonzero(mask)
         return chosen + self.which.start if isinstance(self.which, slice) else np.asarray(self.which[chosen], np.int64)
 
@@ -98,7 +98,7 @@ class Block:
     high: int
     first: int
     next: int
-    rows: Ints  # of those that are wanted and last: what is open from before, then what starts here
+    rows: Ints  # of the wanted events that have a duration: first those that are still open, then those that start here
 
 
 class Blocks:
@@ -138,7 +138,7 @@ def at_moments(trace: "Trace", size: int = PART) -> Iterator[Events]:
 
 
 def moment_after(trace: "Trace", row: int) -> int:
-    """The row at which to cut, there or soon after: the one before it starts earlier."""
+    """The row at which to cut, there or soon after: the event before it starts earlier."""
     count = len(trace.ts_ns)
     if row >= count:
         return count

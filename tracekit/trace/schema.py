@@ -13,11 +13,11 @@ Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", 
 def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: Role = "", title: str = "") -> pa.Field:
     """A field whose meaning, unit and role travel with it, into Parquet too.
 
-    The role says how people are to see it: an `identity` is a number that names a thing, a `place` is in source code,
-    a `kernel` or a `name` may be long and is shortened, a `setting` is several words that all count, a `figure` is text
-    that reads as a number, `plumbing` ties rows to other tables or to a clock and is for programs, as is a `source`, of
-    which people read the `place` beside it, a `detail` is shown where there is room for everything. The title stands
-    over the column where its name would not do.
+    The role says how the column is shown to people: an `identity` is a number that identifies a thing; a `place` is in
+    source code; a `kernel` or a `name` may be long and is shortened; a `setting` is several words that all matter; a
+    `figure` is text that reads as a number; `plumbing` ties rows to other tables or to a clock and is for programs
+    only; so is a `source`, instead of which people read the `place` beside it; a `detail` is shown only if everything
+    is. The title is shown above the column in place of its name.
     """
     given = {"role": role, "title": title}
     given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}
@@ -25,7 +25,7 @@ def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: 
 
 
 def metadata(field: pa.Field, key: str) -> str:
-    """What `column` was given as comment, unit, role or title; nothing where it was not."""
+    """The comment, unit, role or title that `column` was given; empty if it was not given."""
     return str((field.metadata or {}).get(key.encode(), b"").decode())
 
 
@@ -57,7 +57,7 @@ EVENTS = pa.schema(
     ]
 )
 
-# The same columns while a trace is being read: text as numbers, which have a meaning only in their own part.
+# The same columns while a trace is being read: text as numbers, whose meaning each part defines for itself.
 CODED = pa.schema([pa.field(f.name, pa.int32() if f.type == LABEL else f.type) for f in EVENTS])
 
 TRACKS = pa.schema(

@@ -1,14 +1,13 @@
-"""A file that merges several ranks, taken apart: one trace for each process that trains, with the devices it drives.
+"""Takes apart a file that merges several ranks: one trace for each process that trains, with the devices it drives.
 
-The traces are those of the single files, event by event: whatever is matched by an id – launches and kernels, operators
-and their backward – is matched within one process, as ids of one process repeat in the others.
+The traces equal those of single files, event by event: whatever is matched by an id – launches and kernels, operators
+and their backward – is matched within one process, because the ids of one process recur in the others.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -18,11 +17,11 @@ from tracekit.trace.columns import codes, held, valid
 from tracekit.trace.model import Trace
 from tracekit.trace.rows import Events
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS
-from tracekit.trace.storing.code_version import code_version
 from tracekit.trace.storing.column_file import Piece, in_memory
+from tracekit.trace.storing.results import recall, remember, result_name
 
 _RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
-_SURE = 0.99  # share of a device's activities that one process must have launched, of those that any may have
+_SURE = 0.99  # share of a device's launched activities that one process must account for
 _MOST = 4096  # processes
 _Owned = tuple[int, str, list[str]]  # rank, process, devices
 
@@ -36,30 +35,26 @@ class Part:
 
 
 def split(trace: Trace) -> list[Part]:
-    """The ranks of a merged file; nothing where the file is of one process, or its ranks cannot be separated."""
+    """The ranks of a merged file; none if the file is of one process, or its ranks cannot be separated."""
     pids = np.array(trace.tracks["pid"].to_pylist(), object)
     owned = _known(trace, pids)
     return [Part(rank, _only(trace, np.isin(pids, [pid, *devices]), pid)) for rank, pid, devices in owned]
 
 
 def _known(trace: Trace, pids: Rows) -> list[_Owned]:
-    """What `_owned` says; where it said so before, no event is read."""
+    """The result of `_owned`; if it is cached, no event is read."""
     if trace.entry is None:
         return _owned(trace, pids)
-    name = f"split-{code_version(__name__)}.json"
-    content = trace.entry.recall(name)
-    if content is not None:
-        try:
-            return msgspec.json.decode(content, type=list[_Owned])
-        except msgspec.DecodeError:
-            pass
-    owned = _owned(trace, pids)
-    trace.entry.remember(name, msgspec.json.encode(owned))
+    name = result_name("split", __name__)
+    owned = recall(trace.entry, name, list[_Owned])
+    if owned is None:
+        owned = _owned(trace, pids)
+        remember(trace.entry, name, owned)
     return owned
 
 
 def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
-    """Of each rank of a merged file its process and the devices that it drives."""
+    """For each rank of a merged file, its process and the devices that it drives."""
     training = _training(trace, pids)
     if not 1 < len(training) <= _MOST:
         return []
@@ -83,10 +78,10 @@ def _training(trace: Trace, pids: Rows) -> list[str]:
 
 
 def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | None:
-    """Which process launched the work of each device; None where that is unknown, as where two share a device.
+    """Which process launched the work of each device; None if that is unknown, for example if two share a device.
 
-    Correlation ids repeat from process to process. But of the right one, each activity of the device has a call, and
-    none begins before it.
+    Correlation ids recur in every process. But in the right process, each activity of the device has a call, and begins
+    no earlier than that call.
     """
     number_of = {pid: number for number, pid in enumerate(training)}
     process = np.array([number_of.get(pid, -1) for pid in pids])
@@ -109,8 +104,8 @@ def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | N
 
 
 def _launched(trace: Trace, calls: Ints, work: Ints) -> tuple[int, int, int]:
-    """How many of these activities a call of the same id began before, how long they waited (negative), how many ids
-    fit."""
+    """How many of these activities begin after a call of the same id, how long they waited (negative), and how many ids
+    match."""
     ids, first = np.unique(trace.correlation[calls], return_index=True)
     if not len(ids):
         return 0, 0, 0
@@ -130,7 +125,7 @@ def _number(text: str) -> tuple[int, int, str]:
 
 
 def _named(trace: Trace, order: list[str], devices: dict[str, list[str]]) -> list[int] | None:
-    """The ranks that the names of processes or their devices say, if they say one for each."""
+    """The ranks in the names of processes or of their devices, if each has one."""
     names: dict[str, list[str]] = {}
     for row in trace.tracks.select(["pid", "process"]).to_pylist():
         names.setdefault(row["pid"], []).append(row["process"] or "")
@@ -145,7 +140,7 @@ def _named(trace: Trace, order: list[str], devices: dict[str, list[str]]) -> lis
 
 
 def _only(trace: Trace, tracks: Bools, pid: str) -> Trace:
-    """The events of some tracks as a trace of their own."""
+    """The events of some tracks as a separate trace."""
     meta = {key: value for key, value in trace.meta.items() if key != "distributedInfo"}
     entry = replace(trace.entry, kept_as=f"{trace.entry.kept_as}process-{pid}-") if trace.entry is not None else None
     chosen = np.flatnonzero(tracks)

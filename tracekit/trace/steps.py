@@ -21,7 +21,7 @@ _FAR = 1 << 62  # later than any time of a trace
 
 @dataclass(frozen=True)
 class StepTable:
-    """One row per step, in order. All times in ns on the trace's clock.
+    """One row per step, in order. All times are in ns on the trace's clock.
 
     `issued` is where the annotation starts and `returned` where it ends; the step's time, in which its launches are
     looked for, is `[issued, until)`; its work takes `[begin, done)`.
@@ -33,7 +33,7 @@ class StepTable:
     until: Ints
     begin: Ints
     done: Ints
-    annotated: bool  # False: the trace has no steps, and all of it is one, unless they were inferred
+    annotated: bool  # False: the trace has no annotated steps; it is one step, unless steps were inferred
     inferred: str | None = None  # what steps without annotations were inferred from
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints,
     done, backlog = returned.copy(), -_FAR
     for activities, launches in trace.links.some():
         events = trace.rows(activities)
-        lasting = events.lasting  # what takes no time bounds nothing
+        lasting = events.lasting  # an event without a duration bounds nothing
         launched, ends = trace.ts_ns[launches[lasting]], events.end_ns[lasting]
         owner = steps.of(launched)
         np.maximum.at(done, owner[owner >= 0], ends[owner >= 0])
@@ -108,7 +108,8 @@ def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints,
 
 
 def _unlinked_backlog(trace: "Trace") -> int:
-    """The end of work that was submitted before the recording: it has no call, and an id below every call's."""
+    """The end of work that was submitted before the recording: it has no call, and its id is below that of every
+    call."""
     if trace.links.gpu == len(trace.links.activities):
         return -_FAR
     least, ends = _FAR * 2 - 1, -_FAR

@@ -59,9 +59,9 @@ def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:
 
 
 def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:
-    """How many such events of each track start outside the autograd engine's nodes of their own thread."""
+    """How many of these events on each track start outside the autograd engine's nodes of their own thread."""
     counts = np.zeros(len(trace.tracks), np.int64)
-    reach = np.full(len(trace.tracks), -_FAR, np.int64)  # how far the nodes seen on each track last
+    reach = np.full(len(trace.tracks), -_FAR, np.int64)  # when the last of the nodes seen on each track ends
     if not trace.census.any(lambda roles: roles.backward_node):
         return trace.census.by_track(ask, len(counts))
     for part in at_moments(trace):

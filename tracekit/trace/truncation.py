@@ -1,14 +1,14 @@
-"""From what time may events be missing in a file that was cut?
+"""From what time on may events be missing in a truncated file?
 
-Kineto does not write in order of time. What the host did comes first, thread by thread and then all Python frames;
-what the runtime and the GPU did follows, buffer by buffer: in real traces a call is up to the whole length of the
-recording behind a later one. Whatever is missing from such a file may belong to any moment, and one missing launch
-changes the step around it. So a cut file is unknown from its very start.
+Kineto does not write in order of time. What the host did comes first, thread by thread and then all Python frames; what
+the runtime and the GPU did follows, buffer by buffer: in real traces a call may come after one that is later by the
+whole length of the recording. Whatever is missing from such a file may belong to any moment, and one missing launch
+changes the step around it. A truncated file is therefore unknown from its very start.
 
-It is known up to the start of the last event that is there where the file shows that it is written in order of time,
-as tools that sort events write it: all starts ascend, and operators still follow GPU activity; or all starts ascend,
-threads take turns, and the header says that the recording had neither a GPU nor Python stacks, so that nothing else was
-to come. (One thread alone shows no order: the next may follow as a whole.)
+The exception is a file that is clearly written in order of time, as by tools that sort events: it is known up to the
+start of its last event. Either all starts ascend, and operators still follow GPU activity; or all starts ascend,
+threads alternate, and the header says that the recording had neither a GPU nor Python stacks, so that nothing else was
+to come. (A single thread shows no order: the next one may follow as a whole.)
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def first_loss(trace: "Trace") -> int | None:
-    """The earliest moment, in ns on the trace's clock, of which something may be missing; None in a whole file."""
+    """The earliest time, in ns on the trace's clock, at which something may be missing; None in a complete file."""
     if not trace.cut_short or not len(trace.ts_ns):
         return None
     starts = trace.ts_ns
@@ -46,7 +46,7 @@ def _host_follows_gpu(trace: "Trace") -> bool:
 
 
 def _take_turns(trace: "Trace") -> bool:
-    """Whether an event of some thread comes after one of another thread that comes after one of its own."""
+    """Whether events of a thread come both before and after an event of another thread."""
     turns, last = 0, -1
     for part in trace.parts():
         tracks = part.track[part.roles.host]

@@ -21,6 +21,7 @@ from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepMark, ledger
+from tracekit.event_names import OWN_WAIT
 from tracekit.run import Profiled, Traces
 
 
@@ -34,7 +35,6 @@ class Window:
     options: dict[str, bool]
 
 
-OWN_WAIT = "tracekit.synchronize"  # readers know a sync inside of it for ours
 _STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 _COLD_WITHOUT_GPU = "its cold trace leaves the GPU out: autotuning launches hundreds of kernels for every choice"
 COLD = Window("cold", steps=3, warmup=0, options={})

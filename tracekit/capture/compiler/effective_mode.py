@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from tracekit.capture.job import Job
-from tracekit.compile_spans import RECORDINGS
+from tracekit.event_names import RECORDINGS
 from tracekit.run import Effective, Ledger
 
 _WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}

@@ -12,7 +12,7 @@ from tracekit.engine.buckets import WALL
 from tracekit.engine.views import StepView
 from tracekit.faces.shared.block_data import section_as_data, table_as_data
 from tracekit.intervals import Bools
-from tracekit.profile import Mean, Member, Missing, Profile
+from tracekit.profile import Mean, Member, Profile, Untraced
 from tracekit.profile.device import device_name
 from tracekit.ranks.completeness import missing, shortcomings
 from tracekit.report import Report
@@ -39,7 +39,7 @@ def as_document(report: Report) -> dict[str, Any]:
         "run": _run(report.subject.run),
         "runs": [{"name": name, **(_run(run) or {})} for name, run in report.subject.runs.items()],
         "variants": [
-            _missing(report, member) if isinstance(member, Missing) else _variant(report, member)
+            _untraced(report, member) if isinstance(member, Untraced) else _variant(report, member)
             for member in report.subject.members
         ],
         "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
@@ -100,7 +100,7 @@ def _ranks(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
         yield {"rank": rank, "trace": None, "mean": None, "clock_error_ns": None, "note": note}
 
 
-def _missing(report: Report, member: Missing) -> dict[str, Any]:
+def _untraced(report: Report, member: Untraced) -> dict[str, Any]:
     return {
         "name": member.name,
         "run": member.run_name or None,

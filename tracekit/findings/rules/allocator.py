@@ -12,7 +12,7 @@ from tracekit.profile import Profile
 from tracekit.trace.roles import bare
 from tracekit.units import duration, times
 
-_OFTEN = 0.5  # of the steps; what comes less often fills the allocator's cache, once
+_OFTEN = 0.5  # of the steps; calls in fewer steps only fill the allocator's cache
 _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
 
 

@@ -1,4 +1,4 @@
-"""What does the run's ledger say about code that does not stay compiled: breaks, limits, graphs not recorded?"""
+"""Which code does not stay compiled: graph breaks, recompile limits, CUDA graphs that were not recorded?"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.ht
 
 @rule("compiled_code")
 def compiled_code(profile: Profile) -> Iterator[Finding]:
-    """`recompile_limit`, `cuda_graphs_skipped`, `graph_breaks`: the host's time that whole graphs would save."""
+    """`recompile_limit`, `cuda_graphs_skipped`, `graph_breaks`: the host time that whole graphs would save."""
     if profile.variant is None or profile.means["wall"] is None:
         return
     ledger = profile.variant.ledger
@@ -83,7 +83,7 @@ class _Inferred(TypedDict):
 
 
 def _inferred(profile: Profile, *buckets: str) -> _Inferred:
-    """The time of these buckets: how much of it whole graphs would save is not known."""
+    """The time in these buckets; how much of it whole graphs would save is not known."""
     pieces = profile.cost.pieces
     chosen = pieces.of(*buckets)
     events = evidence(profile, blamed_events(profile, chosen))

@@ -1,4 +1,4 @@
-"""Does the loop wait for its next batch, and what takes the loader so long?"""
+"""Does the loop wait for its next batch, and why does the loader take so long?"""
 
 import re
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from tracekit.trace.rows import Events
 from tracekit.units import count, duration, percent
 
 _LEAST = 0.02
-_NAMED = 0.1  # of the wait: what takes less is no culprit
+_NAMED = 0.1  # of the wait: what takes less is not named
 _OF_A_LINE = 0.5  # of the wait: a line with less is not the culprit
-_STEADY = 0.5  # of the steps: workers that are late so often are too few; those late only at first are merely starting
+_STEADY = 0.5  # of the steps: if workers are late so often, there are too few; if less often, they are still starting
 _NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
 _COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNORECASE)
 _LINK = "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading"
@@ -42,7 +42,7 @@ _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store t
 
 @rule("data_loading")
 def data_loading(profile: Profile) -> Iterator[Finding]:
-    """`dataloader_bound`: the loader works in the loop's own process, its workers are too few, or they only start."""
+    """`dataloader_bound`: the loader runs in the training process, has too few workers, or is only starting them."""
     mean = profile.means["wall"] or profile.means["host"]
     if mean is None or mean.parts["dataload"] < _LEAST * mean.step_ns:
         return
@@ -64,7 +64,7 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
 
 
 def _where(profile: Profile, row: int, name: str | None) -> Where:
-    """The line that most of the wait belongs to, where there is one; else that of the event to blame."""
+    """The line that most of the wait belongs to, if there is one, else that of the event to blame."""
     line, share = line_of(profile, "dataload")
     blamed = where(profile, row, name) if row >= 0 else Where()
     if share < _OF_A_LINE:
@@ -86,10 +86,11 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
     if waits.steps_that_wait < _STEADY:
         return ", but only at its start, until its workers deliver", _START
     alone = waits.whole_ns - waits.step_ns
-    needed = f": {waits.whole_ns / alone:.1f} times as many workers would keep up" if alone > 0 else ""
+    needed = f"; {waits.whole_ns / alone:.1f} times as many workers would keep up" if alone > 0 else ""
+    batches = round(waits.batches, 1)
     said = (
-        f": its workers deliver {count(round(waits.batches, 1))} per step of {duration(waits.whole_ns)}, which would "
-        f"take {duration(alone)} without the wait{needed}"
+        f": its workers deliver {count(batches)} batch{'' if batches == 1 else 'es'} a step, which takes "
+        f"{duration(waits.whole_ns)}, and would take {duration(alone)} without the wait{needed}"
     )
     return said, f"{_MORE_WORKERS} {_ONCE}"
 
@@ -99,12 +100,12 @@ class _Waits:
     """The times at which the loop waits for a batch."""
 
     profile: Profile
-    step_ns: float  # of a step, waiting
-    whole_ns: float  # a step
+    step_ns: float  # of waiting in a step
+    whole_ns: float  # of the whole step
 
     @cached_property
     def chosen(self) -> Bools:
-        """The pieces."""
+        """The pieces of the steps in which the loop waits for a batch."""
         return self.profile.cost.pieces.of("dataload")
 
     @cached_property
@@ -118,7 +119,7 @@ class _Waits:
 
     @cached_property
     def loader(self) -> str | None:
-        """What the profiler calls it."""
+        """What the profiler calls the loader."""
         trace = self.profile.trace
         return trace.names[trace.name_codes[self.spans[0]]] if len(self.spans) else None
 

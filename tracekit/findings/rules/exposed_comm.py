@@ -1,4 +1,4 @@
-"""Does the GPU communicate with other GPUs while it computes nothing?"""
+"""Does the GPU communicate with other GPUs without computing meanwhile?"""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 
 @rule("exposed_comm")
 def exposed_comm(profile: Profile) -> Iterator[Finding]:
-    """`exposed_comm`: how much of it nothing hides, and how much of that is waiting for ranks that arrive late."""
+    """`exposed_comm`: how much communication nothing overlaps, and how much is waiting for ranks that arrive late."""
     mean, pieces = profile.means["wall"], profile.cost.pieces
     chosen = pieces.of("gpu_comm")
     if mean is None or not (chosen & profile.counted[pieces.step]).any():
@@ -40,9 +40,9 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds)
     yield Finding(
         "exposed_comm",
-        f"Communication takes {duration(exposed, like=mean.step_ns)} of {duration(mean.step_ns)} a step while nothing "
-        f"computes, {percent(exposed / running)} of the time that it runs: {many(round(per_step, 1), 'collective')} "
-        f"a step, the costliest {_called(places[worst])}; {_said(waiting)}",
+        f"The GPU only communicates for {duration(exposed, like=mean.step_ns)} of {duration(mean.step_ns)} a step, "
+        f"{percent(exposed / running)} of its communication time: {many(round(per_step, 1), 'collective')} a step; "
+        f"the costliest is {_called(places[worst])}; {_said(waiting)}",
         claim=claim,
         where=places[worst],
         evidence=evidence(profile, rows[kinds == worst]),
@@ -96,8 +96,8 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
 
 def _said(waiting: float | None) -> str:
     if waiting is None:
-        return "how much of their time is waiting for other ranks cannot be known, because none is called twice"
-    return f"{percent(waiting)} of their time is waiting for other ranks (beyond what the fastest calls take)"
+        return "how much of that is waiting for other ranks cannot be known, because no collective is called twice"
+    return f"{percent(waiting)} of the collectives' time is waiting for other ranks (all beyond the fastest calls)"
 
 
 def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:
@@ -105,10 +105,10 @@ def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:
         return "Combine small collectives: use larger buckets (bucket_cap_mb), or one flattened tensor."
     if waiting is not None and waiting > _LATE:
         return (
-            "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive; look at its "
-            "trace."
+            "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive. Its trace "
+            "shows what delays it."
         )
     return (
-        "Start it earlier, so that the backward pass hides it (DDP's buckets, FSDP's prefetch), or send less: "
+        "Start communicating earlier, while the backward pass computes (DDP's buckets, FSDP's prefetch), or send less: "
         "synchronise less often (no_sync), or use a communication hook that compresses or sends half precision."
     )

@@ -20,7 +20,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 
 @rule("graph_nodes")
 def graph_nodes(profile: Profile) -> Iterator[Finding]:
-    """`graph_nodes_missing`, beyond the verdicts' list: the GPU seems to idle where nodes ran, each time as long."""
+    """`graph_nodes_missing`, beyond the verdicts' list: the GPU seems to idle equally long in each replay."""
     trace = profile.trace
     if not trace.census.any(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)):
         return

@@ -1,4 +1,4 @@
-"""What single thing on the host keeps the GPU idle, or a CPU from computing, for a millisecond or more?"""
+"""Which single thing on the host keeps the GPU idle, or the CPU from computing, for a millisecond or more?"""
 
 from collections.abc import Iterator
 

@@ -10,7 +10,7 @@ from tracekit.units import duration
 
 @rule("lost_to_tools")
 def lost_to_tools(profile: Profile) -> Iterator[Finding]:
-    """`cold_start` where GPU code is loaded at its first use, `profiler_overhead` where the profiler is in the way."""
+    """`cold_start` if GPU code is loaded at its first use, `profiler_overhead` if the profiler delays the host."""
     mean, pieces = profile.means["wall"], profile.cost.pieces
     if mean is None:
         return

@@ -17,7 +17,7 @@ _NEEDS_FEW = ("matmul", "convolution", "attention", "recurrent")
 _LINK = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#occupancy"
 _FEW_BLOCKS = (
     "Give each launch more to do: use larger batches, solve many small problems as one (bmm, foreach, segmented "
-    "operators), or split sums over a long dimension in two."
+    "operators), or split a sum over a long dimension into two."
 )
 _FEW_WARPS = (
     "Registers or shared memory limit the number of blocks that fit: let torch.compile choose the kernel "

@@ -122,9 +122,8 @@ def _launches(profile: Profile) -> str:
         return "no launch call is linked to a kernel"
     steps = counted_steps(profile)
     return (
-        f"submitting takes {duration(float(np.median(calls)))} a call ({count(round(len(calls) / steps))} calls a "
-        f"step), running {duration(float(np.median(kernels)))} a kernel or copy ({count(round(len(kernels) / steps))} "
-        "a step; medians)"
+        f"a launch call takes {duration(float(np.median(calls)))} ({count(round(len(calls) / steps))} a step), a "
+        f"kernel or copy {duration(float(np.median(kernels)))} ({count(round(len(kernels) / steps))} a step; medians)"
     )
 
 

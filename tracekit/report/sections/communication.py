@@ -32,7 +32,7 @@ def communication(report: Report, profile: Profile) -> Contents | None:
 
 
 def _alone(profile: Profile) -> list[RankColumns]:
-    """The columns of a trace that is of one rank; most traces say at once that nothing is communicated in them."""
+    """The columns of a trace of a single rank; most traces show at once that nothing is communicated in them."""
     if not len(profile.trace.communications):
         return []
     return with_sizes([rank_columns(profile, rank_of(profile)[0] or 0)], profile)

@@ -17,7 +17,7 @@ from tracekit.units import count, duration, percent, ratio
 from tracekit.unprofiled import cold_cost_ns
 
 _GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
-_MANY = 0.05  # of the steps that compile: more is no start-up any more
+_MANY = 0.05  # of the steps that compile: above this share, they are not just a warm-up
 _WORTH_SAYING = 0.02  # of a step
 _LEFT = {
     "products": "matrix products and convolutions",
@@ -43,9 +43,9 @@ def compiling(report: Report, entry: Comparison) -> Contents | None:
 def _gain(seen: Effects) -> str:
     step_ratio, noise = seen.step_ratio
     if noise or 0.995 < step_ratio < 1.005:
-        return f"A step does not become shorter{' beyond noise' if noise else ''}"
+        return f"A step takes as long as before,{' within noise,' if noise else ''}"
     if step_ratio >= 2:
-        return f"A step takes {ratio(step_ratio)} as long"
+        return f"A step takes {ratio(step_ratio)} as long as before,"
     return f"A step becomes {percent(abs(1 - step_ratio))} {'shorter' if step_ratio < 1 else 'longer'}"
 
 
@@ -82,7 +82,7 @@ def _guard(seen: Effects) -> str:
 
 
 def _bound(seen: Effects) -> str:
-    """What most of the compiled step is, and why compiling leaves it."""
+    """What takes most of the compiled step, and why compiling does not change that."""
     bounds = seen.compiled.bounds
     if not bounds:
         return "and its traced steps cannot say why: their wall time cannot be answered"
@@ -96,9 +96,9 @@ def _bound(seen: Effects) -> str:
             "products": f"{share} of a step is matrix products and convolutions, which compiling leaves as they are",
             "work": f"{share} of a step is {_other_work(seen)}",
             "syncs": f"{share} of a step is lost to syncs, which compiling does not remove",
-            "data": f"{share} of a step is waiting for data, which compiling does not touch",
-            "communication": f"{share} of a step is communication that nothing hides, which compiling does not touch",
-            "copies": f"{share} of a step is copies that nothing hides, which compiling does not touch",
+            "data": f"{share} of a step is waiting for data, which compiling does not change",
+            "communication": f"{share} of a step is communication that nothing overlaps; compiling does not change it",
+            "copies": f"{share} of a step is copies that nothing overlaps; compiling does not change them",
             "compiling": f"{share} of a step is compiling",
         }[name]
     )
@@ -173,7 +173,7 @@ def _compiled(seen: Effects) -> str:
 
 
 def _most_to_gain(seen: Effects) -> Iterator[str]:
-    """What of the eager step could never gain."""
+    """How much of the eager step compiling cannot speed up, and what that leaves to gain."""
     shares = {name: seen.eager.bounds.get(name, 0.0) for name in LEFT_AS_IT_IS}
     most = seen.most_to_gain
     if most is None or sum(shares.values()) < _WORTH_SAYING:
@@ -183,7 +183,7 @@ def _most_to_gain(seen: Effects) -> Iterator[str]:
     untouched = f" ({_and(each)})" if named else ""
     yield (
         f"Compiling can do nothing about {percent(sum(shares.values()))} of the eager step{untouched}: "
-        f"{ratio(most)} faster is the most that the step could become."
+        f"compiling could make the step at most {ratio(most)} faster."
     )
 
 
@@ -198,7 +198,7 @@ def _launches(seen: Effects) -> Iterator[str]:
 
 
 def _work(seen: Effects) -> Iterator[str]:
-    """What became of the kinds of work; on a CPU the compiled code is one of them, and hides what is in it."""
+    """How the time of each kind of work changed; on a CPU, compiled code counts as one kind, whatever it contains."""
     if not seen.eager.has_gpu or not seen.eager.work_ns:
         return
     kinds = {
@@ -219,11 +219,11 @@ def _cost(seen: Effects) -> Iterator[str]:
     if not cost:
         return
     if steps is None:
-        yield f"Compiling cost {duration(cost)}; whether that pays off cannot be said."
+        yield f"Compiling cost {duration(cost)}; whether it pays off is unknown, because the speed-up is within noise."
     elif steps == float("inf"):
         yield f"Compiling cost {duration(cost)}, which never pays off."
     else:
-        yield f"Compiling cost {duration(cost)}, which {count(round(steps))} steps make up for."
+        yield f"Compiling cost {duration(cost)}: it breaks even after {count(round(steps))} steps."
 
 
 def _and(items: list[str]) -> str:

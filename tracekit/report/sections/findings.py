@@ -57,7 +57,7 @@ def _sentence(finding: Finding) -> str:
 
 
 def _costed(finding: Finding) -> str:
-    """The title with its cost and share of the step: where it states that cost already, the share is put beside it."""
+    """The title with its cost and share of the step; if it states that cost already, the share is put beside it."""
     title = finding.title.rstrip(".")
     if finding.cost_ns is None:
         return title
@@ -65,7 +65,7 @@ def _costed(finding: Finding) -> str:
     share = f" ({percent(finding.share)})" if finding.share is not None else ""
     if stated := re.search(rf"(?<![\d.,]){re.escape(cost)}(?: of [\d.,]+ \w+)? a step", title):
         return f"{title[: stated.end()]}{share}{title[stated.end() :]}"
-    return f"{title}{share}" if cost in title else f"{title} – {cost} a step{share}"
+    return f"{title}{share}" if cost in title else f"{title} – cost: {cost} a step{share}"
 
 
 def _located(finding: Finding, title: str) -> str:

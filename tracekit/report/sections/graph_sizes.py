@@ -59,7 +59,7 @@ _STEPS = pa.schema(
 
 @of_run("graph_sizes", "Step time and graph size", rank=34)
 def graph_sizes(report: Report) -> Contents | None:
-    """A sentence and a row for each variant of which graphs were seen."""
+    """A sentence and a row for each variant whose graphs were seen."""
     costs = {member.name: cost for member in report.members if (cost := graph_cost(member)) is not None}
     if not costs:
         return None
@@ -100,8 +100,8 @@ def _sentence(name: str, cost: GraphCost) -> str:
         return f"{who}: a step takes {duration(cost.typical_ns)} however large its graph is ({sizes}{of_trace})."
     if not cost.knows_fixed:
         return (
-            f"{who}: a step takes {more}; what it takes besides cannot be known: the sizes ({sizes}{of_trace}) are "
-            "too similar, given how much steps vary."
+            f"{who}: a step takes {more}; how much it takes apart from that cannot be known: the sizes "
+            f"({sizes}{of_trace}) are too similar, given how much steps vary."
         )
     return (
         f"{who}: a step takes {duration(line.fixed)} ({_ends(line.fixed_interval)}) + {more}; {_share(cost)} "

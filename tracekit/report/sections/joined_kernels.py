@@ -51,11 +51,11 @@ def _table(names: list[str], times: Mapping[str, Mapping[str, float | None]], ba
     fields = [column("name", pa.string(), "name as written", role="kernel")]
     columns: list[Sequence[object]] = [names]
     for variant, of in times.items():
-        fields.append(column(f"{variant}_ns", pa.float64(), "a counted step; nothing where it does not run", "ns"))
+        fields.append(column(f"{variant}_ns", pa.float64(), "time per counted step; null where it does not run", "ns"))
         columns.append([of.get(name) for name in names])
     for variant in (each for each in times if baselines.get(each) in times):
         base = times[baselines[variant]]
-        fields.append(column(f"Δ {variant}_ns", pa.float64(), f"less that of {baselines[variant]}", "ns"))
+        fields.append(column(f"Δ {variant}_ns", pa.float64(), f"difference from {baselines[variant]}", "ns"))
         columns.append([(times[variant].get(name) or 0.0) - (base.get(name) or 0.0) for name in names])
     schema = pa.schema(fields)
     return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)], schema=schema)

@@ -75,14 +75,14 @@ def memory_use(report: Report) -> Contents | None:
 
 
 def _said(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
-    peak = f"{profile.name}: at the peak {size(device.peak_bytes)} above the start of the recording"
+    peak = f"{profile.name}: memory peaks at {size(device.peak_bytes)} above the start of the recording"
     phase = f", in {at_peak}" if (at_peak := peak_phase(use, device)) is not None else ""
     holder = main_holder(device)
     held = f"; most of what was allocated since then is held by {held_by(holder, device)}" if holder is not None else ""
-    missing = "" if device.addressed else "; what holds it cannot be known, because the trace names no addresses"
+    missing = "" if device.addressed else "; what holds the memory is unknown, because the trace records no addresses"
     allocated = f" A step allocates {size(device.allocated_bytes)} in {count(round(device.allocations))} allocations"
     factor = churn(device)
-    times = f", {ratio(factor)} as much as it holds at the peak" if factor is not None else ""
+    times = f", {ratio(factor)} what it holds at the peak" if factor is not None else ""
     return f"{peak}{phase}{held}{missing}.{allocated}{times}.{_reserved(device)}"
 
 
@@ -90,7 +90,7 @@ def _reserved(device: DeviceUse) -> str:
     if not device.reserved_bytes or device.idle_bytes is None:
         return ""
     idle = percent(device.idle_bytes / device.reserved_bytes)
-    return f" The allocator reserves {size(device.reserved_bytes)}, of which {idle} stays unused."
+    return f" The allocator reserves {size(device.reserved_bytes)}, of which {idle} is unused."
 
 
 def _line(name: str, device: DeviceUse) -> Line:

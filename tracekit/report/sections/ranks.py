@@ -30,12 +30,12 @@ RANKS = pa.schema(
         column(
             "because",
             pa.string(),
-            "bucket, or rank that it had waited for, that explains most of that; null where none does",
+            "what explains most of late_ns: a bucket, or an earlier wait for another rank; null where nothing does",
         ),
         column(
             "caused_ns",
             _REAL,
-            "lateness that it is to blame for, of itself and of ranks that had waited for it, per step",
+            "lateness that it is to blame for, its own and that of ranks that had waited for it, per step",
             "ns",
             role="detail",
         ),
@@ -50,7 +50,7 @@ STRAGGLERS = pa.schema(
         column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
         column("rank", _WHOLE, "rank that makes the others wait most", role="identity"),
         column("late_ns", _WHOLE, "lateness that it is to blame for, in all collectives of the step", "ns"),
-        column("because", pa.string(), "bucket that explains most of that; null where none does"),
+        column("because", pa.string(), "bucket that explains most of late_ns; null where none does"),
     ]
 )
 
@@ -135,16 +135,16 @@ def _said(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
     because = _cause(matched.caused_ns(late["rank"]))
     why = f", mostly because of {because}" if because else ""
     worst = sum(each["rank"] == late["rank"] for each in _stragglers(matched))
-    of_steps = f"in {worst} of {len(matched.steps)} steps the most" if len(matched.steps) > 1 else "in the only step"
+    of_steps = f"{worst} of {len(matched.steps)} steps" if len(matched.steps) > 1 else "the only step"
     return (
-        f"{of_which} Rank {late['rank']} is the one to wait for: it arrives {duration(late['late_ns'])} a step "
-        f"later than the first{why}, last at {late['late']} of {count(len(matched))} collectives, {of_steps}. "
-        f"{_passed_on(late['rank'], matched)}{aligned}"
+        f"{of_which} Rank {late['rank']} delays the others: it arrives {duration(late['late_ns'])} a step later than "
+        f"the first rank{why}; it is last at {late['late']} of {count(len(matched))} collectives, and causes the "
+        f"longest waits in {of_steps}. {_passed_on(late['rank'], matched)}{aligned}"
     )
 
 
 def _passed_on(rank: int, matched: Collectives) -> str:
-    """Of the lateness of others that had waited for it."""
+    """A sentence about other ranks that are late because they had waited for this one."""
     passed_on = matched.passed_on(rank)
     if not passed_on.ranks:
         return ""
@@ -158,7 +158,7 @@ def _passed_on(rank: int, matched: Collectives) -> str:
 
 
 def _incomplete(report: Report, columns: list[RankColumns], matched: Collectives) -> Iterator[str]:
-    """What of the job the figures do not cover."""
+    """Which parts of the job the figures do not cover."""
     if absent := missing(columns):
         world = len(absent) + len(columns)
         verb = "is" if len(absent) == 1 else "are"
@@ -169,4 +169,4 @@ def _incomplete(report: Report, columns: list[RankColumns], matched: Collectives
         common = "Only the collectives that all ranks have are compared."
         yield f"Rank {rank}: {what}. {common if rank in taking_part or not taking_part else without}"
     for name, rank in doubles(report.profiles, columns):
-        yield f"{name} says that it is rank {rank}, too: it is a variant of its own."
+        yield f"{name} is labelled as rank {rank}, too: it is shown as a separate variant."

@@ -1,4 +1,4 @@
-"""What did a run measure of its variants besides their traces?"""
+"""What did a run measure about its variants besides their traces?"""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ from tracekit.trace.schema import column
 from tracekit.units import count, duration, rate, ratio, size
 from tracekit.unprofiled import cold_cost_ns, compared, step_interval
 
-_TELLING_PASSES = 3  # from two passes an interval is some thirty times as wide as their difference
+_TELLING_PASSES = 3  # with two passes an interval is some thirty times as wide as their difference
 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
@@ -81,7 +81,8 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
 
 
 def _step_time(member: Member) -> str | None:
-    """The middle of its passes' medians, 95 % interval; of one pass the median, half the spread between quartiles."""
+    """The middle of its passes' medians with a 95 % interval; for a single pass, its median ± half the interquartile
+    range."""
     measured = member.variant.measured if member.variant else None
     if measured is None:
         return None
@@ -136,16 +137,16 @@ def _first(member: Member) -> str | None:
 
 
 def _cold_cost(member: Member) -> str | None:
-    """What the first steps took beyond as many steady ones."""
+    """How much longer the first steps took than as many steady ones."""
     cost = cold_cost_ns(member.variant)
     compiled = member.variant is not None and member.variant.requested.compile
     return duration(cost) if cost is not None and compiled else None
 
 
 def _pay_back(member: Member, baseline: Member) -> str | None:
-    """Until the faster steps have made up for compiling."""
+    """The number of steps until the faster steps have made up for compiling."""
     if break_even_within_noise(member, baseline):
-        return "cannot be said: within noise"
+        return "unknown: within noise"
     steps = break_even_steps(member, baseline)
     if steps is None:
         return None
@@ -153,7 +154,7 @@ def _pay_back(member: Member, baseline: Member) -> str | None:
 
 
 def _mode(member: Member) -> str | None:
-    """As requested, and as it is in effect where that differs."""
+    """The mode as requested, and as it took effect if that differs."""
     if member.variant is None:
         return None
     requested, got = member.variant.requested, member.variant.effective.mode
@@ -174,7 +175,7 @@ def _memory(member: Member) -> str | None:
 
 
 def _gpu(member: Member) -> str | None:
-    """Clock and power right after the timed steps, of the highest allowed."""
+    """Clock and power right after the timed steps, and the highest allowed."""
     state = member.variant.gpu if member.variant else {}
     pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
     parts = [f"{state[is_]} of {state[most]}" for is_, most in pairs if is_ in state and most in state]
@@ -194,19 +195,19 @@ def _above_start(member: Member) -> str | None:
 
 
 def _losses(member: Member, baseline: Member) -> str | None:
-    """The largest relative difference over the check steps, against what rounding explains."""
+    """The largest relative difference over the check steps, compared with what rounding explains."""
     off = loss_difference(member, baseline)
     if off is None:
         return None
     tolerance = tolerance_of(member, baseline)
     if off > tolerance:
-        return f"differs by {off:.1e}, more than the {tolerance:.0e} of rounding"
+        return f"differs by {off:.1e}, more than rounding explains ({tolerance:.0e})"
     if off > loss_tolerance():
-        return f"the same except for rounding ({off:.1e} of up to {tolerance:.0e})"
+        return f"the same except for rounding ({off:.1e}, tolerance {tolerance:.0e})"
     return f"the same (within {off:.0e})" if off else "the same"
 
 
 def _metric(member: Member) -> str | None:
-    """The recipe's own, after the check steps."""
+    """The recipe's own metrics after the check steps."""
     metrics = member.variant.metrics if member.variant else {}
     return ", ".join(f"{key} {value:.3f}" for key, value in metrics.items() if value is not None) or None

@@ -1,4 +1,4 @@
-"""What does compiling cost at each setting, and after how many steps or epochs has it paid?"""
+"""What does compiling cost at each setting, and after how many steps or epochs does it pay off?"""
 
 from collections.abc import Iterator
 from typing import Any

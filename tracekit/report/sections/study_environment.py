@@ -1,4 +1,4 @@
-"""What was it measured on, and was that the same for all cells?"""
+"""On what was the study measured, and was that the same for all cells?"""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What did the compiler make of each setting: graphs, recompilations, breaks, and what it gave up?"""
+"""What did the compiler do at each setting: graphs, recompilations, breaks, and what it gave up on?"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ GRAPHS = pa.schema(
         column("reason", pa.string(), "why the first of them breaks, in the compiler's own words"),
         column("gave_up", _WHOLE, "functions that reached the recompile limit and have run eagerly since"),
         column("mode", pa.string(), "the mode that was in effect"),
-        column("ran_eagerly", pa.string(), "why nothing was compiled although that was asked for"),
+        column("ran_eagerly", pa.string(), "why nothing was compiled although that was requested"),
     ]
 )
 

@@ -46,7 +46,7 @@ STEP_PEAKS = pa.schema(
         *(field for field in DEVICE if field.name in ("device", "peak_bytes", "peak_phase")),
         *(column(f"{phase}_bytes", _WHOLE, f"the most that is held in the phase {phase}", "B") for phase in PHASES),
         column("held_by", _TEXT, "operator that holds the most at the peak", role="name"),
-        column("where", _TEXT, "the line on which it does", role="place"),
+        column("where", _TEXT, "the line on which it allocates", role="place"),
         column("held_bytes", _WHOLE, "what it holds", "B"),
         *(field for field in DEVICE if field.name not in ("device", "peak_bytes", "peak_phase")),
         _FOLDER,
@@ -71,7 +71,8 @@ class _Known(NamedTuple):
 
 @of_study("study_memory_use", "What holds the memory", rank=8)
 def memory_use(_: Report, study: Study) -> Contents | None:
-    """A row for each cell whose recording tells, of its GPU or else of its CPU; and what holds the most at the peak."""
+    """A row for each cell whose recording shows its memory, of the GPU or else of the CPU; and what holds the most at
+    the peak."""
     every = [(setting, result) for setting in settings(study) for group in setting.groups for result in group.results]
     read = [(setting, result, read_summary(result.folder)) for setting, result in every if result.variant is not None]
     known = [_Known(setting, result, use, main_device(use)) for setting, result, use in read if use and use.devices]
@@ -99,9 +100,9 @@ def _said(known: list[_Known], unread: int) -> Iterator[str]:
     told = [f"{name} ({_cells(number)})" for name, number in holders.most_common() if name is not None]
     if told:
         more = f", and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-        yield f"What holds the most then is {', '.join(told[:_NAMED])}{more}."
+        yield f"Most of it is then held by {', '.join(told[:_NAMED])}{more}."
     if unread:
-        yield f"Of {_cells(unread)} it is not known: running the same sweep again reads their recordings."
+        yield f"For {_cells(unread)} this is not known yet: running the same sweep again reads their recordings."
 
 
 def _named(device: DeviceUse) -> str | None:

@@ -1,4 +1,4 @@
-"""How fast is each variant at each setting, what does compiling it cost, and when does that pay?"""
+"""How fast is each variant at each setting, what does compiling it cost, and when does that pay off?"""
 
 from collections.abc import Iterator
 from typing import Any

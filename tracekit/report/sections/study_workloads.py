@@ -1,4 +1,4 @@
-"""What does compiling gain in training, and what in inference? Both of one setting side by side."""
+"""What does compiling gain in training, and what in inference? Both are shown side by side for each setting."""
 
 from collections.abc import Iterator
 from typing import Any

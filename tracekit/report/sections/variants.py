@@ -1,4 +1,4 @@
-"""What did a run measure of each variant? Everything that a notebook needs to rebuild the report's main table."""
+"""What did a run measure about each variant? All that a notebook needs to rebuild the report's main table."""
 
 from typing import Any
 
@@ -135,12 +135,12 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (column("metric", _TEXT, "name of the recipe's metric"), metric(0)),
     (column("metric_value", _REAL, "its value after the check steps"), metric(1)),
-    (column("compile", pa.bool_(), "whether torch.compile was asked for"), of_variant(lambda v: v.requested.compile)),
-    (column("mode", _TEXT, "the mode that was asked for"), of_variant(lambda v: v.requested.mode)),
+    (column("compile", pa.bool_(), "whether torch.compile was requested"), of_variant(lambda v: v.requested.compile)),
+    (column("mode", _TEXT, "the mode that was requested"), of_variant(lambda v: v.requested.mode)),
     (column("effective_mode", _TEXT, "the mode that was in effect"), of_variant(lambda v: v.effective.mode)),
     (column("backend", _TEXT, "compiler", role="detail"), of_variant(lambda v: v.requested.backend)),
     (
-        column("dynamic", pa.bool_(), "dynamic shapes, as asked for; null for automatic", role="detail"),
+        column("dynamic", pa.bool_(), "dynamic shapes, as requested; null for automatic", role="detail"),
         of_variant(lambda v: v.requested.dynamic),
     ),
     (
@@ -148,7 +148,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         of_variant(lambda v: v.requested.fullgraph),
     ),
     (
-        column("effective_notes", _TEXT, "how the effective mode differs from the one asked for", role="detail"),
+        column("effective_notes", _TEXT, "how the effective mode differs from the requested one", role="detail"),
         of_variant(lambda v: " ".join(v.effective.notes) or None),
     ),
     (

@@ -1,4 +1,4 @@
-"""A trace file read once more, for what the tables of a trace do not hold."""
+"""Reads a trace file once more, for what the tables of a trace do not hold."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], wanted: Sequence[bytes]) -> Iterator[list[T]]:
-    """The events of the file, some at a time; chunks without any of these bytes, and damaged ones, hold none.
+    """The events of the file, some at a time, without those of damaged chunks and of chunks that lack all these bytes.
 
-    A file that is not there any more, as that of a trace that came through a pipe, has no events.
+    A file that no longer exists, such as that of a trace read from a pipe, has no events.
     """
     with suppress(NoEventsError, TracekitError), Source(path) as source:
         chunks = Chunks(source)
@@ -36,7 +36,7 @@ def _decoded(decoder: msgspec.json.Decoder[list[T]], chunk: bytes) -> list[T]:
 
 
 def _list_in(tail: bytes) -> bytes:
-    """The list of events that the last bytes of a file begin with, after the bracket or the comma before them."""
+    """The list of events at the beginning of a file's last bytes, after the bracket or the comma before them."""
     text = "[" + tail.decode("utf-8", "replace")[1:]
     try:
         _, end = json.JSONDecoder(strict=False).raw_decode(text)

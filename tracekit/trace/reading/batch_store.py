@@ -1,4 +1,4 @@
-"""Coded batches of one process, chunk by chunk: in memory while they are few, then in an Arrow file."""
+"""Coded batches of one process, chunk by chunk: in memory while there are few, then in an Arrow file."""
 
 import json
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ import pyarrow as pa
 from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.schema import CODED
 
-FEW = 6  # batches kept in memory: 12 MiB of trace
+FEW = 6  # batches that stay in memory: 12 MiB of trace
 
 
 class BatchStore:
-    """Takes batches and gives them back by number. Raises OSError where its file cannot be written."""
+    """Takes batches and gives them back by number. Raises OSError if its file cannot be written."""
 
     def __init__(self, path: Path | None, few: int = FEW) -> None:
         self._path = path
@@ -25,13 +25,13 @@ class BatchStore:
 
     @staticmethod
     def of_another_process(path: Path) -> "BatchStore":
-        """What another process put into its file."""
+        """The batches that another process wrote to its file."""
         store = BatchStore(None)
         store._far = pa.ipc.open_file(pa.memory_map(str(path)))
         return store
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Put the next batch there."""
+        """Add the next batch."""
         if self._few is None or len(self._near) < self._few:
             self._near.append(batch)
             return
@@ -40,11 +40,11 @@ class BatchStore:
         self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """No more will come."""
+        """Finish: no more batches will be added."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            self._far = pa.ipc.open_file(pa.memory_map(str(self._path)))  # a batch may be long under way
+            self._far = pa.ipc.open_file(pa.memory_map(str(self._path)))  # a batch may stay in use for long
 
     def __getitem__(self, number: int) -> pa.RecordBatch:
         if number < len(self._near):
@@ -57,14 +57,14 @@ class BatchStore:
 
 @dataclass
 class Part:
-    """What one process made of its chunks: batches, and what their codes stand for."""
+    """What one process read from its chunks: batches, and the meaning of their codes."""
 
     store: BatchStore
     categories: list[Any] = field(default_factory=list)
     names: list[Any] = field(default_factory=list)
     tracks: list[Any] = field(default_factory=list)  # [pid, tid]
     labels: list[Any] = field(default_factory=list)  # [what, pid, tid, label]
-    spans: list[Any] = field(default_factory=list)  # of each batch that holds an event: first, last, ascending
+    spans: list[Any] = field(default_factory=list)  # for each batch that holds an event: first, last, ascending
     communications: list[Any] = field(default_factory=list)  # rows of communications.COMMUNICATIONS
     notes: list[Any] = field(default_factory=list)  # rows of gpu_notes.NOTES
     events: int = 0
@@ -73,7 +73,7 @@ class Part:
 
     @staticmethod
     def of(store: BatchStore, decoder: Decoder) -> "Part":
-        """The share of the process that this runs in."""
+        """The part that this process read."""
         return Part(
             store,
             list(decoder.categories),
@@ -95,5 +95,5 @@ class Part:
 
     @staticmethod
     def read(path: Path, batches: Path) -> "Part":
-        """The share of another process. Raises OSError and ValueError where it left none."""
+        """The part that another process read. Raises OSError or ValueError if there is none."""
         return Part(BatchStore.of_another_process(batches), **json.loads(path.read_text()))

@@ -1,7 +1,7 @@
 """A stream of JSON bytes, cut at event boundaries into chunks that each are a JSON array of events.
 
-No writer's line layout is relied upon. Events are separated by `}` `,` `{` and a key that events begin with, with any
-white space between: that cannot occur inside a JSON string.
+This does not rely on how a writer breaks lines. Events are separated by `}` `,` `{` and a key that events begin with,
+with any white space between them, which cannot occur inside a JSON string.
 """
 
 import json
@@ -10,24 +10,24 @@ from collections.abc import Iterator
 
 from tracekit.trace.reading.source import Source
 
-CHUNK_BYTES = 2 << 20  # what is decoded from it stays in the processor's cache: 16 MiB take 1.4 times as long
+CHUNK_BYTES = 2 << 20  # so that what is decoded stays in the processor's cache: 16 MiB take 1.4 times as long
 EVENT_BYTES = 64 << 20  # a longer event is skipped, and counted as lost
-_KEPT = 16 << 20  # so much of the text before and after the events is kept
+_KEPT = 16 << 20  # bytes of the text before and after the events that are stored
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
-_OVERLAP = 4096  # a separator with more white space than this in it is none
+_OVERLAP = 4096  # a separator with more white space than this is not recognised
 _KEY = rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|s|bp)"\s*:'
 SEPARATOR = re.compile(rb"\}\s*,\s*(?=" + _KEY + rb")")
 _OPENS = re.compile(_KEY)
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _LENIENT = json.JSONDecoder(strict=False)
-_PATIENCE = 8  # chunks read on while nothing in them is a whole event
+_PATIENCE = 8  # chunks that are read without finding a whole event
 _LOOKED_AT = 1 << 20  # bytes of one event that are parsed to see whether it is one
 _TRIES = 400  # braces looked at, from the last one back, for a boundary with a whole event before it
 
 
 def after_bracket(text: bytes | bytearray) -> int | None:
-    """Where the first event begins, right after the bracket that opens their list; None where no list has begun."""
+    """Where the first event begins, right after the bracket that opens the list; None if no list has begun."""
     bare = text[:64].lstrip(_SPACE + _BOM)
     if bare[:1] == b"[":
         return text.index(b"[") + 1
@@ -40,10 +40,10 @@ class NoEventsError(Exception):
 
 
 class Chunks:
-    """Iterates over memoryviews, each a JSON array; valid until the next one is asked for.
+    """Iterates over memoryviews, each a JSON array that is valid until the next one is requested.
 
-    `header` holds the text before the events, and `tail` afterwards the last of them and what follows. Where the cuts
-    are depends on the bytes alone: two processes that read the same file cut it alike.
+    `header` holds the text before the events; `tail`, at the end, holds the last events and what follows them. The cuts
+    depend only on the bytes: two processes that read the same file cut it alike.
     """
 
     def __init__(self, source: Source, chunk_bytes: int = CHUNK_BYTES) -> None:
@@ -54,11 +54,11 @@ class Chunks:
         self.header = b""
         self.tail = b""
         self.bytes_read = 0
-        self.lost = 0  # events too long to keep
-        self.header_lost = False  # a header too long to keep
+        self.lost = 0  # events that are too long
+        self.header_lost = False  # whether the header is too long
 
     def __iter__(self) -> Iterator[memoryview]:
-        """Cut the stream. Raises NoEventsError where it holds no list of events."""
+        """Cut the stream. Raises NoEventsError if it holds no list of events."""
         self._open_list()
         while True:
             ended = self._more()
@@ -81,7 +81,7 @@ class Chunks:
         self.tail = bytes(memoryview(self._buffer)[: self._fill])
 
     def _put(self, content: bytes | bytearray) -> None:
-        """Begin the buffer anew with this content."""
+        """Replace the content of the buffer."""
         needed = len(content) + self._chunk_bytes
         if len(self._buffer) < needed:
             self._buffer = bytearray(needed)
@@ -89,10 +89,10 @@ class Chunks:
         self._fill = len(content)
 
     def _more(self) -> bool:
-        """Read on by one chunk; whether the stream has ended."""
+        """Read another chunk; returns whether the stream has ended."""
         wanted = self._chunk_bytes
         if len(self._buffer) < self._fill + wanted:
-            grown = bytearray(self._fill + max(wanted, self._fill))  # a new one: what was decoded may look at the old
+            grown = bytearray(self._fill + max(wanted, self._fill))  # decoded values may refer to the old one
             grown[: self._fill] = memoryview(self._buffer)[: self._fill]
             self._buffer = grown
         count = self._source.readinto(memoryview(self._buffer)[self._fill : self._fill + wanted])
@@ -123,9 +123,10 @@ class Chunks:
             searched = max(self._fill - _OVERLAP, 0)
 
     def _last_boundary(self, any_will_do: bool) -> int | None:
-        """Where the last comma between two events is: after a whole event, if there is one.
+        """The position of the last comma between two events: one after a whole event, if there is any.
 
-        Objects inside an event's args may look like events; only an event is whole, and has a phase and a comma after.
+        Objects inside an event's args may look like events, but only a whole event has a phase and is followed by a
+        comma.
         """
         last: int | None = None
         for comma in self._boundaries():
@@ -150,7 +151,7 @@ class Chunks:
                 yield comma
 
     def _skip_event(self) -> None:
-        """Skip an event that is too long to keep, and continue after the next boundary."""
+        """Skip an event that is too long, and continue after the next boundary."""
         self.lost += 1
         while True:
             self._put(self._buffer[self._fill - _OVERLAP : self._fill])
@@ -165,7 +166,7 @@ class Chunks:
 
 
 def _after_event(buffer: bytearray, start: int, end: int) -> int | None:
-    """Where the comma after the event that starts there is; None if no whole event starts there."""
+    """The position of the comma after the event that starts there; None if no whole event starts there."""
     end = min(end, start + _LOOKED_AT)
     text = bytes(memoryview(buffer)[start:end]).decode("utf-8", "surrogateescape")
     try:
@@ -179,7 +180,7 @@ def _after_event(buffer: bytearray, start: int, end: int) -> int | None:
 
 
 def _back(buffer: bytearray, at: int, wanted: bytes) -> int | None:
-    """Where `wanted` is: at `at`, or before it with only white space between."""
+    """The position of `wanted`: at `at`, or before it with only white space between."""
     lowest = max(at - _OVERLAP, 0)
     while at > lowest and buffer[at] in _SPACE:
         at -= 1

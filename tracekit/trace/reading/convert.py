@@ -1,7 +1,7 @@
-"""A file → coded batches in the order of the file, by this process and, where there is much to read, others.
+"""Converts a file to coded batches in the order of the file, in this process and, for a long file, in others too.
 
-Each process decompresses all of the file and converts every n-th chunk of it: that costs a seventh more than handing
-chunks around would, and needs no talking. They begin to help only when this one has seen that the file is long.
+Each process decompresses the whole file and converts every n-th chunk of it. This costs a seventh more than passing
+chunks around would, but needs no communication. The others start only once this one has seen that the file is long.
 """
 
 import os
@@ -20,13 +20,13 @@ from tracekit.trace.reading.chunks import Chunks, NoEventsError
 from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.reading.source import Source
 
-WORTH_BYTES = 96 << 20  # bytes of JSON still to come for which starting another process pays: that takes 0.2 s
-_KEPT = 16 << 20  # bytes of what follows the events that are kept
+WORTH_BYTES = 96 << 20  # bytes of JSON still to come that make it worth starting another process, which takes 0.2 s
+_KEPT = 16 << 20  # bytes after the events that are stored
 
 
 @dataclass(frozen=True)
 class Seen:
-    """How far reading has come: bytes of the file, of how many, and events."""
+    """How far reading has come: bytes read, size of the file, and events."""
 
     done: int
     size: int
@@ -44,7 +44,7 @@ class Converted:
     parts: list[Part]
     order: list[tuple[int, int]]  # for each batch: its process, and its number there
     header: bytes = b""
-    rest: bytes | None = None  # what follows the list of events; None where nothing closes it
+    rest: bytes | None = None  # what follows the list of events; None if nothing closes it
     header_lost: bool = False
     no_list: bool = False
     damage: str | None = None
@@ -52,23 +52,23 @@ class Converted:
     lost: int = 0
 
     def batch(self, index: int) -> pa.RecordBatch:
-        """The batch of that place in the file."""
+        """The batch at that position in the file."""
         owner, number = self.order[index]
         return self.parts[owner].store[number]
 
 
 class _AloneError(Exception):
-    """Helpers are of no use here; read again without."""
+    """Other processes cannot help with this file: read it again without them."""
 
 
 def convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) -> Converted:
-    """Read a file. Its batches are kept in `folder` once they are many, in memory without one."""
+    """Read a file. Once there are many batches, they are stored in `folder`, or in memory if there is none."""
     if folder is not None:
         try:
             return _convert(path, folder, workers, watch)
         except _AloneError:
             return convert(path, folder, 1, watch)
-        except OSError:  # a disk that is full or not ours: then without it
+        except OSError:  # the disk is full or not writable: read without it
             pass
     return _convert(path, None, 1, watch)
 
@@ -119,10 +119,10 @@ class _Workers:
         self._first: int | None = None
         self._running: list[subprocess.Popen[bytes]] = []
         self._seen = 0
-        self._alone = 0  # events read before there were helpers
+        self._alone = 0  # events read before the other processes started
 
     def with_theirs(self, events: int) -> int:
-        """About how many events all processes have read, when this one has read that many."""
+        """The approximate number of events that all processes have read, given how many this one has read."""
         if not self._running:
             self._alone = events
         return events + (events - self._alone) * len(self._running)
@@ -137,12 +137,12 @@ class _Workers:
         return self._first is None or (number - self._first) % self._every == 0
 
     def must_be_idle(self) -> None:
-        """Raise _AloneError where other processes run: what was found, this one must handle alone."""
+        """Raise _AloneError if other processes are running, because this one has to handle the file alone."""
         if self._running:
             raise _AloneError
 
     def parts(self) -> list[Part]:
-        """What the helpers made, once they are done."""
+        """What the other processes read, once they are done."""
         try:
             codes = [worker.wait() for worker in self._running]
             if any(codes):
@@ -152,7 +152,7 @@ class _Workers:
             raise _AloneError from None
 
     def order(self, parts: list[Part]) -> list[tuple[int, int]]:
-        """Whose each batch is. Raises _AloneError where they do not fit the chunks that were seen."""
+        """Which process has each batch. Raises _AloneError if the batches do not match the chunks that were seen."""
         owners = [0] * self._seen
         if self._first is not None:
             owners[self._first :] = [(n - self._first) % self._every for n in range(self._first, self._seen)]

@@ -1,4 +1,4 @@
-"""A chunk of JSON events → columns. The fast path is typed; what does not fit it goes event by event, in `mend`."""
+"""Decodes a chunk of JSON events into columns, by a fast, typed path; `mend` reads what does not fit it one by one."""
 
 import gc
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Span(NamedTuple):
 
 
 class Codes(dict[Any, int]):
-    """Numbers for values, in the order in which they are first met."""
+    """Numbers for values, in the order in which they first occur."""
 
     def __missing__(self, value: Any) -> int:
         self[value] = code = len(self)
@@ -44,7 +44,7 @@ class Codes(dict[Any, int]):
 class Decoder:
     """Turns chunks into columns, each chunk in order of time.
 
-    Remembers the names and tracks it met and counts what it could not read.
+    It remembers the names and tracks that occur, and counts what it could not read.
     """
 
     categories: Codes = field(default_factory=Codes)
@@ -52,17 +52,17 @@ class Decoder:
     tracks: Codes = field(default_factory=Codes)
     labels: dict[tuple[str, str, str], str] = field(default_factory=dict)  # (what, pid, tid) → process or thread name
     events: int = 0  # of any phase
-    lost: int = 0  # pieces of text that are not events, however read, and events without a valid time
+    lost: int = 0  # pieces of text that cannot be read as events, and events without a valid time
     mended: int = 0  # events that only a lenient reader understood, or whose duration is negative
     spans: list[Span] = field(default_factory=list)  # of each batch
-    communications: list[list[Any]] = field(default_factory=list)  # rows of what was said of communication
-    notes: list[list[Any]] = field(default_factory=list)  # rows of what was said of waits and counters
+    communications: list[list[Any]] = field(default_factory=list)  # rows about communication
+    notes: list[list[Any]] = field(default_factory=list)  # rows about waits and counters
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
         """The duration events of a JSON array of events, in order of time."""
         running = gc.isenabled()
-        gc.disable()  # thousands of small objects, none of them cyclic: half the time goes otherwise
+        gc.disable()  # there are thousands of small objects, none cyclic: collecting would take half the time
         try:
             lengths: list[bytes] | None = None
             try:
@@ -82,7 +82,7 @@ class Decoder:
                 gc.enable()
 
     def last(self, tail: bytes) -> tuple[pa.RecordBatch, bytes | None]:
-        """The events in the tail of a file, and what follows their closing bracket; None where none closes them."""
+        """The events in the tail of a file, and what follows their closing bracket; None if there is no bracket."""
         events, lengths = self._mended(tail)
         rest = tail[self.closing :] if self.closing is not None else None
         self.notes += noted(b"[" + tail[1 : self.closing])
@@ -171,13 +171,13 @@ def _coded(codes: Codes, given: Sequence[object]) -> pa.Array:
 
 
 def _linking(ids: pa.Array) -> pa.Array:
-    """0 and −1 tie nothing."""
+    """The ids that link events; 0 and −1 link nothing."""
     numbers = values(ids)
     return pa.array(numbers, mask=(numbers == 0) | (numbers == -1))
 
 
 def _either(one: pa.Array, other: pa.Array) -> pa.Array:
-    """The first, and where it has no value the other."""
+    """The values of the first; where it has none, those of the other."""
     if not one.null_count or other.null_count == len(other):
         return one
     here = valid(one)

@@ -1,9 +1,11 @@
 """One event of the file: the fields that are used."""
 
+from typing import Any
+
 import msgspec
 
 Scalar = int | float | str | None
-NO_TIME = msgspec.Raw(b"null")
+NOTHING = msgspec.Raw(b"null")  # of a field that the file does not have
 
 
 class Args(msgspec.Struct, gc=False):
@@ -23,21 +25,29 @@ class Args(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """One trace event. The start stays text: a float would not hold it."""
+    """One trace event. The start stays text, because a float would not hold it exactly."""
 
     ph: Scalar = None
     cat: Scalar = None
     name: Scalar = None
     pid: Scalar = None
     tid: Scalar = None
-    ts: msgspec.Raw = NO_TIME
+    ts: msgspec.Raw = NOTHING
     dur: int | float | None = None
     args: Args | None = None
 
 
 class Length(msgspec.Struct, gc=False):
-    """The text of a duration, where a float would not hold it."""
+    """The text of a duration, for durations that a float would not hold exactly."""
 
     ph: Scalar = None
-    ts: msgspec.Raw = NO_TIME
-    dur: msgspec.Raw = NO_TIME
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
+
+
+def value_of(raw: msgspec.Raw) -> Any:
+    """The value of a field whose text was kept; None where that is no JSON."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None

@@ -1,8 +1,8 @@
-"""What the profiler writes about a few GPU events besides times: what a wait waits for, counters, bandwidths.
+"""What the profiler writes about a few GPU events besides times: what a wait is for, counters, bandwidths.
 
 Waits are recorded with `enable_cuda_sync_events`, counters by CUPTI's range profiler. Chunks of the file that mention
-neither, which are nearly all, are decoded only once. The bandwidth of copies is kept where times are whole µs: the
-profiler worked it out from finer ones, and elsewhere it follows from bytes and duration.
+neither, which are nearly all, are decoded only once. The bandwidth of copies is stored if times are whole µs, because
+the profiler computed it from finer ones; otherwise it follows from bytes and duration.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tracekit.intervals import Ints
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.event import Event
+from tracekit.trace.reading.event import NOTHING, Event
 from tracekit.trace.schema import column
 
 NOTES = pa.schema(
@@ -38,7 +38,7 @@ class _Event(msgspec.Struct, gc=False):
     name: object = None
     pid: object = None
     tid: object = None
-    ts: msgspec.Raw = msgspec.Raw(b"null")
+    ts: msgspec.Raw = NOTHING
     args: object = None
 
 
@@ -46,7 +46,7 @@ _EVENTS = msgspec.json.Decoder(list[_Event])
 
 
 def noted(chunk: bytes) -> Iterator[list[Any]]:
-    """A row of NOTES for each event of a list that says something; nothing of a list that is broken."""
+    """A row of NOTES for each event of a list that has such arguments; none for a list that is damaged."""
     if not any(sign in chunk for sign in _SIGNS):
         return
     try:
@@ -65,7 +65,7 @@ def noted(chunk: bytes) -> Iterator[list[Any]]:
 
 
 def bandwidths(events: Sequence[Event], ts_ns: Ints) -> Iterator[list[Any]]:
-    """A row of NOTES for each copy or set among some events; nothing where they have times finer than a µs."""
+    """A row of NOTES for each copy or memset among some events; none if their times are finer than a µs."""
     if (ts_ns % 1000).any():
         return
     for event, start in zip(events, ts_ns.tolist(), strict=True):

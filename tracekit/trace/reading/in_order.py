@@ -1,7 +1,7 @@
-"""Batches that each are in order of time → all of their events in order of time, some at a time.
+"""Merges batches, each in order of time, into one sequence of events in order of time, some at a time.
 
-Kineto writes thread after thread and buffer after buffer. What is read in blocks of time later is put in order once,
-here: time is cut so that about this many events start between two cuts, and what starts there is gathered and sorted.
+Kineto writes thread after thread and buffer after buffer. Because events are later read in blocks of time, they are put
+in order here, once: time is cut so that about `ROWS` events start between two cuts; these are gathered and sorted.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,17 +14,17 @@ from tracekit.trace.columns import values
 from tracekit.trace.storing.column_file import Piece
 
 ROWS = 1 << 16  # about this many at a time: 6 MB
-_EVERY = 256  # rows between two that are looked at to find the cuts
+_EVERY = 256  # every so many rows one is looked at to find the cuts
 
 Batch = Callable[[int], pa.RecordBatch]  # the batch of that number; its first column holds the starts
-Columns = Callable[[int, pa.RecordBatch], list[Piece]]  # rows of that batch, as they are to be written
+Columns = Callable[[int, pa.RecordBatch], list[Piece]]  # the columns to write for rows of that batch
 
 
 def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> Iterator[list[Piece]]:
     """The columns of all events, in order of their starts; of equal starts in order of the batches."""
     lows, cuts = _looked_at(batch, count, rows)
     coming = np.argsort(lows, kind="stable").tolist()[::-1]
-    opened: dict[int, tuple[pa.RecordBatch, int]] = {}  # batches under way, and how far they have been given
+    opened: dict[int, tuple[pa.RecordBatch, int]] = {}  # batches in use, and how many of their rows have been given
     for cut in [*cuts.tolist(), None]:
         while coming and (cut is None or lows[coming[-1]] < cut):
             number = coming.pop()
@@ -49,7 +49,7 @@ def joined(parts: list[list[Piece]]) -> list[Piece]:
 
 
 def _looked_at(batch: Batch, count: int, rows: int) -> tuple[Ints, Ints]:
-    """The first start of every batch, and where to cut time."""
+    """The first start of every batch, and the moments at which to cut time."""
     lows, seen = np.zeros(count, np.int64), []
     every = min(_EVERY, rows)
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Where a trace is: a file, standard input, a pipe, a folder of traces, a URL. All become files on this disk."""
+"""Where a trace comes from: a file, standard input, a pipe, a folder of traces, a URL. All become local files."""
 
 import os
 import re
@@ -24,7 +24,8 @@ def is_address(path: Path) -> bool:
 
 @contextmanager
 def local(path: Path, home: Path) -> Iterator[Path]:
-    """The trace as a regular file; anything else is copied into one first, to be read twice. Raises TracekitError."""
+    """The trace as a regular file; anything else is first copied into one, which can be read twice. Raises
+    TracekitError."""
     if str(path) == STDIN:
         with _spooled(path, sys.stdin.buffer, home) as file:
             yield file
@@ -39,7 +40,7 @@ def local(path: Path, home: Path) -> Iterator[Path]:
 
 
 def traces_in(folder: Path) -> list[Path]:
-    """The traces of a folder, by name. Raises NoTraceInsideError where it holds none."""
+    """The traces of a folder, by name. Raises NoTraceInsideError if it holds none."""
     try:
         traces = sorted(path for path in folder.iterdir() if path.is_file() and _TRACE.fullmatch(path.name))
     except OSError as error:

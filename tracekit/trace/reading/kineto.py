@@ -1,4 +1,4 @@
-"""Kineto's JSON → Arrow, as a stream: bounded memory, exact times, damage kept out and counted."""
+"""Reads Kineto's JSON into Arrow as a stream: bounded memory, exact times, damage left out and counted."""
 
 import json
 import re
@@ -36,7 +36,7 @@ class Reading:
     mended: int
     cut_short: str | None  # why the file ends before its events do
     in_order: bool  # whether a file that was cut holds its events in order of time
-    header_lost: bool  # the keys before the events were too long to keep
+    header_lost: bool  # whether the keys before the events were too long
     damage: str | None  # what is wrong with the archive it is packed in
     file: Path | None  # the events as an Arrow file, if they are stored as one
 
@@ -52,8 +52,8 @@ def read(
 ) -> Reading:
     """Read a trace. Raises NotATraceError and EmptyTraceError, and what opening the file raises.
 
-    Unfinished work goes into `folder`, and the events of a large one into `tables`, where those are given; `shown` is
-    how messages call the file.
+    Unfinished work goes into `folder`, and the events of a large trace into `tables`, if these are given; `shown` is
+    the name of the file in messages.
     """
     shown = shown if shown is not None else path
     converted = convert(path, folder, workers, watch)
@@ -93,7 +93,7 @@ def _why_not(converted: Converted) -> str:
 
 
 class _Numbering:
-    """One numbering for what the parts number each for itself."""
+    """One numbering for values that each part numbers separately."""
 
     def __init__(self) -> None:
         self.rows: dict[Any, int] = {}
@@ -103,7 +103,7 @@ class _Numbering:
 
 
 def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Iterator[list[Piece]]]:
-    """The tracks, what the numbers of labels stand for, and the events in order of time."""
+    """The tracks, the labels behind the numbers, and the events in order of time."""
     cats, names, tracks = _Numbering(), _Numbering(), _Numbering()
     maps = [
         (
@@ -133,9 +133,9 @@ def _known(column: pa.Array) -> Bools | None:
 def _stored(
     pieces: Iterator[list[Piece]], dictionaries: list[pa.Array], converted: Converted, folder: Path | None
 ) -> tuple[pa.Table, Path | None]:
-    """The events, in a file where there is a folder for it and they are many."""
+    """The events; in a file, if there are many and there is a folder for it."""
     rows = sum(len(converted.batch(k)) for k in range(len(converted.order)))
-    if not rows:  # events of other kinds alone
+    if not rows:  # only events of other kinds
         return EVENTS.empty_table(), None
     if folder is not None and len(converted.order) > 1:
         file = folder / EVENTS_FILE
@@ -189,7 +189,7 @@ def _text(value: object) -> str:
 
 
 def _meta(header: bytes, rest: bytes) -> dict[str, Any]:
-    """The top-level keys before and after the events; what is broken there is left out."""
+    """The top-level keys before and after the events, without damaged ones."""
     opening = header.decode("utf-8", "replace").strip().removeprefix("\ufeff")
     opening = re.sub(r',?\s*"traceEvents"\s*:\s*$', "", opening) + "}" if opening else "{}"
     closing = "{" + rest.decode("utf-8", "replace").strip().lstrip(",").strip()

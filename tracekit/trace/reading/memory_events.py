@@ -1,6 +1,6 @@
-"""What the profiler writes about allocations: the `[memory]` instants of a trace taken with `profile_memory`.
+"""What the profiler writes about allocations: the `[memory]` instants of a trace recorded with `profile_memory`.
 
-They are instants, so the table of events does not hold them; the file is read once more for those who ask.
+The table of events does not hold instants, so the file is read once more when they are needed.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from tracekit.intervals import Bools, Ints
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.again import events_again
+from tracekit.trace.reading.event import NOTHING
 
 _NAME = "[memory]"
-_NOTHING = msgspec.Raw(b"null")
 _DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h
 _MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
 _UNKNOWN = -1
@@ -30,11 +30,11 @@ class _Arguments(msgspec.Struct, gc=False):
 
 
 class _Event(msgspec.Struct, gc=False):
-    name: msgspec.Raw = _NOTHING
-    ts: msgspec.Raw = _NOTHING
-    pid: msgspec.Raw = _NOTHING
-    tid: msgspec.Raw = _NOTHING
-    args: msgspec.Raw = _NOTHING
+    name: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
+    pid: msgspec.Raw = NOTHING
+    tid: msgspec.Raw = NOTHING
+    args: msgspec.Raw = NOTHING
 
 
 _EVENTS = msgspec.json.Decoder(list[_Event])
@@ -68,7 +68,7 @@ class MemoryEvents:
 
 
 def memory_events(trace: Trace) -> list[MemoryEvents]:
-    """The allocations of each device that has any; none where the trace was taken without `profile_memory`."""
+    """The allocations of each device that has any; none if the trace was recorded without `profile_memory`."""
     tracks = {
         (pid, tid): row
         for row, (pid, tid) in enumerate(
@@ -88,7 +88,7 @@ def memory_events(trace: Trace) -> list[MemoryEvents]:
         return []
     table = np.array(rows, np.int64)
     ts = np.concatenate(times)
-    order = np.argsort(ts, kind="stable")  # those of one moment as the file has them
+    order = np.argsort(ts, kind="stable")  # those of one moment in the order of the file
     ts, table = ts[order], table[order]
     devices = np.unique(table[:, :2], axis=0)
     return [_of_device(ts, table, int(kind), int(number)) for kind, number in devices.tolist()]
@@ -122,7 +122,7 @@ def _row(event: _Event, tracks: dict[tuple[str, str], int]) -> tuple[int, int, i
 
 
 def _bounded(given: object) -> int:
-    """A number that fits a column; -1 for what is none."""
+    """A number that fits a column; -1 if there is none."""
     number = _whole(given)
     return number if number is not None and 0 <= number < 1 << 62 else _UNKNOWN
 

@@ -1,4 +1,4 @@
-"""Events parsed one by one with a real parser where the fast path refuses them; damage is mended or counted."""
+"""Parses one by one the events that the fast path refuses; damage is repaired or counted."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import msgspec
 
 from tracekit.trace.reading.chunks import SEPARATOR
 from tracekit.trace.reading.communications import CommunicationEvent
-from tracekit.trace.reading.event import NO_TIME, Args, Event, Length, Scalar
+from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
 
 _EVENT = msgspec.json.Decoder(CommunicationEvent)
 _LENGTH = msgspec.json.Decoder(Length)
@@ -19,7 +19,7 @@ _LENIENT = json.JSONDecoder(strict=False, parse_float=Decimal)
 _BROKEN = (msgspec.DecodeError, UnicodeError, ValueError, RecursionError)
 _BOUNDARY = re.compile(SEPARATOR.pattern.decode())
 _CLOSES = re.compile(r"\}\s*(?=\])")
-# The text of a name up to the key that follows it: Kineto before 2.14 leaves quotes in it as they are.
+# The text of a name up to the key that follows it: Kineto before 2.14 does not escape quotes in it.
 _NAME = re.compile(r'("name":\s*")(.*?)("\s*,\s*"(?:pid|ph|cat|ts|tid|args|id)"\s*:)', re.DOTALL)
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _LAST_COMMA = re.compile(r",\s*([}\]])")
@@ -32,7 +32,7 @@ _CLOSINGS = 20  # brackets tried, at the end of a file, for the one that closes 
 
 @dataclass
 class Apart:
-    """What a text held: the events, the text of their durations, and where the list of them ended, if it did."""
+    """What a text held: the events, the text of their durations, and where their list ended, if it did."""
 
     events: list[Event] = field(default_factory=list)
     lengths: list[bytes] = field(default_factory=list)
@@ -69,7 +69,7 @@ def read_apart(chunk: bytes) -> Apart:
 
 
 def _one(apart: Apart, text: str, at: int, end: int | None) -> int:
-    """Read the event at a place; `end` is where a boundary says that it ends. The place after it."""
+    """Read the event at a position; `end` is where it should end by its boundary. Returns the position after it."""
     if end is not None and _typed(apart, text[at:end]):
         return end
     try:
@@ -79,7 +79,7 @@ def _one(apart: Apart, text: str, at: int, end: int | None) -> int:
     else:
         following = _skip(text, after)
         if following == len(text) or text[after:following].count(",") or text[following] == "]":
-            if not _typed(apart, text[at:after]):  # which keeps more of the arguments
+            if not _typed(apart, text[at:after]):  # the typed reader preserves more of the arguments
                 apart.take([item])
                 apart.mended += not _strict(text[at:after])
             return after
@@ -112,7 +112,7 @@ def _strict(piece: str) -> bool:
 
 
 def _mended(apart: Apart, text: str, at: int, end: int) -> int:
-    """Read a broken piece, mended in one way after the other; 0 where nothing helps."""
+    """Read a damaged piece, repaired in one way after another; 0 if nothing helps."""
     if end - at > _LONG:
         return 0
     piece = text[at:end]
@@ -135,7 +135,8 @@ def _valued(piece: str) -> str:
 
 
 def _quoted(piece: str) -> str:
-    """With every quote escaped that neither opens nor closes a text: no bracket, colon or comma is beside it."""
+    """The text with every quote escaped that neither opens nor closes a string: it has no bracket, colon or comma
+    beside it."""
     out = []
     for index, character in enumerate(piece):
         if (
@@ -160,7 +161,7 @@ def _event(item: dict[str, Any]) -> Event:
     ph, cat, name, pid, tid = (_scalar(item.get(key)) for key in ("ph", "cat", "name", "pid", "tid"))
     return Event(
         *(ph, cat, name, pid, tid),
-        ts=msgspec.Raw(_digits(start)) if start is not None else NO_TIME,
+        ts=msgspec.Raw(_digits(start)) if start is not None else NOTHING,
         args=Args(*(_scalar(args.get(key)) for key in Args.__struct_encode_fields__)),
     )
 

@@ -1,8 +1,8 @@
-"""A second process: decompresses all of a file and converts every n-th chunk. It talks to no other.
+"""A second process, which decompresses the whole file and converts every n-th chunk, without communicating.
 
     python -m tracekit.trace.reading.read_worker FILE OUT FIRST EVERY PARENT
 
-writes the batches to OUT.arrow and then, since nothing is left to do, their meaning to OUT.json.
+writes the batches to OUT.arrow and, last of all, the meaning of their codes to OUT.json.
 """
 
 import gc
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def main(file: str, out: str, first: str, every: str, parent: str) -> int:
-    """Convert chunks FIRST, FIRST + EVERY, …; ends when its parent is gone."""
+    """Convert chunks FIRST, FIRST + EVERY, …; end if the parent process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from tracekit.trace.reading.batch_store import BatchStore, Part
     from tracekit.trace.reading.chunks import Chunks

@@ -1,4 +1,4 @@
-"""A path, opened as a stream of plain bytes, whatever it was packed with; damage ends it, and raises nothing."""
+"""Opens a path as a stream of unpacked bytes, however it was packed; damage ends the stream without an exception."""
 
 import os
 import zlib
@@ -14,7 +14,7 @@ from tracekit.errors import BombError, DirectoryGivenError, NoSuchFileError, Unr
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PIECE = 256 << 10  # bytes decompressed at a time: they stay in the processor's cache
 _SIP = 16 << 10  # packed bytes taken at a time near damage
-_RATIO, _ALWAYS = 250, 4 << 30  # traces shrink 10 to 40 times, bombs 1000 times; 4 GiB are never refused
+_RATIO, _ALWAYS = 250, 4 << 30  # traces shrink 10 to 40 times, zip bombs 1000 times; 4 GiB are never refused
 LIMIT = "TRACEKIT_MAX_BYTES"
 
 
@@ -23,7 +23,7 @@ class Damaged(Exception):  # noqa: N818 - a condition, not a failure: it never l
 
 
 class Source(AbstractContextManager["Source"]):
-    """Plain bytes, taken with `readinto`. `damage` says why they end early, if they do."""
+    """Unpacked bytes, read with `readinto`. `damage` says why they end early, if they do."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -48,7 +48,7 @@ class Source(AbstractContextManager["Source"]):
         return os.lseek(self._file.fileno(), 0, os.SEEK_CUR)
 
     def readinto(self, view: memoryview) -> int:
-        """Fill the view, as far as the stream goes; less than all of it only at the end. Raises BombError."""
+        """Fill the view; less than all of it is filled only at the end of the stream. Raises BombError."""
         filled = 0
         while filled < len(view):
             if not len(self._rest):
@@ -78,7 +78,7 @@ class Source(AbstractContextManager["Source"]):
         return piece
 
     def _sip(self) -> Iterator[bytes]:
-        """What the archive still gives after what was delivered, read byte by byte up to the damage."""
+        """The rest that the archive still yields, read byte by byte up to the damage."""
         skip = self._delivered
         self._file.seek(0)
         try:
@@ -135,7 +135,7 @@ def _gunzip(file: FileIO) -> Iterator[bytes]:
     while data := data.lstrip(b"\0") or file.read(_PIECE):
         if data.strip(b"\0")[:2] not in (_GZIP, b"\x1f"):
             if data.strip(b"\0"):
-                return  # what trails an archive and is none: gzip ignores it as well
+                return  # trailing bytes that are not an archive: gzip ignores them, too
             continue
         member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         while not member.eof:
@@ -153,7 +153,7 @@ def _gunzip(file: FileIO) -> Iterator[bytes]:
 
 
 def _gunzip_sips(file: FileIO) -> Iterator[bytes]:
-    """The same by zlib, whose state can be copied: the piece with the damage in it is taken byte by byte."""
+    """The same by zlib, whose state can be copied: the damaged piece is read byte by byte."""
     member = zlib.decompressobj(31)
     while data := file.read(_SIP):
         while data:

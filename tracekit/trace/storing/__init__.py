@@ -1,1 +1,1 @@
-"""What has been read, kept on disk, and the folders for unfinished work."""
+"""The cache of what has been read, on disk, and the folders for unfinished work."""

@@ -1,11 +1,12 @@
-"""What was read once, on disk: tables as Arrow files, keyed by the content of the trace. Never trusted blindly.
+"""The cache of traces on disk: tables as Arrow files, keyed by the content of the trace and verified when read.
 
     TRACEKIT_CACHE_DIR/traces/KEY/events.columns  the columns, mapped into memory on request
-                                 /tracks.arrow …  and what was worked out from them
+                                 /tracks.arrow …  and what was computed from them
                                  /entry.json      size and checksum of each file; written last
                       /work/                      unfinished entries; see tracekit/workspace.py
 
-An entry that is truncated, foreign or of another version counts as missing. Failing to write one is not an error.
+An entry that is truncated, foreign or of another version counts as missing. If an entry cannot be written, that is not
+an error.
 """
 
 import hashlib
@@ -23,11 +24,11 @@ import pyarrow as pa
 from tracekit.atomic import put
 from tracekit.trace.storing.code_version import code_version
 
-FORMAT = 1  # of the entries; the code that makes what is in them counts by itself
+FORMAT = 1  # of the entries; the version of the code that makes their content is part of their key
 DIRECTORY, LIMIT, OFF = "TRACEKIT_CACHE_DIR", "TRACEKIT_CACHE_BYTES", "TRACEKIT_NO_CACHE"
 LIMIT_BYTES = 10_000_000_000
-WORTH_BYTES = 16 << 20  # of trace; less is read again in less time than it takes to look
-_SMALLEST = WORTH_BYTES // 250  # a file that small holds no such trace, however packed
+WORTH_BYTES = 16 << 20  # of a trace; reading a smaller one again is faster than looking it up
+_SMALLEST = WORTH_BYTES // 250  # a smaller file cannot hold such a trace, however packed
 _ENTRY = "entry.json"
 _READER = "tracekit.trace.load"  # the code that makes an entry is this module and all that it imports
 
@@ -43,12 +44,12 @@ def home() -> Path:
 
 
 def is_on() -> bool:
-    """Whether the environment leaves the cache on."""
+    """Whether the environment allows the cache."""
     return not os.environ.get(OFF)
 
 
 def content_of(path: Path) -> str | None:
-    """A name for what a file holds; None for one too small to be worth an entry, or that cannot be read."""
+    """A name for the content of a file; None if it is too small to be worth an entry, or cannot be read."""
     try:
         if path.stat().st_size < _SMALLEST:
             return None
@@ -59,7 +60,7 @@ def content_of(path: Path) -> str | None:
 
 
 def file_state(path: Path) -> tuple[str, int, int]:
-    """What distinguishes a file from its earlier versions, in the names of cache entries: its path, size and time."""
+    """What distinguishes a file from its earlier versions in the names of cache entries: its path, size and time."""
     try:
         status = path.stat()
     except OSError:
@@ -69,19 +70,20 @@ def file_state(path: Path) -> tuple[str, int, int]:
 
 @dataclass(frozen=True)
 class Entry:
-    """What the cache holds of one trace."""
+    """What the cache holds about one trace."""
 
     folder: Path
     files: dict[str, Any]  # name → size and checksum
-    facts: dict[str, Any]  # what else was said of the trace when it was kept
-    kept_as: str = ""  # before the names of what is worked out from the trace: with other steps, all of it is other
+    facts: dict[str, Any]  # what else was known about the trace when it was stored
+    kept_as: str = ""  # a prefix for the names of computed results, which differ if steps are inferred
 
     def table(self, name: str) -> pa.Table:
-        """A table of the entry, mapped into memory. Raises OSError or pa.ArrowInvalid where it is not what was kept."""
+        """A table of the entry, mapped into memory. Raises OSError or pa.ArrowInvalid if it has changed since it was
+        stored."""
         return pa.ipc.open_file(pa.memory_map(str(self._checked(name)))).read_all()
 
     def columns(self, name: str, schema: pa.Schema) -> pa.Table:
-        """The same of a file of plain columns, which holds the events."""
+        """The same for a file of plain columns, which holds the events."""
         from tracekit.trace.storing.column_file import labels_of, mapped
 
         file = self._checked(name)
@@ -95,7 +97,7 @@ class Entry:
         return file
 
     def recall(self, name: str) -> bytes | None:
-        """What was remembered under a name; None where nothing was, or it is damaged."""
+        """What was stored under a name; None if there is nothing, or it is damaged."""
         with suppress(OSError):
             content = (self.folder / f"{self.kept_as}{name}").read_bytes()
             if _checksum(content[:-4]).to_bytes(4, "little") == content[-4:]:
@@ -103,7 +105,7 @@ class Entry:
         return None
 
     def remember(self, name: str, content: bytes) -> None:
-        """Keep a result computed from the trace, if it can be written."""
+        """Store a result computed from the trace, if it can be written."""
         with suppress(OSError):
             put(self.folder / f"{self.kept_as}{name}", content + _checksum(content).to_bytes(4, "little"))
 
@@ -118,14 +120,14 @@ class Entry:
 
     @property
     def used(self) -> float:
-        """When it was last of use, seconds since the epoch."""
+        """When it was last used, seconds since the epoch."""
         return (self.folder / _ENTRY).stat().st_mtime
 
 
 def find(content: str) -> Entry | None:
-    """The entry of a file of that content, if this code made one and it is whole."""
+    """The entry of a file with that content, if this code made one and it is complete."""
     traces = home() / "traces"
-    if next(traces.glob(f"{content}-*"), None) is None:  # telling the version of the code takes a while
+    if next(traces.glob(f"{content}-*"), None) is None:  # working out the version of the code takes a while
         return None
     folder = traces / _key(content)
     entry = _opened(folder)
@@ -136,9 +138,9 @@ def find(content: str) -> Entry | None:
 
 
 def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
-    """Make a finished folder of Arrow files the entry of a file of that content, at once or not at all.
+    """Make a finished folder of Arrow files the entry of a file with that content, at once or not at all.
 
-    None where that cannot be done.
+    None if that cannot be done.
     """
     try:
         files = {file.name: _described(file) for file in folder.iterdir()}
@@ -162,7 +164,7 @@ def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
 
 
 def entries() -> list[Entry]:
-    """All whole entries, the one used last first."""
+    """All complete entries, the most recently used first."""
     with suppress(OSError):
         whole = [entry for folder in (home() / "traces").iterdir() if (entry := _opened(folder)) is not None]
         return sorted(whole, key=lambda entry: -entry.used)
@@ -170,7 +172,7 @@ def entries() -> list[Entry]:
 
 
 def clear() -> int:
-    """Remove all entries; how many there were."""
+    """Remove all entries; returns how many there were."""
     from tracekit.workspace import remove_abandoned
 
     count = len(entries())
@@ -182,7 +184,7 @@ def clear() -> int:
 
 
 def bound() -> None:
-    """Remove the entries that were unused for longest, until the rest stays within the limit."""
+    """Remove the least recently used entries, until the rest stays within the limit."""
     limit = int(os.environ.get(LIMIT) or LIMIT_BYTES)
     total = 0
     for rank, entry in enumerate(entries()):
@@ -225,7 +227,7 @@ def _checksum(content: bytes, before: int = 0) -> int:
 
 
 def _remove(folder: Path) -> None:
-    """Move an entry out of the way at once and delete it then, so that no process finds half of it."""
+    """Move an entry out of the way first and then delete it, so that no process finds half of it."""
     aside = home() / "work" / f"gone-{os.getpid()}-{time.monotonic_ns()}"
     with suppress(OSError):
         aside.parent.mkdir(parents=True, exist_ok=True)

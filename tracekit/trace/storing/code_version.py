@@ -1,4 +1,4 @@
-"""Which code made what the cache holds? A module's version is the content of all the files that it imports."""
+"""Which code made what the cache holds? A module's version is the content of all files that it imports."""
 
 import hashlib
 import os
@@ -18,12 +18,12 @@ _IMPORT = re.compile(
 class _Module(NamedTuple):
     file: Path
     digest: bytes  # of its content
-    imports: tuple[str, ...]  # what could be modules of tracekit
+    imports: tuple[str, ...]  # names that may be modules of tracekit
 
 
 @cache
 def code_version(*modules: str) -> str:
-    """A name for the code of these modules of tracekit and all that they import: it is another for any change."""
+    """A name for the code of these modules of tracekit and all that they import; any change changes the name."""
     digest = hashlib.sha256()
     for name, module in sorted(_reached(modules, _ROOT).items()):
         digest.update(f"{name}\n".encode() + module.digest)
@@ -33,8 +33,8 @@ def code_version(*modules: str) -> str:
 def sources(*modules: str, root: Path = _ROOT) -> dict[str, Path]:
     """The modules of tracekit that these import, directly or not, themselves included; and the file of each.
 
-    A package counts with each of its modules, for importing a module runs it. The outermost one does not: it imports
-    nothing before it is used.
+    A package is included with each of its modules, because importing a module runs it. The outermost package is not: it
+    imports nothing before it is used.
     """
     return {name: module.file for name, module in _reached(modules, root).items()}
 
@@ -53,7 +53,7 @@ def _reached(modules: tuple[str, ...], root: Path) -> dict[str, _Module]:
 
 @cache
 def _read(root: Path, name: str) -> _Module | None:
-    """Each file once: a report names the versions of a dozen modules, which share most of what they import."""
+    """Read each file once: a report uses the versions of a dozen modules, which share most of what they import."""
     path = os.path.join(root, *name.split("."))
     candidates = (f"{path}.py", os.path.join(path, "__init__.py"))
     file = next((file for file in candidates if os.path.isfile(file)), None)
@@ -64,7 +64,7 @@ def _read(root: Path, name: str) -> _Module | None:
 
 
 def _imported(text: str) -> list[str]:
-    """Everything that could be a module in the import statements of a text, wherever in it they stand."""
+    """Every name in the import statements of a text that may be a module, wherever they are in it."""
     names: list[str] = []
     for match in _IMPORT.finditer(text):
         module = match["module"]

@@ -1,7 +1,7 @@
-"""A table as one file of plain columns, mapped into memory: each column is one piece, however long the table.
+"""A table as one file of plain columns, mapped into memory: each column is contiguous, however long the table.
 
-Arrow's own files hold batches, and a column in pieces has to be copied together before numpy can look at it as a whole.
-The labels that the numbers stand for are beside it, in an ordinary Arrow file.
+Arrow's own files hold batches, and a column in pieces has to be copied together before numpy can use it as a whole. The
+labels that the numbers stand for are in an ordinary Arrow file beside it.
 """
 
 import os
@@ -21,7 +21,7 @@ _ALIGNED = 64  # bytes, as Arrow wants it
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of one column: the values (0 where there is none), and which rows have one (None: all of them)."""
+    """Some rows of one column: the values (0 if missing), and which rows have one (None: all of them)."""
 
     values: NDArray[Any]
     valid: Bools | None = None
@@ -29,7 +29,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where each column begins in the file: its values, and the bits that say which of them are there."""
+    """Where each column begins in the file: its values, and the bits that say which of them are present."""
 
     values: list[int]
     valid: list[int]
@@ -53,12 +53,12 @@ class ColumnFile:
         self._path, self._schema, self._rows = path, schema, rows
         self._layout = _Layout.of(schema, rows)
         self._filled = 0
-        self._waiting = [np.zeros(0, bool) for _ in schema]  # which values are there, until they fill a byte
+        self._waiting = [np.zeros(0, bool) for _ in schema]  # which values are present, until they fill a byte
         self._file = path.open("wb", buffering=0)
         self._file.truncate(self._layout.size)
 
     def add(self, pieces: Sequence[Piece]) -> None:
-        """Put the next rows there. Raises OSError where the disk is full."""
+        """Write the next rows. Raises OSError if the disk is full."""
         for index, piece in enumerate(pieces):
             kind = _stored(self._schema.field(index).type)
             self._put(self._layout.values[index] + self._filled * kind.bit_width // 8, piece.values)
@@ -74,7 +74,7 @@ class ColumnFile:
         self._waiting[index] = valid[whole:]
 
     def close(self, dictionaries: Sequence[pa.Array]) -> pa.Table:
-        """The table, mapped."""
+        """Finish the file; returns the table, mapped into memory."""
         self._file.close()
         labelled = [field.name for field in self._schema if pa.types.is_dictionary(field.type)]
         lists = [pa.ListArray.from_arrays(pa.array([0, len(each)], pa.int32()), each) for each in dictionaries]
@@ -91,7 +91,7 @@ class ColumnFile:
 
 
 def mapped(path: Path, schema: pa.Schema, rows: int) -> pa.Table:
-    """The table in such a file, with that number of rows. Raises OSError or pa.ArrowInvalid where it is another."""
+    """The table in such a file, with that number of rows. Raises OSError or pa.ArrowInvalid if it does not match."""
     layout = _Layout.of(schema, rows)
     with pa.memory_map(str(path)) as file:
         if file.size() != layout.size:
@@ -111,7 +111,7 @@ def mapped(path: Path, schema: pa.Schema, rows: int) -> pa.Table:
 
 
 def in_memory(pieces: Sequence[Piece], schema: pa.Schema, dictionaries: Sequence[pa.Array]) -> pa.Table:
-    """The same table of a single piece, for which no file is worth it."""
+    """The same table of contiguous columns in memory, for tables too small to be worth a file."""
     labels = iter(dictionaries)
     columns = []
     for field, piece in zip(schema, pieces, strict=True):
@@ -133,5 +133,5 @@ def _aligned(at: int) -> int:
 
 
 def labels_of(path: Path) -> Path:
-    """The file beside it, with what the numbers of its labels stand for."""
+    """The file beside it that has the labels behind the numbers."""
     return path.with_suffix(".labels.arrow")

@@ -1,4 +1,4 @@
-"""Arrays that may be longer than memory should hold: a long one is kept in a file that no other process sees."""
+"""Arrays that may be too long for memory: a long one is stored in a file that no other process sees."""
 
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from tracekit.trace.storing import cache
 
-LONG = 16 << 20  # bytes from which on an array goes to a file
+LONG = 16 << 20  # bytes: a longer array goes to a file
 
 
 def scratch(count: int, kind: DTypeLike) -> NDArray[Any]:
-    """An array to be filled; where no file can be made, in memory."""
+    """An array to be filled; if no file can be made, in memory."""
     if count * np.dtype(kind).itemsize < LONG:
         return np.empty(count, kind)
     try:
@@ -24,7 +24,7 @@ def scratch(count: int, kind: DTypeLike) -> NDArray[Any]:
 
 
 def gathered(parts: Iterable[Sequence[NDArray[Any]]], kinds: Sequence[DTypeLike]) -> list[NDArray[Any]]:
-    """Columns that come some rows at a time, as a whole: one array for each of `kinds`."""
+    """Collects columns that come some rows at a time: one array for each of `kinds`."""
     columns = [_Column(np.dtype(kind)) for kind in kinds]
     for part in parts:
         for column, values in zip(columns, part, strict=True):
@@ -33,7 +33,7 @@ def gathered(parts: Iterable[Sequence[NDArray[Any]]], kinds: Sequence[DTypeLike]
 
 
 class _Column:
-    """What was appended, in memory until it is long; where no file can be made, in memory whatever its length."""
+    """What was appended: in memory until it is long, or always if no file can be made."""
 
     def __init__(self, kind: np.dtype[Any]) -> None:
         self._kind = kind
@@ -51,7 +51,7 @@ class _Column:
     def whole(self) -> NDArray[Any]:
         if self._file is not None:
             self._flush()
-        if self._file is None or self._parts:  # a disk that became full: the rest lies in memory
+        if self._file is None or self._parts:  # the disk became full: the rest is in memory
             before = [self._mapped()] if self._written else []
             return np.concatenate([*before, *self._parts]) if self._parts or before else np.zeros(0, self._kind)
         return self._mapped()
@@ -77,7 +77,7 @@ class _Column:
 
 
 def _file() -> IO[bytes]:
-    """A file without a name: it goes with its last mapping."""
+    """A file without a name, which is deleted with its last mapping."""
     folder = cache.home() / "work"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return tempfile.TemporaryFile(dir=folder)

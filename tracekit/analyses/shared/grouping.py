@@ -12,7 +12,7 @@ Names = dict[str, Callable[[int], str | None]]  # columns that say what a group 
 
 
 class Grouping:
-    """Takes events some at a time; the group that takes most in a counted step comes first in the end."""
+    """Takes events some at a time; in the result, the group that takes most in a counted step comes first."""
 
     def __init__(self, profile: Profile, sums: list[str]) -> None:
         self._counted = np.append(profile.counted, False)
@@ -22,7 +22,8 @@ class Grouping:
         self._totals = np.zeros((0, 2 + 2 * len(sums)), np.int64)  # how many, inside, and each sum and its part inside
 
     def add(self, keys: Ints | Rows, step: Ints, *values: Ints) -> Ints:
-        """Events by the number of their group and the place of their step, −1 for none; the group of each."""
+        """Add events, given the numbers of their groups and the indices of their steps (−1: none); the group of
+        each."""
         distinct, which = np.unique(keys, return_inverse=True)
         group = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in distinct.tolist()], np.int64)
         missing = len(self._numbers) - len(self._totals)
@@ -72,12 +73,12 @@ class Samples:
         self._values: list[Ints] = []
 
     def add(self, group: Ints, values: Ints) -> None:
-        """More of them."""
+        """Add more values."""
         self._groups.append(group.astype(np.int32))
         self._values.append(values)
 
     def medians(self, groups: int) -> list[float | None]:
-        """One for each group; None for one without values."""
+        """The median of each group; None for a group without values."""
         if not self._groups:
             return [None] * groups
         group, values = np.concatenate(self._groups), np.concatenate(self._values)

@@ -5,7 +5,7 @@ from itertools import product
 
 from tracekit.run import Workload
 from tracekit.study.cell import Cell, text_of
-from tracekit.study.sweep_file import Grid, Sweep
+from tracekit.sweep.sweep_file import Grid, Sweep
 
 _DEFAULT_VARIANTS = ["eager", "compiled"]
 

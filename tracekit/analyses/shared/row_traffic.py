@@ -1,7 +1,7 @@
-"""How many bytes must an operator move that gathers or scatters rows? From the shapes of its inputs.
+"""How many bytes must an operator that gathers or scatters rows move, judging by the shapes of its inputs?
 
-Each number that it reads or writes counts once, so that this is the least: what a cache does not hold is moved more
-often, and scattering by atomic operations reads what it writes.
+Each number that it reads or writes counts once, so this is the least: data that no cache holds is moved more often, and
+scattering by atomic operations reads what it writes.
 """
 
 import math
@@ -36,7 +36,7 @@ _WITH_ROWS = SCATTERS[:5]  # self, dimension, index and the rows
 
 
 def kind_of(operator: str) -> str:
-    """gather, scatter, or segment: along sorted edges; nothing for an operator that moves no rows."""
+    """`gather`, `scatter`, or `segment` (along sorted edges); None for an operator that moves no rows."""
     for kind, names in (("gather", GATHERS), ("scatter", SCATTERS), ("segment", SEGMENTS)):
         if operator in names:
             return kind
@@ -44,7 +44,7 @@ def kind_of(operator: str) -> str:
 
 
 def least_bytes(operator: str, recorded: Arguments) -> int | None:
-    """None where shapes or types are unknown."""
+    """The fewest bytes that the operator must move; None if shapes or types are unknown."""
     inputs, types = recorded.inputs, recorded.types
     if inputs is None or len(inputs) != len(types) or not inputs or not inputs[0]:
         return None

@@ -1,4 +1,4 @@
-"""Which classes of module does the GPU work for? Known where there is a recording with stacks."""
+"""For which classes of module does the GPU work? Known if there is a recording with stacks."""
 
 import re
 

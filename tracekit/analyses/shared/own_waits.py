@@ -1,4 +1,4 @@
-"""Which waits belong to whoever took the trace, and not to the training?"""
+"""Which waits belong to the recording itself, and not to the training?"""
 
 import re
 
@@ -17,7 +17,7 @@ _WAIT = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 
 
 def own_waits(trace: Trace, calls: Ints) -> Ints:
-    """Those of some sync calls that a capture makes as its last step ends, or the profiler as it stops; in order."""
+    """Of some sync calls, those that a capture makes as its last step ends, or the profiler as it stops; in order."""
     if not len(calls):
         return calls
     by_recorder = np.zeros(len(calls), bool)
@@ -32,7 +32,7 @@ def own_waits(trace: Trace, calls: Ints) -> Ints:
 
 
 def _ends_the_recording(trace: Trace, call: int) -> bool:
-    """Whether a wait for all of the GPU comes after the steps and everything else: without stacks, that is the sign."""
+    """Whether a wait for the whole GPU comes after all else: without stacks, this marks the end of a recording."""
     asked = trace.rows(np.array([call]))
     if not asked.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
         return False

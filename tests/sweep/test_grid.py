@@ -4,7 +4,7 @@ import pytest
 from study.planting import sweep_file
 
 from tracekit.errors import NoSuchFileError, SweepFileError
-from tracekit.study import cells, read_sweep
+from tracekit.sweep import cells, read_sweep
 
 
 def grid(tmp_path, text):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tracekit.capture.variants import plan
-from tracekit.study import cells, read_sweep
 from tracekit.study.cell import text_of
+from tracekit.sweep import cells, read_sweep
 
 SWEEPS = sorted((Path(__file__).parents[2] / "recipes" / "sweeps").glob("*.toml"))
 

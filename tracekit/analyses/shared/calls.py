@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses.event_rows import numbered, text
-from tracekit.analyses.grouping import Names
+from tracekit.analyses.shared.grouping import Names
 from tracekit.intervals import Ints
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import labels
@@ -15,7 +15,7 @@ from tracekit.trace.schema import LABEL, column
 
 
 def call_schema(origin: pa.Field, *more: pa.Field) -> pa.Schema:
-    """What every table of calls says of each; `origin` and `more` are what one of the tables says beside it."""
+    """The columns that every table of calls has; `origin` and `more` are the additional columns of one table."""
     return pa.schema(
         [
             column("event", pa.int64(), "row of the events table", role="plumbing"),
@@ -72,7 +72,7 @@ def keys_of(trace: Trace, names: BareNames, calls: Ints) -> Ints:
 
 
 def names_of(trace: Trace, names: BareNames) -> Names:
-    """What such numbers stand for."""
+    """The names that such numbers stand for."""
     width = len(trace.names) + 1
 
     def call(key: int) -> str:

@@ -1,10 +1,11 @@
-"""If the GPU sets the pace, what kind is most of its work, and which kernel of that kind costs most?"""
+"""If the GPU sets the pace, what kind of work does it mostly do, and which kernel of that kind costs most?"""
 
 from dataclasses import dataclass
 
-from tracekit.analyses.kernel_time import KernelTime, kernel_times, summed
-from tracekit.findings import bandwidth, modules, phases
+from tracekit.analyses.shared.kernel_time import KernelTime, kernel_times, summed
+from tracekit.findings import bandwidth
 from tracekit.findings.finding import Where
+from tracekit.findings.gpu_bound import modules, phases
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.roles import GRAPH_LAUNCH
@@ -16,8 +17,8 @@ _KINDS = {
 }
 _NOUNS = {
     "gpu_bound_gemm": "matrix products and convolutions",
-    "gpu_bound_memory_bound": "moving memory",
-    "gpu_bound_other": "of other kinds",
+    "gpu_bound_memory_bound": "moving data",
+    "gpu_bound_other": "neither matrix products nor moving data",
 }
 _GRAPHED = 0.5  # of the GPU activities
 

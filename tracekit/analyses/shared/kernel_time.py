@@ -4,16 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracekit.analyses.grouping import Grouping
 from tracekit.analyses.kernel_class import kernel_class
+from tracekit.analyses.shared.grouping import Grouping
 from tracekit.profile import Profile
 from tracekit.trace.roles import KERNEL
 
 
 class KernelTime(NamedTuple):
-    """What the kernels (or copies) of one name, launched by one operator, take of a counted step.
+    """The time in a counted step of the kernels (or copies) of one name that one operator launches.
 
-    A copy takes time only while no kernel runs: the others are free.
+    A copy counts only while no kernel runs: copies that overlap kernels cost nothing.
     """
 
     label: str  # the kind of work
@@ -49,7 +49,7 @@ def _kernel_time(names: list[str], key: tuple[int, int], time: float, per_step: 
 
 
 def summed(times: list[KernelTime], by: str) -> dict[str, float]:
-    """ns a step by one of the columns; the largest first."""
+    """The time per step by one of the columns, ns; the largest first."""
     sums: dict[str, float] = {}
     for each in times:
         sums[getattr(each, by)] = sums.get(getattr(each, by), 0.0) + each.step_ns

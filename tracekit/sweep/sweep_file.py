@@ -34,24 +34,10 @@ import msgspec
 
 from tracekit.errors import NoSuchFileError, SweepFileError, UnreadableFileError
 from tracekit.run import Workload
+from tracekit.study import CaptureOptions
 
-_Count = Annotated[int, msgspec.Meta(ge=1)]
 _Value = str | int | float | bool
 _Values = Annotated[list[_Value], msgspec.Meta(min_length=1)]
-
-
-class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How thoroughly each cell is captured; what is not given is as in `tracekit capture`."""
-
-    steps: _Count = 20
-    warmup: Annotated[int, msgspec.Meta(ge=0)] = 10
-    passes: _Count = 8
-    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # that each cell of training is trained, with its own seed
-    budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800
-    backend: str = "inductor"
-    step_at: str = ""
-    step_every: _Count = 1
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

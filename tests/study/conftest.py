@@ -1,0 +1,9 @@
+"""One planted study for all who only read it."""
+
+import pytest
+from study.planted_grid import plant
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory):
+    return plant(tmp_path_factory.mktemp("planted"))

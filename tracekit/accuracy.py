@@ -30,7 +30,7 @@ class Reached:
 
     @property
     def mean(self) -> float:
-        """Over the seeds."""
+        """The mean over the seeds."""
         return statistics.fmean(self.values.values())
 
     @property

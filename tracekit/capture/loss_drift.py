@@ -1,4 +1,4 @@
-"""How far do the losses of a script move from run to run? Told by another run, in which sums round differently."""
+"""How far do the losses of a script move from run to run? Measured by another run, in which sums round differently."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tracekit.capture.job import PassResult
 from tracekit.run import divergence
 
-# Of the first loss, relative, before training has amplified anything: no rounding does that.
+# A relative difference of the first loss, before training has amplified anything: rounding cannot cause so large a one.
 _OTHER_TRAINING = 1e-2
 
 

@@ -28,7 +28,7 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class LimitHit:
-    """Dynamo's warning that it compiles a function no more."""
+    """Dynamo's warning that it no longer compiles a function, because a limit was reached."""
 
     id: str
     t_ns: int

@@ -22,8 +22,9 @@ def against(
 ) -> list[Row]:
     """A row for each variant of the earlier run and each metric.
 
-    The limit is the earlier value and `tolerance` more, that of recompilations and graph breaks their number. Unless
-    `metrics` are named: the unprofiled step time, or else the wall time, and the counts that the earlier run has.
+    The limit is the earlier value plus `tolerance` as a share of it; of recompilations and graph breaks, it is the
+    earlier number. If no `metrics` are named, they are the unprofiled step time, or else the wall time, and the counts
+    that the earlier run has.
     """
     return list(_rows(new, old, metrics, tolerance, allow))
 
@@ -71,7 +72,7 @@ def _reading(metric: str, after: Member, before: Member, earlier: Reading) -> Re
 
 
 def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
-    """The same by the passes of both runs."""
+    """What the later run reads, with an interval that the passes of both runs give."""
     assert after.variant is not None
     assert before.variant is not None
     ours, theirs = after.variant.measured, before.variant.measured

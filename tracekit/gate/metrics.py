@@ -1,4 +1,4 @@
-"""What can be limited, and what a variant reads for it: a value and its interval, or why it cannot be answered."""
+"""The metrics that a check can limit, each read from a variant: a value and its interval, or why there is none."""
 
 import math
 import statistics

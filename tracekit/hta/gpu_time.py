@@ -14,14 +14,14 @@ class GpuTime:
     """The GPU time of one trace, from the first GPU activity to the end of the last, ns."""
 
     span_ns: int
-    compute_ns: int  # kernels that are no communication
+    compute_ns: int  # kernels that are not communication
     busy_ns: int
     communication_ns: int
-    hidden_ns: int  # communication while such kernels run
+    hidden_ns: int  # communication while compute kernels run
 
     @property
     def idle_ns(self) -> int:
-        """Nothing runs."""
+        """The time in which nothing runs."""
         return self.span_ns - self.busy_ns
 
     @property

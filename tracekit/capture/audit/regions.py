@@ -1,6 +1,6 @@
-"""What torch.compile would take: while it runs, a size or a value from the data breaks its graph.
+"""Which code would be compiled? While it runs, a size or a value that is read from the data would break the graph.
 
-That is whatever the script passes to torch.compile or, if it compiles nothing, its outermost module.
+It is whatever the script passes to torch.compile or, if the script compiles nothing, its outermost module.
 """
 
 import functools
@@ -12,14 +12,14 @@ import torch
 
 
 class Regions:
-    """How deep in compiled code is this?"""
+    """How deeply calls of code that would be compiled are nested: `depth`, 0 outside of such code."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.compiles = False  # something was given to torch.compile
 
     def compile(self, model: Any = None, *_: Any, **options: Any) -> Any:
-        """In place of torch.compile: the same, run eagerly, and known as what would be compiled."""
+        """Stands in for torch.compile: what it returns runs eagerly, and its calls count as regions."""
         if options.get("disable"):
             return model
         if model is None:
@@ -30,7 +30,7 @@ class Regions:
         return self.around(model)
 
     def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """That call, as a region."""
+        """The function, each call of which counts as a region."""
 
         @functools.wraps(call)
         def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -41,7 +41,7 @@ class Regions:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """For the time being, in compiled code."""
+        """A context that counts as a region."""
         self.depth += 1
         try:
             yield
@@ -49,7 +49,7 @@ class Regions:
             self.depth -= 1
 
     def call_module(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """In place of `Module.__call__`: the outermost is a region where the script compiles nothing."""
+        """Stands in for `Module.__call__`: the outermost call is a region if the script compiles nothing."""
 
         def calling(module: Any, *args: Any, **kwargs: Any) -> Any:
             if self.compiles or self.depth:
@@ -61,7 +61,7 @@ class Regions:
 
 
 class _Compiled(torch.nn.Module):  # type: ignore[misc]
-    """As torch.compile's: everything but the call is the module's own."""
+    """Like the module that torch.compile returns: all but the call is passed on to the original module."""
 
     def __init__(self, module: torch.nn.Module, regions: Regions) -> None:
         super().__init__()
@@ -74,6 +74,6 @@ class _Compiled(torch.nn.Module):  # type: ignore[misc]
         return getattr(self._orig_mod, name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """In the region."""
+        """Call the module; the call counts as a region."""
         with self._regions.entered():
             return self._orig_mod(*args, **kwargs)

@@ -9,6 +9,6 @@ from tracekit.capture.job import SO_FAR, Job, PassResult
 
 
 def keep(job: Job, answer: PassResult) -> None:
-    """Leave it, in place of what was left before; in a process of the user's own there is no parent to find it."""
+    """Write the answer where the parent looks for it, over an earlier one; without a parent, write nothing."""
     if job.scratch:
         put(Path(job.scratch, SO_FAR), msgspec.json.encode(answer, enc_hook=repr))

@@ -142,7 +142,7 @@ def test_a_crash_is_told_and_fails(tmp_path):
     assert "it would crash at 1 line" in done.stdout
     assert f"{tmp_path / 'train.py'}:7 <module>" in done.stdout
     assert "aten::add would crash: tensors on cpu and cuda:0" in done.stdout
-    assert "It did not finish: ValueError: out of luck" in done.stdout
+    assert "The audit did not finish: ValueError: out of luck" in done.stdout
     assert "out of luck" in done.stderr  # its traceback
 
 
@@ -150,7 +150,7 @@ def test_autocast_streams_events_and_a_compiled_model(tmp_path):
     done = audit(tmp_path, MODERN, "--fail-on", "copy,mixed,break")
     assert "1 wait a step" in done.stdout
     assert "scaler.step(optimizer)" in done.stdout
-    assert "it timed with CUDA events" in done.stdout
+    assert "the script timed with CUDA events" in done.stdout
 
 
 def test_a_recipe_and_its_cure(tmp_path):

@@ -145,7 +145,7 @@ def test_skips_beside_recorded_graphs_are_a_note(listening):
     outcome = effective(GRAPHS, listening.ledger())
     assert outcome.mode == "reduce-overhead"
     assert outcome.notes[0].startswith(
-        "some of it runs without CUDA graphs (function 3 exceeding max re-recording limit"
+        "parts of it run without CUDA graphs (function 3 exceeding max re-recording limit"
     )
 
 

@@ -1,4 +1,4 @@
-"""What trainings over several seeds allow to say, and nothing more."""
+"""What trainings with several seeds allow one to conclude, and nothing more."""
 
 import pytest
 

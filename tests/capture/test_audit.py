@@ -1,4 +1,4 @@
-"""`tracekit audit` on scripts as they are: every planted line is found, from the command line on."""
+"""`tracekit audit` on unchanged scripts: every planted line is found, from the command line on."""
 
 import json
 import os
@@ -167,11 +167,11 @@ def test_a_recipe_and_its_cure(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["missing.py"], "missing.py: no such recipe"),
+        (["missing.py"], "missing.py: no such recipe or script"),
         (["README.md"], "is not a Python file"),
         (["recipes/gcn_cora.py", "--", "--epochs", "3"], "is a recipe"),
         (["recipes/gcn_cora.py", "--fail-on", "sink"], "'sink' is not a kind of row"),
-        (["recipes/gcn_cora.py", "--timeout", "0"], "--timeout=0.0"),
+        (["recipes/gcn_cora.py", "--timeout", "0"], "--timeout: 0.0 is"),
     ],
 )
 def test_what_cannot_be_audited(arguments, said):

@@ -1,4 +1,4 @@
-"""A capture from end to end: what it measures, writes and says."""
+"""A capture from end to end: what it measures, writes and prints."""
 
 import math
 import os

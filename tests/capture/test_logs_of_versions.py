@@ -1,4 +1,4 @@
-"""What the compiler says in versions, and on machines, that this one is not: records as they are worded there."""
+"""The compiler's log in other versions and on other machines: records with the wording found there."""
 
 import json
 import logging

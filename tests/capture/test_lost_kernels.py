@@ -1,4 +1,4 @@
-"""Traces whose kernels got lost: noticed, taken again where that helps, and said where it does not."""
+"""Traces that lost kernels: this is noticed; they are taken again if that helps, and it is reported if not."""
 
 import gzip
 import json

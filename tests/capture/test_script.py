@@ -1,4 +1,4 @@
-"""Scripts that know nothing of tracekit, run as they are."""
+"""Scripts that know nothing about tracekit, run unchanged."""
 
 from types import SimpleNamespace
 

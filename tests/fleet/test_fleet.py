@@ -1,4 +1,4 @@
-"""Ranks read by other processes, or by a Dask cluster: the same figures, and what is lost is said."""
+"""Ranks read by other processes, or by a Dask cluster: the same figures, and losses are reported."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What follows from a study: planted results, both ways."""
+"""The recommendations that follow from planted results, for and against a variant."""
 
 import json
 

@@ -11,7 +11,7 @@ from tracekit.tui.model.opening import Reading, open_report
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.model.strip import Strip
+from tracekit.tui.model.strip import StepStrip
 
 
 def opened(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> Opened:
@@ -46,7 +46,7 @@ def texts(content: Content) -> list[str]:
                 shown += [value for index in range(len(table)) for _, value in table.row_in_full(index)]
             case Breakdown():
                 shown += [piece.title, *(line.label for line in piece.lines), *piece.unanswered.values()]
-            case Strip():
+            case StepStrip():
                 shown += [each for line in piece.lines for each in (line.name, piece.legend(line))]
     return shown
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tracekit.analyses import answers
 from tracekit.engine.segments import SEGMENTS
 from tracekit.profile import Profile
+from tracekit.trace.columns import joined
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column
 
 _ROWS = 1 << 17  # events in one piece
@@ -41,7 +42,7 @@ class Stream:
 
     def table(self) -> pa.Table:
         """The whole table."""
-        return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
+        return joined(self.schema, self.pieces())
 
 
 def streams(profiles: list[Profile]) -> dict[str, Stream]:

@@ -16,6 +16,11 @@ CONFIDENCE_WHERE_STOPPED = 0.97
 Interval = tuple[float, float]
 
 
+def is_noise(ratio: Interval | None) -> bool:
+    """Whether a difference is within noise: the interval of the ratio contains 1, or there is none."""
+    return ratio is None or ratio[0] <= 1 <= ratio[1]
+
+
 def student_t(freedom: int, inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
     """The t such that ±t contains the share `inside` of Student's distribution."""
     low, high = 0.0, 1.0

@@ -19,6 +19,7 @@ from tracekit.uncertainty import (
     half_width_of_difference,
     half_width_of_mean,
     interval_of_median,
+    is_noise,
 )
 from tracekit.units import ratio
 
@@ -67,7 +68,7 @@ class Contrast:
     @property
     def noise(self) -> bool:
         """Whether the difference is within noise: the interval contains 1, or there is none."""
-        return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
+        return is_noise(self.interval)
 
 
 def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:

@@ -8,7 +8,7 @@ from small import kernel, launch, op, step, write
 
 from tests.lines.recorded import call
 from tracekit.analyses import answers
-from tracekit.analyses.row_traffic import kind_of, least_bytes
+from tracekit.analyses.shared.row_traffic import kind_of, least_bytes
 from tracekit.profile import open_subject
 from tracekit.trace.reading.arguments import Arguments
 

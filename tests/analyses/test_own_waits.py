@@ -5,7 +5,7 @@ import pytest
 from real import trace_path
 from small import event, kernel, launch, op, step, write
 
-from tracekit.analyses.own_waits import own_waits
+from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.trace import Trace
 
 SYNC = "cudaDeviceSynchronize"

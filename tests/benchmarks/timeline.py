@@ -19,7 +19,7 @@ from tracekit.profile import Profile, open_subject
 from tracekit.timeline import Index
 from tracekit.tui.timeline.canvas import Inkwell
 from tracekit.tui.timeline.palette import Palette
-from tracekit.tui.timeline.screen import screen
+from tracekit.tui.timeline.rendering import rendered
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.view import View
 
@@ -61,7 +61,7 @@ def _measured(profile: Profile, width: int, height: int) -> float:
         ("a hundredth", view.zoomed(100)),
     ):
         state = State(shown).lane(1)
-        frame, _ = _spent(lambda state=state: screen(state, (), width, height, Inkwell(Palette())))  # type: ignore[misc]
+        frame, _ = _spent(lambda state=state: rendered(state, (), width, height, Inkwell(Palette())))  # type: ignore[misc]
         slowest = max(slowest, frame)
         print(f"  frame, {title:12}{frame:7.1f} ms at {width} × {height}")
     for key, move in (

@@ -7,7 +7,7 @@ import pytest
 from real import trace_names, trace_path
 
 from tests.findings.pointing import points_at_events
-from tracekit.analyses.kernel_time import kernel_times
+from tracekit.analyses.shared.kernel_time import kernel_times
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 

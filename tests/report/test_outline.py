@@ -1,23 +1,15 @@
 """The outline of a report: each thing once, ordered by worth, and one line for what is absent."""
 
 import sys
-from io import StringIO
 
 import pytest
-from rich.console import Console
+from report.drawn import shown
 from small import event, op, step, training, write
 
 from tracekit.cli import main
-from tracekit.faces import Options, text
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.outline import outline
-
-
-def shown(report, width=160, **options):
-    console = Console(width=width, file=StringIO(), markup=False, highlight=False, emoji=False)
-    text.show(report, console, Options(**options))
-    return console.file.getvalue()
 
 
 def test_things_are_said_once_and_what_is_not_there_in_one_line(tmp_path):

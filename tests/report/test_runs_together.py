@@ -2,17 +2,15 @@
 
 import json
 import re
-from io import StringIO
 
 import on_screen
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
+from report.drawn import shown
 from small import training
 
 from tracekit import run as runs
 from tracekit.cli import main
-from tracekit.faces import Options, text
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import Untraced, open_subject
 from tracekit.profile.device import device_name
@@ -49,12 +47,6 @@ def captured(folder, recipe="gcn", names=("eager", "compiled"), data=None, extra
     )  # fmt: skip
     runs.write(run, folder / "run.json")
     return folder / "run.json"
-
-
-def shown(report, width=160, **options):
-    console = Console(width=width, file=StringIO(), markup=False, highlight=False, emoji=False)
-    text.show(report, console, Options(**options))
-    return console.file.getvalue()
 
 
 def test_each_run_is_compared_within_itself_and_variants_bear_its_name(tmp_path):

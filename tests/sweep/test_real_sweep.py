@@ -130,7 +130,7 @@ def test_to_sweep_again_completes_what_is_missing(study, tmp_path, monkeypatch, 
     for each in (first, last):
         (each.folder / MEMORY).unlink()
     assert main(["report", str(copied)]) == 0
-    assert "Of 2 cells it is not known" in capsys.readouterr().out
+    assert "For 2 cells this is not known yet" in capsys.readouterr().out
     lines = []
     options = SweepOptions(tmp_path / "sweep.toml", copied, devices=("cpu",), tell=lines.append)
     with monkeypatch.context() as patched:

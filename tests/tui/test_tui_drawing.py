@@ -16,7 +16,7 @@ from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern
 from tracekit.tui.model.breakdown import Breakdown
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.model.strip import Strip, outliers, strip_of
+from tracekit.tui.model.strip import StepStrip, outliers, strip_of
 
 HOME = Selection()
 
@@ -26,8 +26,8 @@ def opened(tmp_path_factory):
     return on_screen.opened(made_traces.pair(tmp_path_factory.mktemp("pair")))
 
 
-def strip(opened, selection=HOME) -> Strip:
-    return next(piece for piece in ask(opened, selection).pieces if isinstance(piece, Strip))
+def strip(opened, selection=HOME) -> StepStrip:
+    return next(piece for piece in ask(opened, selection).pieces if isinstance(piece, StepStrip))
 
 
 def test_steps_that_compile_or_stand_out_are_marked(opened):

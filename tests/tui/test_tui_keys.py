@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from pilots import focused, press, said, settled, started
-from textual.events import Resize
-from textual.geometry import Size
 from textual.widgets import Input
 
+from tracekit.tui.app import TracekitApp
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for
 from tracekit.tui.screens.choice import ChoiceScreen
@@ -24,7 +23,7 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     async with started(pair) as (app, pilot):
         shown = {key for key, binding in app.active_bindings.items() if binding.binding.show}
-        assert shown == {"enter", "o", "q", "escape", "slash", "w", "b", "y", "x", "g", "t", "ctrl+p", "question_mark"}
+        assert shown == {"enter", "o", "q", "slash", "w", "b", "y", "x", "g", "t", "ctrl+p", "question_mark"}
         await press(pilot, "w")
         assert (app.now.view, said(app, "#state")) == ("host", "host time, against eager")
         await press(pilot, "w", "b")
@@ -190,22 +189,20 @@ async def test_a_filter_is_of_the_table_it_was_asked_for(pair: list[Path]) -> No
         assert (buckets.sheet.pattern, findings.sheet.pattern) == ("gpu", "")
 
 
-async def test_a_pane_is_laid_out_once(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn first is what stays: no table moves or changes its height afterwards."""
-    sizes: dict[Grid, set[Size]] = {}
-    laid_out = Grid.on_resize
-
-    def on_resize(self: Grid, event: Resize) -> None:
-        sizes.setdefault(self, set()).add(event.size)
-        laid_out(self, event)
-
-    monkeypatch.setattr(Grid, "on_resize", on_resize)
+async def test_a_pane_is_laid_out_and_drawn_once(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn first is what stays, in widgets that stay: where the answer is known, a key costs one picture."""
+    laid_out: list[None] = []
     async with started(pair, size=(80, 24)) as (app, pilot):
-        for key in "2345":
-            sizes.clear()
+        await press(pilot, "2", "enter", "escape", "3", "1")
+        await pilot.pause(0.2)
+        app.screen.screen_layout_refresh_signal.subscribe(app.browser, lambda _: laid_out.append(None))
+        widgets = {*app.query("PaneView > *")}
+        for key in ("2", "enter", "escape", "3", "1"):
+            laid_out.clear()
             await press(pilot, key)
             await pilot.pause(0.2)
-            assert [len(seen) for seen in sizes.values()] == [1] * len(app.browser.grids)
+            assert len(laid_out) == 1, key
+        assert {*app.query("PaneView > *")} == widgets
 
 
 async def test_on_a_small_screen_the_help_is_among_the_keys(pair: list[Path]) -> None:
@@ -213,3 +210,28 @@ async def test_on_a_small_screen_the_help_is_among_the_keys(pair: list[Path]) ->
         for key in "2t":
             await press(pilot, key)
             assert "? Help" in screen_text(app).splitlines()[-1]
+
+
+def shown_keys(app: TracekitApp) -> set[str]:
+    """The names of the keys in the footer."""
+    return {text for _, text, _ in app.query_one(KeyBar).keys}
+
+
+async def test_the_footer_has_only_keys_that_do_something(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        assert "Widen" not in shown_keys(app)
+        buckets = app.browser.grids[1]
+        buckets.focus()
+        await press(pilot, "home")
+        assert "Narrow" in shown_keys(app)
+        await press(pilot, "end")  # the whole step, which is no bucket
+        assert "Narrow" not in shown_keys(app)
+        await press(pilot, "enter")
+        assert app.now == app.now.widened()
+        await press(pilot, "slash", *"gpu", "enter")
+        assert {"Narrow", "Widen"} <= shown_keys(app)
+        await press(pilot, "escape", "t")
+        assert "Widen" in shown_keys(app)
+        assert not {"Filter", "Copy", "Timeline"} & shown_keys(app)
+        await press(pilot, "slash")
+        assert not app.query_one("#filter", Input).display

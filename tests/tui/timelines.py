@@ -11,7 +11,7 @@ from tracekit.timeline import Index
 from tracekit.tui.timeline.canvas import Inkwell
 from tracekit.tui.timeline.frame import Frame
 from tracekit.tui.timeline.palette import Palette
-from tracekit.tui.timeline.screen import screen
+from tracekit.tui.timeline.rendering import rendered
 from tracekit.tui.timeline.state import State
 
 
@@ -45,7 +45,7 @@ def compiling(path: Path) -> Path:
 
 def drawn(state: State | None, width: int, height: int, patterns: bool = False, remarks: tuple[str, ...] = ()) -> Frame:
     """The screen of a state."""
-    return screen(state, remarks, width, height, Inkwell(Palette(patterns=patterns)))
+    return rendered(state, remarks, width, height, Inkwell(Palette(patterns=patterns)))
 
 
 def texts(frame: Frame) -> list[str]:

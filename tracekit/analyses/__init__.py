@@ -1,7 +1,8 @@
 """One question per file. An analysis reads a profile's columns and answers with a sentence and a table.
 
 To add one, write a file here with a function under `@analysis(...)`: every face finds it. One that lives elsewhere
-registers itself the same way when it is imported.
+registers itself the same way when it is imported. `shared` has what several of them have in common; `event_rows` and
+`kernel_class` serve rules and the terminal UI, too.
 """
 
 import pkgutil
@@ -100,7 +101,7 @@ def summary(profile: Profile, name: str) -> Answer:
 
 
 def _summary(entry: Analysis, profile: Profile) -> Answer:
-    from tracekit.analyses.cached import known_answer
+    from tracekit.analyses.shared.cached import known_answer
 
     return known_answer(profile, entry, lambda: _answer(entry, profile))
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tracekit.intervals import Ints, Rows
 from tracekit.trace import Trace
+from tracekit.trace.columns import joined
 
 SOME = 1 << 16  # events of one table
 
@@ -21,7 +22,7 @@ class EventRows:
 
     def table(self) -> pa.Table:
         """The whole table."""
-        return pa.concat_tables([self.schema.empty_table(), *self.pieces()]).unify_dictionaries()
+        return joined(self.schema, self.pieces())
 
 
 def text(trace: Trace, rows: Ints | Rows) -> pa.Array:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
-from tracekit.analyses.places import place_columns
+from tracekit.analyses.shared.places import place_columns
 from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.engine.pieces import Pieces
 from tracekit.intervals import Ints

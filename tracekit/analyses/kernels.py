@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import EventRows, numbered, text
-from tracekit.analyses.grouping import Grouping, Names
 from tracekit.analyses.kernel_class import kernel_class
-from tracekit.analyses.places import Places, place_columns
+from tracekit.analyses.shared.grouping import Grouping, Names
+from tracekit.analyses.shared.places import Places, place_columns
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.calls import BareNames, call_columns, call_schema, keys_of, names_of
 from tracekit.analyses.event_rows import EventRows
-from tracekit.analyses.grouping import Grouping, Samples
-from tracekit.analyses.places import Places, place_columns
+from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
+from tracekit.analyses.shared.grouping import Grouping, Samples
+from tracekit.analyses.shared.places import Places, place_columns
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.profile.where import PLACE

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.analyses.row_traffic import kind_of, least_bytes
+from tracekit.analyses.shared.row_traffic import kind_of, least_bytes
 from tracekit.engine.cached import known_attribution
 from tracekit.intervals import Ints, Union
 from tracekit.lines.owners import PHASES

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.analyses.row_traffic import kind_of
+from tracekit.analyses.shared.row_traffic import kind_of
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.reading.arguments import Arguments, arguments

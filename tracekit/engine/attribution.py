@@ -63,12 +63,12 @@ class Attribution:
 
     @cached_property
     def segments(self) -> pa.Table:
-        """Both views as stretches of one bucket and one event to blame, in order of time."""
+        """Both views as segments, in order of time."""
         parts = [*self.segments_of("wall"), *self.segments_of("host")]
         return pa.concat_tables(parts or [SEGMENTS.empty_table()]).unify_dictionaries().combine_chunks()
 
     def segments_of(self, view: str, size: int = SIZE) -> Iterator[pa.Table]:
-        """The segments of one view, piece by piece."""
+        """The segments of one view, a table for each stretch."""
         if view in self.cannot_answer:
             return
         views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
@@ -76,7 +76,7 @@ class Attribution:
 
     @cached_property
     def pieces(self) -> Pieces:
-        """The answered steps cut into stretches of one bucket and one event."""
+        """The segments cut at the answered steps."""
         return pieces(self)
 
     @property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pieces:
-    """One entry for each stretch of one bucket and one event inside an answered step, in order of time.
+    """One entry for the part of each segment inside an answered step, in order of time.
 
     They are disjoint, and add up to the totals of the view. `event` is the row to blame, on the host; −1 where none
     is, and while the GPU works. `step` is the index of the step.

@@ -1,4 +1,4 @@
-"""A view as a table: stretches of one bucket and one event to blame."""
+"""A view as a table of segments: each is the time of one bucket and one event to blame."""
 
 from collections.abc import Iterable, Iterator
 

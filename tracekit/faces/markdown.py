@@ -12,7 +12,7 @@ from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import label, note_text, share, uncertainty
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.sanitize import sanitize
@@ -96,11 +96,7 @@ def _is_short(chapter: Chapter) -> bool:
     """Whether the chapter is among the first, and consists of sentences or the parts of a step."""
     blocks = [block for entry in chapter.entries for block in entry.blocks]
     first = chapter.entries[0].section.stage == "lead"
-    return first and all(isinstance(block, Sentences | Breakdown) or _is_detail(block) for block in blocks)
-
-
-def _is_detail(block: Block) -> bool:
-    return isinstance(block, Table | Excerpt) and block.detail
+    return first and all(isinstance(block, Sentences | Breakdown) or is_detail(block) for block in blocks)
 
 
 @singledispatch

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 
-from tracekit.analyses.cached import name_of
+from tracekit.analyses.shared.cached import name_of
 from tracekit.findings.diagnosis import Diagnosis
 from tracekit.findings.finding import Finding
 from tracekit.findings.verdict import Verdict

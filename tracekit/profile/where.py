@@ -1,7 +1,8 @@
 """On which line of yours does an event happen, or is time spent? Every table and every rule asks here.
 
-The owner decides (docs/owners.md), with one exception: `where_of` shows frames as they were recorded where a trace has
-stacks of its own and no lines file, so that no line is known anyway.
+The owner decides (docs/owners.md), with one exception: in a trace that has stacks of its own and no lines file, tables
+of events (`where_of`) show the innermost frame that may be yours, as it was recorded. Owners are stricter there:
+without `--mine`, code in a package counts as a library's.
 """
 
 from typing import Any

@@ -102,3 +102,8 @@ class Excerpt:
 
 Block = Sentences | Table | Breakdown | Series | Notes | Excerpt
 KINDS: tuple[type[Block], ...] = (Sentences, Table, Breakdown, Series, Notes, Excerpt)
+
+
+def is_detail(block: Block) -> bool:
+    """Whether people are shown it only where everything is requested, or can be folded."""
+    return isinstance(block, Table | Excerpt) and block.detail

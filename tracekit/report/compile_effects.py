@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tracekit.analyses import summary
-from tracekit.analyses.kernel_time import kernel_times, summed
+from tracekit.analyses.shared.kernel_time import kernel_times, summed
 from tracekit.profile import Profile
 from tracekit.run import Ledger, Variant
 from tracekit.run_facts import contrast_of

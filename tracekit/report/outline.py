@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Table
+from tracekit.report.blocks import Block, Notes, Sentences, Table, is_detail
 from tracekit.report.model import Report
 from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import WORTH, Section
@@ -148,7 +148,7 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
 
 def _rows_in_full(section: Section, report: Report, rows: int | None) -> int | None:
     """All of them; but only some of the cells of a study, unless a number is requested."""
-    of_cells = section.stage == "body" or any(_is_detail(block) for block in section.blocks)
+    of_cells = section.stage == "body" or any(is_detail(block) for block in section.blocks)
     if report.subject.study is None or not of_cells:
         return None
     return OF_CELLS if rows is None else rows
@@ -164,7 +164,7 @@ def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
     return tuple(
         _readable(block)
         for block in section.blocks
-        if (tables or not isinstance(block, Table)) and (full or not _is_detail(block))
+        if (tables or not isinstance(block, Table)) and (full or not is_detail(block))
     )
 
 
@@ -180,10 +180,6 @@ def _readable(block: Block) -> Block:
 def _cut_short(text: str) -> str:
     half = _LONGEST // 2
     return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
-
-
-def _is_detail(block: Block) -> bool:
-    return isinstance(block, Table | Excerpt) and block.detail
 
 
 def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
-from tracekit.uncertainty import Interval, half_width_of_mean
+from tracekit.uncertainty import Interval, half_width_of_mean, is_noise
 from tracekit.unprofiled import cold_cost_ns, contrast, steps_to_break_even
 
 _USELESS = 100  # with only two passes or pairs, the ends of an interval may differ by such a factor
@@ -96,7 +96,7 @@ class SpeedUp:
     @property
     def noise(self) -> bool:
         """Whether the difference is within noise."""
-        return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
+        return is_noise(self.interval)
 
     @property
     def break_even_steps(self) -> float | None:

@@ -1,5 +1,6 @@
 """Arrow columns as NumPy arrays and back. (`pyarrow.compute` could do it too, but takes 80 ms to import.)"""
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,11 @@ def values(column: Column, null: int = 0) -> Ints:
         return np.zeros(0, np.int64)
     parts = [_values(chunk, null) for chunk in chunks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def joined(schema: pa.Schema, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Pieces of a table of that schema as a whole; without any, a table with no rows."""
+    return pa.concat_tables([schema.empty_table(), *pieces]).unify_dictionaries()
 
 
 def held(column: Column) -> Ints:

@@ -105,11 +105,23 @@ class TracekitApp(App[None]):
         """What there is nothing to do for has no key."""
         if len(self.screen_stack) > 1:
             return action == "quit"
-        if action == "baseline":
-            return self.opened is not None and len(self.opened.variants) > 1 and not self.arrivals.is_reading
-        if action == "edit":
-            return self.opened is not None and self.browser.place is not None
-        return self.opened is not None or action not in NEED_CONTENT
+        if self.opened is None:
+            return action not in NEED_CONTENT
+        match action:
+            case "baseline":
+                return len(self.opened.variants) > 1 and not self.arrivals.is_reading
+            case "edit":
+                return self.browser.place is not None
+            case "filter":
+                return self.grid is not None
+            case "copy":
+                return self.grid is not None and len(self.grid.sheet) > 0
+            case "timeline":
+                return self.now.pane != "timeline" or self.now.of("event") is not None
+            case "widen":
+                return self.now.widened() != self.now or self.browser.is_filtered
+            case _:
+                return True
 
     async def action_quit(self) -> None:
         """Leave."""

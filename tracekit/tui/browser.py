@@ -21,7 +21,7 @@ from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
 from tracekit.tui.widgets.reading import Progress
 from tracekit.tui.widgets.stage import Stage
-from tracekit.tui.widgets.state import State
+from tracekit.tui.widgets.status import Status
 from tracekit.tui.widgets.steps import Steps
 from tracekit.units import duration
 
@@ -43,7 +43,7 @@ class Browser(Container):
         with Horizontal(id="top"):
             yield Static("tracekit", id="brand", markup=False)
             yield Crumbs()
-            yield State(self._state)
+            yield Status(self._state)
         yield Chips()
         with Stage(id="stage"):
             yield Progress(self._arrivals.paths, self._arrivals.reading)
@@ -54,7 +54,7 @@ class Browser(Container):
     def on_resize(self) -> None:
         """A small screen leaves few lines for the row."""
         self.set_class(self.app.size.height < LOW, "-low")
-        self.query_one(State).show()
+        self.query_one(Status).show()
         self.call_after_refresh(self._show_row)
 
     # What is on screen.
@@ -77,6 +77,11 @@ class Browser(Container):
         grid = self.grid
         return self.navigation.place(grid.sheet, grid.cursor) if grid is not None else self.navigation.place(None, 0)
 
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the table that has the keys shows some of its rows only."""
+        return self.grid is not None and bool(self.grid.sheet.pattern)
+
     def filter(self) -> None:
         """Ask for the words that a row must hold."""
         self.query_one(FilterLine).ask(self.grid)
@@ -92,7 +97,7 @@ class Browser(Container):
         self._remember()
         if self.navigation.open(opened):
             self._ask()
-            self.query_one(State).show()
+            self.query_one(Status).show()
         else:
             self._show_panes()
         self.refresh_bindings()
@@ -120,9 +125,13 @@ class Browser(Container):
 
     def _ask(self) -> None:
         opened, selection, pane = self.navigation.opened, self.navigation.now, self.navigation.pane
-        if opened is not None:
-            self._background.ask((opened, selection), lambda: pane.query(opened, selection))
-            self.query_one(State).show_soon()
+        if opened is None:
+            return
+        if (answer := self.navigation.answer) is not None:
+            self.post_message(Done((opened, selection), answer, None))
+            return
+        self._background.ask((opened, selection), lambda: pane.query(opened, selection))
+        self.query_one(Status).show_soon()
 
     def _ask_about(self, opened: Opened, variant: str, row: int) -> None:
         self._background.ask((opened, self.navigation.now), lambda: about(opened.profile(variant), row))
@@ -145,8 +154,8 @@ class Browser(Container):
 
     def on_grid_entered(self, message: Grid.Entered) -> None:
         """Narrow to a row."""
-        target = message.grid.sheet.enter(message.grid.sheet.row_at(message.grid.cursor))
-        if target is not None:
+        target = message.grid.sheet.destination(message.grid.cursor)
+        if isinstance(target, Selection):
             self.go(target)
 
     def on_steps_chosen(self, message: Steps.Chosen) -> None:
@@ -191,15 +200,15 @@ class Browser(Container):
 
     async def _show(self, content: Content) -> None:
         navigation, stage = self.navigation, self.query_one(Stage)
-        navigation.shown = navigation.now
+        navigation.answered(content)
         with self.app.batch_update():  # drawn at once
             self._show_path()
             self._show_panes()
             self.query_one(FilterLine).forget()
             await stage.show(content, navigation.begin(content))
             self._show_row()
+            self.refresh_bindings()
         stage.forget_but(navigation.opened.report.profiles if navigation.opened is not None else ())
-        self.refresh_bindings()
         event = navigation.now.of("event")
         if navigation.opened is not None and navigation.now.pane == "timeline" and event is not None:
             self._ask_about(navigation.opened, *event)
@@ -214,7 +223,7 @@ class Browser(Container):
         self.query_one(Crumbs).show(names, self.navigation.path)
 
     def _show_panes(self) -> None:
-        self.query_one(State).show()
+        self.query_one(Status).show()
         pane, listed = self.navigation.pane, self.navigation.listed
         self.query_one(Chips).show([(each.name, each.title) for each in listed], pane.name if pane.is_listed else "")
 

@@ -9,6 +9,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from tracekit.sanitize import sanitize
 from tracekit.tui.keys import KEYS
 from tracekit.tui.model.panes.overview import findings_sheet
+from tracekit.tui.model.selection import Selection
 
 if TYPE_CHECKING:
     from tracekit.tui.app import TracekitApp
@@ -64,8 +65,8 @@ class Commands(Provider):
         findings = findings_sheet(opened, now)
         for index in range(len(findings)):
             said = dict(findings.row_in_full(index))
-            target = findings.enter(findings.row_at(index))
-            if target is not None:
+            target = findings.destination(index)
+            if isinstance(target, Selection):
                 yield f"Finding {said['finding']}", said.get("variant", ""), partial(app.browser.go, target)
         numbers = sorted({number for profile in opened.report.profiles for number in profile.trace.steps.number})
         for number in numbers[:_STEPS]:

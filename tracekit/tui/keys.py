@@ -4,7 +4,20 @@ from dataclasses import replace
 
 from textual.binding import Binding
 
-NEED_CONTENT = {"view", "pane", "turn", "timeline", "filter", "copy", "export", "jump", "back", "forth"}
+NEED_CONTENT = {
+    "view",
+    "pane",
+    "turn",
+    "timeline",
+    "filter",
+    "copy",
+    "export",
+    "jump",
+    "back",
+    "forth",
+    "baseline",
+    "edit",
+}
 
 _LEAVE = [
     Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),

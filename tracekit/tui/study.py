@@ -93,14 +93,8 @@ class StudyApp(App[None]):
 
     def on_grid_entered(self) -> None:
         """Open the run of a cell."""
-        if self.page.name != "cells":
-            return
-        row = self.grid.sheet.row_at(self.grid.cursor)
-        if self._pages.runs[row] is None:
-            self.notify("This cell has no run: nothing was measured.", severity="warning")
-        else:
-            self.chosen = row
-            self.exit()
+        self.chosen = self.grid.sheet.row_at(self.grid.cursor)
+        self.exit()
 
     def on_chips_picked(self, message: Chips.Picked) -> None:
         """Go to the page that was clicked."""

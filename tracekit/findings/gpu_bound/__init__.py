@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tracekit.analyses.kernel_time import KernelTime, kernel_times, summed
+from tracekit.analyses.shared.kernel_time import KernelTime, kernel_times, summed
 from tracekit.findings import bandwidth
 from tracekit.findings.finding import Where
 from tracekit.findings.gpu_bound import modules, phases

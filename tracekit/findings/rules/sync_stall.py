@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.analyses.own_waits import own_waits
+from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around, where
 from tracekit.findings.rules.pageable_copies import pageable_calls

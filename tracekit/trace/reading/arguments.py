@@ -13,8 +13,8 @@ from tracekit.intervals import Ints
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.again import events_again
+from tracekit.trace.reading.event import NOTHING, value_of
 
-_NOTHING = msgspec.Raw(b"null")
 Inputs = list[tuple[int, ...]]  # the dimensions of each input; () for what is not a tensor, or has none
 
 BYTES_OF_TYPE = {
@@ -28,46 +28,46 @@ BYTES_OF_TYPE = {
 class Arguments(msgspec.Struct, gc=False):
     """The arguments of one event, as written; what was not recorded is null."""
 
-    dims: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
-    kinds: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
-    steps: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Strides")
-    occupied: msgspec.Raw = msgspec.field(default=_NOTHING, name="est. achieved occupancy %")
-    blocks: msgspec.Raw = msgspec.field(default=_NOTHING, name="blocks per SM")
+    dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    kinds: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
+    steps: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Strides")
+    occupied: msgspec.Raw = msgspec.field(default=NOTHING, name="est. achieved occupancy %")
+    blocks: msgspec.Raw = msgspec.field(default=NOTHING, name="blocks per SM")
 
     @property
     def inputs(self) -> Inputs | None:
         """The dimensions of an operator's inputs, lists of tensors one by one; None if they were not recorded."""
-        decoded = _read(self.dims)
+        decoded = value_of(self.dims)
         return [*_flat(decoded)] if isinstance(decoded, list) else None
 
     @property
     def strides(self) -> Inputs | None:
         """The strides of the inputs, in the form of `inputs`."""
-        decoded = _read(self.steps)
+        decoded = value_of(self.steps)
         return [*_flat(decoded)] if isinstance(decoded, list) else None
 
     @property
     def types(self) -> list[str]:
         """The type of each input: `float`, `c10::BFloat16`, `ScalarList`, ""."""
-        decoded = _read(self.kinds)
+        decoded = value_of(self.kinds)
         return [str(each) for each in decoded] if isinstance(decoded, list) else []
 
     @property
     def occupancy(self) -> float | None:
         """The part of the GPU's warps that a kernel keeps occupied, as the profiler estimates it from the launch."""
-        decoded = _read(self.occupied)
+        decoded = value_of(self.occupied)
         return decoded / 100 if isinstance(decoded, int | float) else None
 
     @property
     def blocks_per_sm(self) -> float | None:
         """How many blocks of a kernel each multiprocessor gets; if it is below 1, some get none."""
-        decoded = _read(self.blocks)
+        decoded = value_of(self.blocks)
         return float(decoded) if isinstance(decoded, int | float) else None
 
 
 class _Event(msgspec.Struct, gc=False):
-    name: msgspec.Raw = _NOTHING
-    ts: msgspec.Raw = _NOTHING
+    name: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
     args: Arguments | None = None
 
 
@@ -86,7 +86,7 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
     for events in events_again(trace.path, _EVENTS, _beginnings(times)):
         starts, is_time = exact.from_texts([each.ts for each in events])
         for k in np.flatnonzero(is_time & np.isin(starts, times)).tolist():
-            row = wanted.pop((int(starts[k]), str(_read(events[k].name))), None)
+            row = wanted.pop((int(starts[k]), str(value_of(events[k].name))), None)
             if row is not None and (args := events[k].args) is not None:
                 known[row] = args
         if len(wanted) == 0 < left:
@@ -103,13 +103,6 @@ def _beginnings(times: Ints) -> list[bytes]:
     if len(str(first)) != len(str(last)) or len(str(first)) <= dropped:
         return [b""]
     return [str(each).encode() for each in range(first // 10**dropped, last // 10**dropped + 1)]
-
-
-def _read(raw: msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
 
 
 def _flat(nested: list[Any]) -> Iterator[tuple[int, ...]]:

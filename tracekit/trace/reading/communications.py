@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from tracekit.trace.reading.event import Args, Event, Scalar
+from tracekit.trace.reading.event import NOTHING, Args, Event, Scalar, value_of
 from tracekit.trace.schema import column
 
 _WHOLE, _TEXT = pa.int64(), pa.string()
@@ -45,24 +45,23 @@ _SIZES = {
     **dict.fromkeys(("bool", "byte", "char", "unsigned char", "signed char"), 1),
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "c10::float8_e4m3fn", "c10::float8_e5m2"), 1),
 }
-_NOTHING = msgspec.Raw(b"null")
 
 
 class _Args(Args, gc=False):
-    collective: msgspec.Raw = msgspec.field(default=_NOTHING, name="Collective name")
-    dtype: msgspec.Raw = _NOTHING
-    in_elements: msgspec.Raw = msgspec.field(default=_NOTHING, name="In msg nelems")
-    out_elements: msgspec.Raw = msgspec.field(default=_NOTHING, name="Out msg nelems")
-    group: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group Name")
-    group_of_2023: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group ID")
-    description: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group Description")
-    group_size: msgspec.Raw = msgspec.field(default=_NOTHING, name="Group size")
-    members: msgspec.Raw = msgspec.field(default=_NOTHING, name="Process Group Ranks")
-    seq: msgspec.Raw = msgspec.field(default=_NOTHING, name="Seq")
-    source: msgspec.Raw = msgspec.field(default=_NOTHING, name="Src Rank")
-    destination: msgspec.Raw = msgspec.field(default=_NOTHING, name="Dst Rank")
-    dims: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
-    types: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
+    collective: msgspec.Raw = msgspec.field(default=NOTHING, name="Collective name")
+    dtype: msgspec.Raw = NOTHING
+    in_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="In msg nelems")
+    out_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="Out msg nelems")
+    group: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Name")
+    group_of_2023: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group ID")
+    description: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Description")
+    group_size: msgspec.Raw = msgspec.field(default=NOTHING, name="Group size")
+    members: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Ranks")
+    seq: msgspec.Raw = msgspec.field(default=NOTHING, name="Seq")
+    source: msgspec.Raw = msgspec.field(default=NOTHING, name="Src Rank")
+    destination: msgspec.Raw = msgspec.field(default=NOTHING, name="Dst Rank")
+    dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
 
 
 class CommunicationEvent(Event, gc=False):
@@ -87,7 +86,7 @@ def recorded(events: Sequence[Event], ts_ns: Sequence[int]) -> Iterator[list[Any
         return
     spans = of_backends(events)
     for row, args in enumerate([event.args for event in events]):
-        if isinstance(args, _Args) and (args.collective is not _NOTHING or events[row].name in spans):
+        if isinstance(args, _Args) and (args.collective is not NOTHING or events[row].name in spans):
             event = events[row]
             yield [int(ts_ns[row]), str(event.pid), str(event.tid), str(event.name), *_values(args)]
 
@@ -103,25 +102,18 @@ def table_of(rows: list[list[Any]]) -> pa.Table:
 
 
 def _values(args: _Args) -> list[Any]:
-    group = _read(args.group) if args.group is not _NOTHING else _read(args.group_of_2023)
+    group = value_of(args.group) if args.group is not NOTHING else value_of(args.group_of_2023)
     return [
-        _text(_read(args.collective)),
-        _SIZES.get(str(_read(args.dtype)).lower()),
-        *(_whole(_read(each)) for each in (args.in_elements, args.out_elements)),
+        _text(value_of(args.collective)),
+        _SIZES.get(str(value_of(args.dtype)).lower()),
+        *(_whole(value_of(each)) for each in (args.in_elements, args.out_elements)),
         _text(group),
-        _text(_read(args.description)),
-        _whole(_read(args.group_size)),
-        _members(_read(args.members)),
-        *(_whole(_read(each)) for each in (args.seq, args.source, args.destination)),
-        _input_bytes(_read(args.dims), _read(args.types)),
+        _text(value_of(args.description)),
+        _whole(value_of(args.group_size)),
+        _members(value_of(args.members)),
+        *(_whole(value_of(each)) for each in (args.seq, args.source, args.destination)),
+        _input_bytes(value_of(args.dims), value_of(args.types)),
     ]
-
-
-def _read(raw: msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
 
 
 def _text(value: object) -> str | None:

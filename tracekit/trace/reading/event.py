@@ -1,9 +1,11 @@
 """One event of the file: the fields that are used."""
 
+from typing import Any
+
 import msgspec
 
 Scalar = int | float | str | None
-NO_TIME = msgspec.Raw(b"null")
+NOTHING = msgspec.Raw(b"null")  # of a field that the file does not have
 
 
 class Args(msgspec.Struct, gc=False):
@@ -30,7 +32,7 @@ class Event(msgspec.Struct, gc=False):
     name: Scalar = None
     pid: Scalar = None
     tid: Scalar = None
-    ts: msgspec.Raw = NO_TIME
+    ts: msgspec.Raw = NOTHING
     dur: int | float | None = None
     args: Args | None = None
 
@@ -39,5 +41,13 @@ class Length(msgspec.Struct, gc=False):
     """The text of a duration, for durations that a float would not hold exactly."""
 
     ph: Scalar = None
-    ts: msgspec.Raw = NO_TIME
-    dur: msgspec.Raw = NO_TIME
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
+
+
+def value_of(raw: msgspec.Raw) -> Any:
+    """The value of a field whose text was kept; None where that is no JSON."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None

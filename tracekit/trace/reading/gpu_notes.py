@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tracekit.intervals import Ints
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.event import Event
+from tracekit.trace.reading.event import NOTHING, Event
 from tracekit.trace.schema import column
 
 NOTES = pa.schema(
@@ -38,7 +38,7 @@ class _Event(msgspec.Struct, gc=False):
     name: object = None
     pid: object = None
     tid: object = None
-    ts: msgspec.Raw = msgspec.Raw(b"null")
+    ts: msgspec.Raw = NOTHING
     args: object = None
 
 

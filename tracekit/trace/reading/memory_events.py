@@ -12,9 +12,9 @@ from tracekit.intervals import Bools, Ints
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.again import events_again
+from tracekit.trace.reading.event import NOTHING
 
 _NAME = "[memory]"
-_NOTHING = msgspec.Raw(b"null")
 _DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h
 _MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
 _UNKNOWN = -1
@@ -30,11 +30,11 @@ class _Arguments(msgspec.Struct, gc=False):
 
 
 class _Event(msgspec.Struct, gc=False):
-    name: msgspec.Raw = _NOTHING
-    ts: msgspec.Raw = _NOTHING
-    pid: msgspec.Raw = _NOTHING
-    tid: msgspec.Raw = _NOTHING
-    args: msgspec.Raw = _NOTHING
+    name: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
+    pid: msgspec.Raw = NOTHING
+    tid: msgspec.Raw = NOTHING
+    args: msgspec.Raw = NOTHING
 
 
 _EVENTS = msgspec.json.Decoder(list[_Event])

@@ -11,7 +11,7 @@ import msgspec
 
 from tracekit.trace.reading.chunks import SEPARATOR
 from tracekit.trace.reading.communications import CommunicationEvent
-from tracekit.trace.reading.event import NO_TIME, Args, Event, Length, Scalar
+from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
 
 _EVENT = msgspec.json.Decoder(CommunicationEvent)
 _LENGTH = msgspec.json.Decoder(Length)
@@ -161,7 +161,7 @@ def _event(item: dict[str, Any]) -> Event:
     ph, cat, name, pid, tid = (_scalar(item.get(key)) for key in ("ph", "cat", "name", "pid", "tid"))
     return Event(
         *(ph, cat, name, pid, tid),
-        ts=msgspec.Raw(_digits(start)) if start is not None else NO_TIME,
+        ts=msgspec.Raw(_digits(start)) if start is not None else NOTHING,
         args=Args(*(_scalar(args.get(key)) for key in Args.__struct_encode_fields__)),
     )
 

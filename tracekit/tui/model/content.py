@@ -19,7 +19,7 @@ from tracekit.tui.model.breakdown import Breakdown, bucket_sheet, shown
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.model.strip import Strip, strip_of
+from tracekit.tui.model.strip import StepStrip, strip_of
 from tracekit.tui.timeline import Target
 
 
@@ -49,7 +49,7 @@ class Lanes:
     target: Target | None = None
 
 
-Piece = Prose | Sheet | Breakdown | Strip | Code | Lanes
+Piece = Prose | Sheet | Breakdown | StepStrip | Code | Lanes
 
 
 @dataclass(frozen=True)

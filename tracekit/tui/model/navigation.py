@@ -12,6 +12,7 @@ from tracekit.tui.model.selection import History, Selection
 from tracekit.tui.model.sheet import Sheet
 
 Cursor = tuple[int, int]  # which table of a pane, and which of its rows
+_ROWS = 1_000_000  # of the answers that stay known
 
 
 class Navigation:
@@ -24,6 +25,7 @@ class Navigation:
         self.shown: Selection | None = None
         self._cursors: dict[Selection, Cursor] = {}
         self._codes: dict[tuple[object, ...], Code | None] = {}
+        self._answers: dict[Selection, Content] = {}
 
     @property
     def now(self) -> Selection:
@@ -61,6 +63,7 @@ class Navigation:
         if before is opened:  # every question has been answered meanwhile
             return False
         self._codes.clear()
+        self._answers.clear()
         self.shown = None
         names = {pane.name for pane in self.panes}
         if before is None or not {*before.variants} <= {*opened.variants} or self.now.pane not in names:
@@ -82,6 +85,23 @@ class Navigation:
             label = event_label(self.opened.profile(variant), row)
             self.history = self.history.replaced(self.now.without("event").narrowed("event", (variant, row), label))
             self.shown = self.now
+
+    @property
+    def answer(self) -> Content | None:
+        """The answer to what is selected, where it was asked before and is still known."""
+        return self._answers.get(self.now)
+
+    def answered(self, content: Content) -> None:
+        """The answer to what is selected is on screen; of those before, the latest stay known.
+
+        Files may be edited meanwhile: they are read again.
+        """
+        self.shown = self.now
+        self._answers.pop(self.now, None)
+        if not any(isinstance(piece, Code) for piece in content.pieces):
+            self._answers[self.now] = content
+        while len(self._answers) > 1 and sum(map(_rows, self._answers.values())) > _ROWS:
+            del self._answers[next(iter(self._answers))]
 
     def remember(self, cursor: Cursor) -> None:
         """Where the cursor was in the answer on screen, for when the user comes back."""
@@ -124,3 +144,7 @@ class Navigation:
             return f"{self.now.view} time"
         baseline = names.index(self.opened.report.baseline.name)
         return f"{self.now.view} time, against {short(names, max(width // 8, 8))[baseline]}"
+
+
+def _rows(content: Content) -> int:
+    return sum(sheet.rows.num_rows for sheet in content.sheets)

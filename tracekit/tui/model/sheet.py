@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ from tracekit.intervals import Bools, Ints
 from tracekit.kernel_names import distinct_short_names
 from tracekit.names import short
 from tracekit.sanitize import sanitize
+from tracekit.tui.model.ordering import holding, in_one, in_order, is_text
 from tracekit.tui.model.selection import Selection
 from tracekit.units import duration
 
@@ -21,13 +24,14 @@ _LONGEST = 1000  # letters of a cell
 _READ, _WORDS = 20, 5  # rows that decide whether a column holds sentences, and the spaces of one
 _MEASURED = 200  # rows that decide how wide a column is
 _LABELS = 5_000  # kernels whose names are told apart
+_OF_ALL_ROWS = {"table", "fields", "details", "titles", "numbers", "sentences", "widths", "_kernels", "_extremes"}
 
-Enter = Callable[[int], Selection | None]
+Destination = Selection | Path | None  # what is to be looked at, or the run that is to be opened
+Enter = Callable[[int], Destination]
 
 
-def nowhere(_: int) -> Selection | None:
+def nowhere(_: int) -> None:
     """What Enter does where there is nothing to go to."""
-    return None
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,9 @@ class Sheet:
         """The rows that are shown, first to last."""
         rows = np.flatnonzero(self._fitting) if self.pattern else np.arange(self.table.num_rows)
         if self.sort is not None and self.sort[0] in self.table.column_names:
-            rows = rows[self._in_order(rows, *self.sort)]
+            column, descending = self.sort
+            values = in_one(self.table[self.sort_keys.get(column, column)])
+            rows = rows[in_order(values.take(pa.array(rows)) if self.pattern else values, descending)]
         return rows
 
     def __len__(self) -> int:
@@ -121,6 +127,10 @@ class Sheet:
     def row_at(self, index: int) -> int:
         """The row of the table that is shown there."""
         return int(self.order[index])
+
+    def destination(self, index: int) -> Destination:
+        """What the row shown there leads to."""
+        return self.enter(self.row_at(index)) if 0 <= index < len(self) else None
 
     def index_of(self, row: int) -> int | None:
         """Where that row is shown; None where it is filtered out."""
@@ -159,11 +169,17 @@ class Sheet:
 
     def sorted_by(self, column: str, descending: bool) -> "Sheet":
         """The same in another order."""
-        return replace(self, sort=(column, descending))
+        return self._with(sort=(column, descending))
 
     def filtered(self, pattern: str) -> "Sheet":
         """Only the rows of which some text holds every word of the pattern, in capitals or not."""
-        return replace(self, pattern=pattern)
+        return self._with(pattern=pattern)
+
+    def _with(self, **changes: Any) -> "Sheet":
+        """The same rows, of which nothing needs to be worked out again."""
+        other = replace(self, **changes)
+        vars(other).update({name: value for name, value in vars(self).items() if name in _OF_ALL_ROWS})
+        return other
 
     @property
     def shown(self) -> pa.Table:
@@ -195,56 +211,22 @@ class Sheet:
         values = [column.to_numpy() for column in numeric if column.null_count < len(column)]
         return np.array([end(each) for each in values for end in (np.nanargmin, np.nanargmax)], np.int64)
 
-    def _in_order(self, rows: Ints, column: str, descending: bool) -> Ints:
-        """Which of these rows comes first, second, and so on."""
-        import pyarrow.compute as pc  # for who sorts or filters: it takes a tenth of a second to import
-
-        values = _in_one(self.table[self.sort_keys.get(column, column)])
-        if pa.types.is_dictionary(values.type):  # few texts for many rows: these are put in order
-            in_order = pc.array_sort_indices(values.dictionary)
-            values = pc.sort_indices(in_order).cast(pa.int32()).take(values.indices)
-        chosen = values.take(pa.array(rows)) if self.pattern else values
-        order = pc.array_sort_indices(chosen, order="descending" if descending else "ascending")
-        places: Ints = order.to_numpy().astype(np.int64)
-        return places
-
     @cached_property
     def _fitting(self) -> Bools:
         wanted = np.ones(self.table.num_rows, bool)
-        columns = [self._searched(each) for each in [*self.fields, *self.details] if _is_text(each.type)]
+        columns = [self._searched(each) for each in [*self.fields, *self.details] if is_text(each.type)]
         for word in self.pattern.split():
             holds = np.zeros(self.table.num_rows, bool)
             for column in columns:
-                holds |= _holding(column, word)
+                holds |= holding(column, word)
             wanted &= holds
         return wanted
 
     def _searched(self, of: pa.Field) -> pa.Array:
         """A column of text, with the shown form beside the full one."""
-        column = _in_one(self.table[of.name])
+        column = in_one(self.table[of.name])
         if role(of) != "kernel":
             return column
         labels = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         both = [f"{name} {self._kernels.get(name, '')}" for name in labels.dictionary.to_pylist()]
         return pa.DictionaryArray.from_arrays(labels.indices, pa.array(both, pa.string()))
-
-
-def _holding(column: pa.Array, word: str) -> Bools:
-    if pa.types.is_dictionary(column.type):
-        labels = np.append(_holding(column.dictionary, word), False)
-        indices = column.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
-        holds: Bools = labels[indices]
-        return holds
-    import pyarrow.compute as pc
-
-    holding: Bools = pc.match_substring(column, word, ignore_case=True).fill_null(False).to_numpy(zero_copy_only=False)
-    return holding
-
-
-def _in_one(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))

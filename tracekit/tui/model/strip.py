@@ -16,7 +16,7 @@ _MUCH = 1.1  # times the median: steps that are all alike have no outliers
 
 
 @dataclass(frozen=True)
-class Strip:
+class StepStrip:
     """The lines, which steps are selected (first and last), and whether any can be."""
 
     lines: tuple[Line, ...]
@@ -72,9 +72,9 @@ class Strip:
         return f"step {number}: {', '.join(said)}"
 
 
-def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable: bool = True) -> Strip:
+def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable: bool = True) -> StepStrip:
     """The strip of these lines, their names harmless."""
-    return Strip(tuple(replace(line, name=sanitize(line.name)) for line in lines), selected, selectable)
+    return StepStrip(tuple(replace(line, name=sanitize(line.name)) for line in lines), selected, selectable)
 
 
 def outliers(line: Line) -> list[bool]:

@@ -63,10 +63,11 @@ def study_pages(folder: Path) -> StudyPages:
     study = read_study(folder)
     results = [result for setting in settings(study) for group in setting.groups for result in group.results]
     rows = [row for setting in settings(study) for row in _rows(setting)]
-    cells = Page("cells", "Cells", Sheet("cells", pa.Table.from_pylist(rows, CELLS)))
+    runs = [_run(each) for each in results]
+    cells = Page("cells", "Cells", Sheet("cells", pa.Table.from_pylist(rows, CELLS), enter=runs.__getitem__))
     sections = report(open_subject([folder])).sections
     pages = [page for section in sections if section.id != "variants" for page in _pages(section)]
-    return StudyPages(study, [cells, *pages], [_run(each) for each in results])
+    return StudyPages(study, [cells, *pages], runs)
 
 
 def _rows(setting: Setting) -> Iterator[dict[str, Any]]:

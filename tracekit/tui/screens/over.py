@@ -22,4 +22,4 @@ class Over(ModalScreen[Result]):
 
     def _tell_keys(self) -> None:
         for bar in self.app.screen_stack[0].query(KeyBar):
-            bar.refresh()
+            bar.look()

@@ -6,32 +6,32 @@ import numpy as np
 
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.timeline.labels import short_name
-from tracekit.tui.timeline.instances import Instance, alike, bounds, event, find, lane_of
+from tracekit.tui.timeline.slices import Slice, alike, bounds, event, find, lane_of
 from tracekit.units import count, duration
 
 _AROUND = 4  # of what surrounds an event, the innermost
 
 
-def title(index: Index, instance: Instance) -> str:
+def title(index: Index, chosen: Slice) -> str:
     """The full name; its kind, where no event stands for it. Text of the trace, not sanitized."""
-    row = event(index, instance)
-    category = CATEGORIES[lane_of(index, instance).category[instance.position]]
-    if index.groups[instance.group].family == "wall":
+    row = event(index, chosen)
+    category = CATEGORIES[lane_of(index, chosen).category[chosen.position]]
+    if index.groups[chosen.group].family == "wall":
         return f"{category.label}: {index.name(row)}" if row >= 0 else category.label
     return index.name(row) if row >= 0 else category.label
 
 
-def facts(index: Index, instance: Instance) -> list[str]:
+def facts(index: Index, chosen: Slice) -> list[str]:
     """How long and when, its number among those of its name, what launched it, what encloses it. Not sanitized."""
-    start, end = bounds(index, instance)
-    group = index.groups[instance.group]
+    start, end = bounds(index, chosen)
+    group = index.groups[chosen.group]
     said = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]
     said.append(_when(index, start))
-    rows = alike(index, instance)
+    rows = alike(index, chosen)
     if len(rows) > 1:
-        said.append(f"instance {count(int(np.searchsorted(rows, event(index, instance))) + 1)} of {count(len(rows))}")
-    said.extend(_launched(index, instance, start) if group.family == "gpu" else ())
-    around = surrounding(index, instance)
+        said.append(f"instance {count(int(np.searchsorted(rows, event(index, chosen))) + 1)} of {count(len(rows))}")
+    said.extend(_launched(index, chosen, start) if group.family == "gpu" else ())
+    around = surrounding(index, chosen)
     if around and group.family != "gpu":
         said.append("in " + " ← ".join(around[:_AROUND]))
     return said
@@ -46,11 +46,11 @@ def _when(index: Index, start: int) -> str:
     return f"{duration(start - int(lows[step]))} into step {index.numbers[step]}"
 
 
-def surrounding(index: Index, instance: Instance) -> list[str]:
+def surrounding(index: Index, chosen: Slice) -> list[str]:
     """Short names of what is around an event on its thread, operators and Python frames, the innermost first."""
-    group = index.groups[instance.group]
-    start, end = bounds(index, instance)
-    lanes = list(group.lanes[: instance.lane])
+    group = index.groups[chosen.group]
+    start, end = bounds(index, chosen)
+    lanes = list(group.lanes[: chosen.lane])
     if group.family == "host":
         lanes += [
             lane for each in index.groups if (each.family, each.track) == ("frames", group.track) for lane in each.lanes
@@ -63,9 +63,9 @@ def surrounding(index: Index, instance: Instance) -> list[str]:
     return [short_name(index.name(row), on_gpu=False) for _, _, row in sorted(around, reverse=True)]
 
 
-def _launched(index: Index, instance: Instance, start: int) -> Iterator[str]:
+def _launched(index: Index, chosen: Slice, start: int) -> Iterator[str]:
     trace = index.profile.trace
-    call = int(trace.links.launch(np.array([event(index, instance)]))[0])
+    call = int(trace.links.launch(np.array([event(index, chosen)]))[0])
     if call < 0:
         return
     waited = start - int(trace.ts_ns[call])

@@ -31,10 +31,10 @@ def _selected(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     if state.note or not state.is_selected:
         line.write(state.note or _extent(state), 1, width - 2, inkwell.plain(palette.muted))
         return line.runs()
-    name = fitted(title(state.index, state.instance), max(width // 3, 10))
+    name = fitted(title(state.index, state.chosen), max(width // 3, 10))
     line.write(name, 1, width - 2, inkwell.plain(palette.accent, bold=True))
     at = cell_len(name) + 3
-    line.write(" · ".join(facts(state.index, state.instance)), at, width - at - 1, inkwell.plain(palette.foreground))
+    line.write(" · ".join(facts(state.index, state.chosen)), at, width - at - 1, inkwell.plain(palette.foreground))
     return line.runs()
 
 

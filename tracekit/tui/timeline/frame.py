@@ -8,10 +8,10 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints
 from tracekit.tui.timeline.canvas import Inkwell, Line
-from tracekit.tui.timeline.instances import Instance, lane_of
+from tracekit.tui.timeline.lane_painter import LanePainter
 from tracekit.tui.timeline.layout import Row, heights, rows
 from tracekit.tui.timeline.palette import Run
-from tracekit.tui.timeline.sheet import Sheet
+from tracekit.tui.timeline.slices import Slice, lane_of
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.view import View
 from tracekit.units import duration, tick
@@ -94,28 +94,30 @@ def draw(state: State, names: Sequence[str], drawing: Drawing) -> Frame:
 
 def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing: Drawing) -> None:
     index, window = state.view.variants[variant], state.view.window(variant)
-    sheet = Sheet(index, drawing.edges(window), _begins(state.view, variant, drawing), drawing.inkwell)
+    painter = LanePainter(index, drawing.edges(window), _begins(state.view, variant, drawing), drawing.inkwell)
     laid = rows(index, height, share=not drawing.inkwell.palette.patterns)
-    chosen = state.instance if state.variant == variant else None
+    chosen = state.chosen if state.variant == variant else None
     cursor = next((k for k, row in enumerate(laid) if chosen and _is_on(chosen, row)), 0)
     first = 1 + max(cursor - height + 1, 0)  # the wall lane stays
     shown = [0, *range(first, min(first + height - 1, len(laid)))]
     for number in shown:
         row = laid[number]
-        line = sheet.one_lane(row.group, *row.lanes) if len(row.lanes) == 1 else sheet.two_lanes(row.group, *row.lanes)
+        line = (
+            painter.one_lane(row.group, *row.lanes) if len(row.lanes) == 1 else painter.two_lanes(row.group, *row.lanes)
+        )
         here = chosen is not None and number == cursor
         if here and state.is_selected:
             start, end = (drawing.column(window, moment) for moment in state.stretch)
-            category = int(lane_of(index, state.instance).category[state.instance.position])
-            upper = state.instance.lane == row.lanes[0] if len(row.lanes) == 2 else None
+            category = int(lane_of(index, state.chosen).category[state.chosen.position])
+            upper = state.chosen.lane == row.lanes[0] if len(row.lanes) == 2 else None
             line.select(start, max(end, start + 1), category, upper)
         below = len(laid) - 1 - number if number == shown[-1] else 0
         title = row.title or (f"↓ {below} more" if below else "")
         frame.add([*_title(title, here, drawing), *line.runs()], Spot(variant, row))
 
 
-def _is_on(instance: Instance, row: Row) -> bool:
-    return instance.group == row.group and instance.lane in row.lanes
+def _is_on(chosen: Slice, row: Row) -> bool:
+    return chosen.group == row.group and chosen.lane in row.lanes
 
 
 def _absent(name: str, drawing: Drawing) -> list[Run]:

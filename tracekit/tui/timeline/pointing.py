@@ -6,7 +6,7 @@ import numpy as np
 
 from tracekit.timeline import NONE
 from tracekit.tui.timeline.frame import Frame
-from tracekit.tui.timeline.instances import Instance
+from tracekit.tui.timeline.slices import Slice
 from tracekit.tui.timeline.state import State
 
 WHEEL = 1.25  # zoom factor for each notch
@@ -48,5 +48,5 @@ def clicked(state: State, frame: Frame, column: int, line: int) -> State:
         filling = int(columns.filling[0])
         position = filling if filling != NONE else int(columns.event(np.array([0]), np.array([1]))[0])
         if position != NONE:
-            return state.pointed(spot.variant, Instance(spot.row.group, lane, position))
+            return state.pointed(spot.variant, Slice(spot.row.group, lane, position))
     return state.at(spot.variant, spot.row.group, spot.row.lanes[-1], int(np.mean(edges)))

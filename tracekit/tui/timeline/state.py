@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tracekit.timeline import NONE, Index
-from tracekit.tui.timeline.instances import JUMPS, Instance, beside, bounds, find, nearest, next_alike
+from tracekit.tui.timeline.slices import JUMPS, Slice, beside, bounds, find, nearest, next_alike
 from tracekit.tui.timeline.view import View
 from tracekit.units import duration
 
-FIRST_LANE = Instance(0, 0, NONE)
+FIRST_LANE = Slice(0, 0, NONE)
 _SEEN = 40  # a stretch that takes less than this part of the width is hard to see
 _LEAST_GAP = 0.005  # of what is on the screen: shorter gaps are passed over
 
 
 @dataclass(frozen=True)
 class State:
-    """A view, the lane that the keys are on, and what is selected there: `instance.position` is NONE where nothing is.
+    """A view, the lane that the keys are on, and what is selected there: `chosen.position` is NONE where nothing is.
 
     `range` is between two offsets of the view; while it is `extended`, it reaches from there to what is selected.
     `note` is said once.
@@ -24,7 +24,7 @@ class State:
 
     view: View
     variant: int = 0
-    instance: Instance = FIRST_LANE
+    chosen: Slice = FIRST_LANE
     range: tuple[int, int] | None = None
     extended: tuple[int, int] | None = None
     note: str = ""
@@ -37,12 +37,12 @@ class State:
     @property
     def is_selected(self) -> bool:
         """Whether a stretch is selected."""
-        return self.instance.position != NONE
+        return self.chosen.position != NONE
 
     @property
     def stretch(self) -> tuple[int, int]:
         """What is selected, else what is on the screen, ns on the variant's clock."""
-        return bounds(self.index, self.instance) if self.is_selected else self.view.window(self.variant)
+        return bounds(self.index, self.chosen) if self.is_selected else self.view.window(self.variant)
 
     @property
     def moment(self) -> int:
@@ -55,17 +55,17 @@ class State:
     def seen(self, view: View) -> "State":
         """Another part, of the same selection; a variant that has the step has the keys."""
         variant = self.variant if view.has_step(self.variant) else view.lead
-        instance = self.instance if variant == self.variant else FIRST_LANE
-        return replace(self, view=view, variant=variant, instance=instance, note="")
+        chosen = self.chosen if variant == self.variant else FIRST_LANE
+        return replace(self, view=view, variant=variant, chosen=chosen, note="")
 
-    def selected(self, variant: int, instance: Instance | None, otherwise: str = "") -> "State":
+    def selected(self, variant: int, chosen: Slice | None, otherwise: str = "") -> "State":
         """With another stretch selected, and brought onto the screen; without one that is said."""
-        if instance is None:
+        if chosen is None:
             return replace(self, note=otherwise)
-        start, end = bounds(self.view.variants[variant], instance)
+        start, end = bounds(self.view.variants[variant], chosen)
         low, high = self.view.window(variant)
         state = self if low <= start < high else self.to_moment(variant, start)
-        return replace(state, view=state.view.showing(variant, start, end)).pointed(variant, instance)
+        return replace(state, view=state.view.showing(variant, start, end)).pointed(variant, chosen)
 
     def _reached(self) -> tuple[int, int] | None:
         if self.extended is None:
@@ -97,7 +97,7 @@ class State:
             for group, each in enumerate(index.groups)
             for lane in range(len(each.lanes))
         ]
-        at = lanes.index((self.variant, self.instance.group, self.instance.lane)) + way
+        at = lanes.index((self.variant, self.chosen.group, self.chosen.lane)) + way
         if not 0 <= at < len(lanes):
             return self
         variant, group, lane = lanes[at]
@@ -110,34 +110,34 @@ class State:
         """On a lane, with nothing selected."""
         if not self.view.has_step(variant):
             return self
-        return replace(self, variant=variant, instance=Instance(group, lane, NONE), note="")
+        return replace(self, variant=variant, chosen=Slice(group, lane, NONE), note="")
 
-    def pointed(self, variant: int, instance: Instance) -> "State":
+    def pointed(self, variant: int, chosen: Slice) -> "State":
         """With a stretch selected that is on the screen."""
-        state = replace(self, variant=variant, instance=instance, note="")
+        state = replace(self, variant=variant, chosen=chosen, note="")
         return replace(state, range=state._reached())
 
     def at(self, variant: int, group: int, lane: int, moment: int) -> "State":
         """On a lane, with what is there at a moment or nearest to it, if that can be seen."""
-        instance = nearest(self.view.variants[variant], group, lane, moment)
+        chosen = nearest(self.view.variants[variant], group, lane, moment)
         low, high = self.view.window(variant)
-        if instance is not None:
-            start, end = bounds(self.view.variants[variant], instance)
+        if chosen is not None:
+            start, end = bounds(self.view.variants[variant], chosen)
             if start < high and end >= low:
-                return self.pointed(variant, instance)
+                return self.pointed(variant, chosen)
         return self.lane_at(variant, group, lane)
 
     def beside(self, way: int) -> "State":
         """The next stretch of the lane; where nothing is selected, what is in the middle of the screen."""
         if not self.is_selected:
-            return self.at(self.variant, self.instance.group, self.instance.lane, self.moment)
-        return self.selected(self.variant, beside(self.index, self.instance, way), "the lane ends here")
+            return self.at(self.variant, self.chosen.group, self.chosen.lane, self.moment)
+        return self.selected(self.variant, beside(self.index, self.chosen, way), "the lane ends here")
 
     def alike(self, way: int) -> "State":
         """The next instance of what is selected, or the one before."""
         if not self.is_selected:
             return replace(self, note="select an event first: ↑ ↓, or a click")
-        following = next_alike(self.index, self.instance, way)
+        following = next_alike(self.index, self.chosen, way)
         return self.selected(self.variant, following, f"no {'further' if way > 0 else 'earlier'} instance")
 
     def jump(self, way: int, kind: str) -> "State":
@@ -153,11 +153,11 @@ class State:
 
     def to_event(self, variant: int, row: int) -> "State":
         """An event, in the step that contains it."""
-        instance = find(self.view.variants[variant], row)
-        if instance is None:
+        chosen = find(self.view.variants[variant], row)
+        if chosen is None:
             return replace(self, note="this event is on no lane")
-        start = bounds(self.view.variants[variant], instance)[0]
-        return self.to_moment(variant, start).selected(variant, instance).nearer()
+        start = bounds(self.view.variants[variant], chosen)[0]
+        return self.to_moment(variant, start).selected(variant, chosen).nearer()
 
     def to_stretch(self, variant: int, start: int, end: int) -> "State":
         """A stretch of time of a variant, as the range."""
@@ -204,7 +204,7 @@ class State:
         """Without the range; without the selection, where there is no range."""
         if self.range is not None:
             return replace(self, range=None, extended=None, note="")
-        return replace(self, instance=replace(self.instance, position=NONE), note="")
+        return replace(self, chosen=replace(self.chosen, position=NONE), note="")
 
     def toggled_lock(self) -> "State":
         """Locked by share of the step instead of by time, or the other way round."""

@@ -18,12 +18,12 @@ from tracekit.profile import Profile
 from tracekit.timeline import CATEGORIES, Index
 from tracekit.tui.timeline.canvas import Inkwell
 from tracekit.tui.timeline.frame import Frame
-from tracekit.tui.timeline.instances import event, lane_of
 from tracekit.tui.timeline.keys import KEYS
 from tracekit.tui.timeline.messages import Chosen, Indexed, RangeChosen
 from tracekit.tui.timeline.palette import Ink, Palette
 from tracekit.tui.timeline.pointing import WHEEL, Drag, clicked, share
-from tracekit.tui.timeline.screen import screen
+from tracekit.tui.timeline.rendering import rendered
+from tracekit.tui.timeline.slices import event, lane_of
 from tracekit.tui.timeline.state import ACTS, MOVES, State
 from tracekit.tui.timeline.targets import Stretch, Target, shown
 from tracekit.tui.timeline.view import View
@@ -95,7 +95,7 @@ class Timeline(Widget, can_focus=True):
         self._redraw()
         if before is None or before.is_selected != state.is_selected:
             self.refresh_bindings()
-        known = before is not None and (before.variant, before.instance) == (state.variant, state.instance)
+        known = before is not None and (before.variant, before.chosen) == (state.variant, state.chosen)
         if state.is_selected and not known:
             self._tell(state)
         if before is not None and before.extended is not None and state.extended is None and state.range is not None:
@@ -103,8 +103,8 @@ class Timeline(Widget, can_focus=True):
             self.post_message(RangeChosen(Stretch(state.index.profile.name, start, end)))
 
     def _tell(self, state: State, entered: bool = False) -> None:
-        category = CATEGORIES[lane_of(state.index, state.instance).category[state.instance.position]].key
-        row = event(state.index, state.instance)
+        category = CATEGORIES[lane_of(state.index, state.chosen).category[state.chosen.position]].key
+        row = event(state.index, state.chosen)
         self.post_message(Chosen(Stretch(state.index.profile.name, *state.stretch), row, category, entered))
 
     def _redraw(self) -> None:
@@ -130,7 +130,7 @@ class Timeline(Widget, can_focus=True):
     def _drawn(self) -> Frame:
         if self._frame is None:
             width, height = self.size
-            self._frame = screen(self.state, self._remarks(), width, height, Inkwell(self._palette))
+            self._frame = rendered(self.state, self._remarks(), width, height, Inkwell(self._palette))
         return self._frame
 
     def render_line(self, y: int) -> Strip:

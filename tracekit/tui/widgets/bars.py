@@ -21,6 +21,11 @@ class Bars(Widget):
         super().__init__()
         self._numbers = numbers
 
+    def show(self, numbers: Breakdown) -> None:
+        """Show another breakdown."""
+        self._numbers = numbers
+        self.refresh(layout=True)
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """What the width takes."""
         return len(self.lines(width))

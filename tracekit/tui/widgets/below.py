@@ -6,6 +6,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.geometry import Size
 from textual.widgets import Static
 
 from tracekit.sanitize import sanitize
@@ -27,7 +28,8 @@ class Below(Horizontal):
     def __init__(self, code_at: CodeAt = lambda _: None) -> None:
         super().__init__(id="below")
         self._code_at = code_at
-        self._told: object = None
+        self._row: tuple[Sheet | None, int, Place | None, Size] | None = None
+        self._shown: object = None
 
     def compose(self) -> ComposeResult:
         """The row, and beside it the source."""
@@ -38,23 +40,28 @@ class Below(Horizontal):
 
     def show(self, sheet: Sheet | None, index: int, place: Place | None) -> None:
         """A row of a sheet, and its line."""
+        before, self._row = self._row, (sheet, index, place, self.size)
+        if before is not None and before[0] is sheet and before[1:] == self._row[1:]:
+            return
         row = sheet.row_in_full(index) if sheet is not None and 0 <= index < len(sheet) else []
         self._show(values(row), place)
 
     def explain(self, text: str) -> None:
         """What the pane is for, where there is no row to speak of."""
+        self._row = None
         self._show([Text(text, _DIM)], None)
 
     def tell(self, lines: Sequence[str], place: Place | None) -> None:
         """Sentences, the first of them in bold, and a line."""
+        self._row = None
         self._show([Text(line, Style() if k else _BOLD) for k, line in enumerate(lines)], place)
 
     def _show(self, lines: list[Text], place: Place | None) -> None:
         code = self._code_at(place) if place is not None else None
-        told = [*lines], place, id(code), self.size
-        if told == self._told:
+        shown = [*lines], place, id(code), self.size
+        if shown == self._shown:
             return
-        self._told = told
+        self._shown = shown
         side_by_side = code is not None and self.app.size.width >= _WIDE and self.size.height > 4
         excerpt = self.query_one("#excerpt", Static)
         excerpt.display = side_by_side

@@ -35,11 +35,13 @@ class Chips(Widget):
     def show(self, panes: list[tuple[str, str]], here: str) -> None:
         """These panes, by name and title."""
         keys = [f"{_KEYS[k]} " if k < len(_KEYS) else "" for k in range(len(panes))]
+        before = self._panes, self._here
         self._panes = [
             (name, f" {key}{sanitize(title, _TITLE)} ") for key, (name, title) in zip(keys, panes, strict=True)
         ]
         self._here = here
-        self.refresh()
+        if before != (self._panes, self._here):
+            self.refresh()
 
     @property
     def in_sight(self) -> list[tuple[str, str]]:

@@ -27,7 +27,9 @@ class Crumbs(Static):
 
     def on_resize(self) -> None:
         """Fit it."""
-        self.update(fitting(self._opened, self._path, max(self.content_size.width, 20)), layout=False)
+        line = fitting(self._opened, self._path, max(self.content_size.width, 20))
+        if line != self.content:
+            self.update(line, layout=False)
 
 
 def fitting(opened: list[str], path: list[str], width: int) -> str:

@@ -5,31 +5,36 @@ are cut so that those on screen can be told apart, and texts give way to numbers
 and sorted in 0.3 s, where textual-fastdatatable 0.19.5 takes 0.8 s and 1.9 s; `make bench-tui` measures it.
 """
 
+from functools import partial
 from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tracekit.tui.model.sheet import DELTA, Sheet
-from tracekit.tui.widgets.columns import GAP, column_widths, cut_columns, heading, needed, on
+from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.widgets.lines import Lines, Styles, Window
+from tracekit.tui.widgets.scroll_bar import WIDTH, Scrolled
 
 _STRIDE = 16
-_MARK = 2  # cells before the first column, where rows have signs
 
 
-class Grid(ScrollView, can_focus=True):
+class Grid(Scrolled, can_focus=True):
     """Rows of a sheet below a heading; one is under the cursor. Arrows beyond its ends leave it."""
 
     HELP = (
         "Arrows move; Enter narrows to the row; / filters, o sorts by the next column, O reverses the order; y copies."
     )
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"grid--head", "grid--cursor", "grid--dim", "grid--more", "grid--less"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "grid--head",
+        "grid--cursor",
+        "grid--dim",
+        "grid--more",
+        "grid--less",
+        "grid--bar",
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", id="grid.up", show=False, key_display="↑ ↓", tooltip="Move through a table"),
         Binding("down", "move(1)", "Down", id="grid.down", show=False),
@@ -70,10 +75,9 @@ class Grid(ScrollView, can_focus=True):
         super().__init__()
         self.sheet = sheet
         self.cursor = min(cursor, max(len(sheet) - 1, 0))
-        self._is_laid_out = False
-        self._lines: dict[int, list[str]] = {}
-        self._widths: list[int] = []
-        self._measured: tuple[Sheet | None, int] = (None, 0)
+        self._leads_on = sheet.destination(self.cursor) is not None
+        self._is_centred = False
+        self._lines: Lines | None = None
         self.set_reactive(Grid.virtual_size, Size(0, len(sheet) + 1))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -82,34 +86,77 @@ class Grid(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """At first the row under the cursor is in the middle."""
-        if event.size.height > 2 and not self._is_laid_out:
-            self._is_laid_out = True
-            self.scroll_to(y=max(self.cursor - event.size.height // 2, 0), animate=False, force=True)
+        if event.size.height > 2 and not self._is_centred:
+            self._is_centred = True
+            self._centre(event.size.height)
         self.show_cursor()
 
-    def change(self, sheet: Sheet, cursor: int = 0) -> None:
-        """Show another sheet, or the same in another order."""
-        self.sheet, self.cursor = sheet, min(cursor, max(len(sheet) - 1, 0))
-        self.virtual_size = Size(self.virtual_size.width, len(sheet) + 1)
-        self.refresh()
+    def show(self, sheet: Sheet) -> None:
+        """Show another sheet, from its first row on."""
+        self._become(sheet)
+        self.start_at(0)
+
+    def start_at(self, row: int) -> None:
+        """Put the cursor on a row, and that in the middle."""
+        self.cursor = min(row, max(len(self.sheet) - 1, 0))
+        self._leads_on = self.sheet.destination(self.cursor) is not None
+        self._is_centred = False
+        self._centre(self.size.height)
+
+    def _centre(self, height: int) -> None:
+        self.scroll_to(x=0, y=max(self.cursor - height // 2, 0), animate=False, force=True)
+
+    def change(self, sheet: Sheet) -> None:
+        """Show other rows of the sheet, or the same in another order, from the first on."""
+        self._become(sheet)
+        self.cursor = 0
         self.show_cursor()
         self.post_message(self.Changed(self))
+        self._moved()
+
+    def _become(self, sheet: Sheet) -> None:
+        before, self.sheet = len(self.sheet), sheet
+        if self.size.width:
+            self._drawn()
+        self.refresh(layout=len(sheet) != before)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Enter is for rows that lead somewhere."""
+        return action != "enter" or self._leads_on
+
+    def _moved(self) -> None:
+        """Another row is under the cursor: Enter may lead on from this one, or not."""
+        leads_on = self.sheet.destination(self.cursor) is not None
+        if leads_on != self._leads_on:
+            self._leads_on = leads_on
+            self.refresh_bindings()
         self.post_message(self.Moved(self))
 
-    def _measure(self) -> None:
-        """Give each column its width, where rows or room are others than when it was last drawn."""
-        room = self.scrollable_size.width
-        if self._measured[0] is self.sheet and self._measured[1] == room:
-            return
-        self._measured = self.sheet, room
-        self._widths = column_widths(self.sheet, max(room - self._signs, 1))
-        width = needed(self._widths) + self._signs
-        self.virtual_size = Size(width if width > room else 0, len(self.sheet) + 1)  # a new one lays the pane out anew
-        self._lines.clear()
+    def _drawn(self) -> Lines:
+        """What is drawn: anew when the sheet, the room there is or the colours change."""
+        width, lines = self.size.width, self._lines
+        if lines is None or lines.sheet is not self.sheet or lines.width != width:
+            lines = self._lines = Lines(self.sheet, width, self._styles())
+            # Set without Textual's laying out the screen anew, which only another number of rows calls for.
+            self.set_reactive(Grid.virtual_size, Size(lines.rows.width + WIDTH, len(self.sheet) + 1))
+        return lines
 
-    @property
-    def _signs(self) -> int:
-        return _MARK if self.sheet.marks else 0
+    def _styles(self) -> Styles:
+        whole, added = self.get_component_rich_style, partial(self.get_component_rich_style, partial=True)
+        return Styles(
+            self.rich_style,
+            whole("grid--cursor"),
+            whole("grid--head"),
+            *(added(f"grid--{name}") for name in ("dim", "more", "less", "bar")),
+        )
+
+    def notify_style_update(self) -> None:
+        """Another theme has other colours."""
+        super().notify_style_update()
+        self._lines = None
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """No style depends on it: Textual would work out all of them anew."""
 
     def show_cursor(self) -> None:
         """Scroll so that the row under the cursor is seen."""
@@ -117,73 +164,20 @@ class Grid(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """The heading stays on top; below it the rows that are scrolled to."""
-        width = self.scrollable_size.width  # the bar beside it has a cell of its own
-        left = self.scroll_offset.x
-        self._measure()
-        if not self._widths:
-            return Strip.blank(width, self.rich_style)
+        left, top = self.scroll_offset
         if y == 0:
-            return self._marked(self._heading().crop_extend(left, left + width, self.rich_style), left, width)
-        row = y - 1 + self.scroll_offset.y
-        if row >= len(self.sheet):
-            return Strip.blank(width, self.rich_style)
-        return self._row(row).crop_extend(left, left + width, self._base(row))
-
-    def _marked(self, heading: Strip, left: int, width: int) -> Strip:
-        """The heading with a sign where there are more columns on that side."""
-        style = self.get_component_rich_style("grid--head")
-        before, after = left > 0, left + width < self.virtual_size.width
-        parts = [Strip([Segment("‹" * before, style)]), heading.crop(before, width - after)]
-        return Strip.join([*parts, Strip([Segment("›" * after, style)])])
-
-    def _base(self, row: int) -> Style:
-        if row == self.cursor and self.has_focus:
-            return self.get_component_rich_style("grid--cursor")
-        return self.rich_style
-
-    def _heading(self) -> Strip:
-        text = " " * self._signs + heading(self.sheet, self._widths)
-        return Strip([Segment(text, self.get_component_rich_style("grid--head"))])
-
-    def _row(self, row: int) -> Strip:
-        base, segments = self._base(row), []
-        mark = self.sheet.marks.get(self.sheet.row_at(row))
-        if self.sheet.marks:
-            segments.append(Segment(mark[0], on(mark[1])) if mark is not None else Segment(" ", base))
-            segments.append(Segment(" ", base))
-        for k, value in enumerate(self._texts(row)):
-            width = self._widths[k]
-            text = value.rjust(width) if self.sheet.numbers[k] else value.ljust(width)
-            segments.append(Segment(text + " " * GAP, self._style(k, value, base)))
-        return Strip(segments)
-
-    def _style(self, column: int, value: str, base: Style) -> Style:
-        if value.strip() in ("·", "–"):
-            return base + self.get_component_rich_style("grid--dim", partial=True)
-        if self.sheet.fields[column].name.startswith(DELTA):
-            name = "grid--less" if value.strip().startswith("−") else "grid--more"
-            return base + self.get_component_rich_style(name, partial=True)
-        return base
-
-    def _texts(self, row: int) -> list[str]:
-        """A row's values cut to the columns, so that what is on screen with it can be told from it."""
-        if row not in self._lines:
-            start = max(self.scroll_offset.y - self.size.height, 0)
-            stop = max(start + 3 * max(self.size.height, 1), row + 1)
-            start = min(start, row)
-            rows = self.sheet.cells(start, stop)
-            columns = cut_columns(self.sheet, rows, self._widths)
-            self._lines = dict(enumerate(map(list, zip(*columns, strict=True)), start)) if columns else {row: []}
-        return self._lines[row]
+            return self._drawn().heading(left)
+        row = y - 1 + top
+        return self._drawn().row(row, Window(left, top, self.size.height - 1), row == self.cursor and self.has_focus)
 
     def on_focus(self) -> None:
         """The row under the cursor is news when the table gets the keys, too."""
-        self.refresh()
-        self.post_message(self.Moved(self))
+        self.refresh_line(self.cursor + 1)
+        self._moved()
 
     def on_blur(self) -> None:
         """Without the keys it has no cursor."""
-        self.refresh()
+        self.refresh_line(self.cursor + 1)
 
     def action_move(self, way: int) -> None:
         """A row on; beyond the ends to the next table, or the one before."""
@@ -202,7 +196,7 @@ class Grid(ScrollView, can_focus=True):
 
     def action_aside(self, way: int) -> None:
         """Scroll a wide table by some cells."""
-        self.scroll_relative(x=way * _STRIDE, animate=False)
+        self.scroll_relative(x=way * _STRIDE, animate=False, force=True)
 
     def go(self, row: int) -> None:
         """Put the cursor on that row, or the nearest there is."""
@@ -210,11 +204,11 @@ class Grid(ScrollView, can_focus=True):
         self.cursor = min(max(row, 0), max(len(self.sheet) - 1, 0))
         self.refresh_line(self.cursor + 1)
         self.show_cursor()
-        self.post_message(self.Moved(self))
+        self._moved()
 
     def action_enter(self) -> None:
         """Narrow to the row under the cursor."""
-        if len(self.sheet):
+        if self._leads_on:
             self.post_message(self.Entered(self))
 
     def action_sort(self) -> None:
@@ -237,13 +231,12 @@ class Grid(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """A click on a heading sorts; one on a row puts the cursor there; a second one narrows."""
+        if self.is_on_bar(event):
+            return
         if event.y == 0:
-            left = event.x + self.scroll_offset.x - self._signs
-            for k, width in enumerate(self._widths):
-                if left < width + GAP:
-                    self.sort_by(k)
-                    return
-                left -= width + GAP
+            column = self._drawn().rows.column_at(event.x + self.scroll_offset.x)
+            if column is not None:
+                self.sort_by(column)
             return
         row = event.y - 1 + self.scroll_offset.y
         if row < len(self.sheet):

@@ -19,9 +19,20 @@ class KeyBar(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"key-bar--key", "key-bar--text"}
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: list[tuple[str, str, str]] = []
+
     def on_mount(self) -> None:
-        """Draw anew when the keys change."""
-        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh())
+        """Look again when the keys may have changed."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.look())
+
+    def look(self) -> None:
+        """Draw anew if other keys do something now."""
+        keys = self.keys
+        if keys != self._shown:
+            self._shown = keys
+            self.refresh()
 
     @property
     def keys(self) -> list[tuple[str, str, str]]:
@@ -39,7 +50,7 @@ class KeyBar(Widget):
     @property
     def _fitting(self) -> list[tuple[str, str, str]]:
         """As many as there is room for; the help is always among them, for it has the others."""
-        keys, width = self.keys, self.size.width
+        keys, width = self._shown, self.size.width
         fitting = _within(keys, width)
         left_out = [each for each in keys[len(fitting) :] if each[2] == _HELP]
         return [*_within(keys, width - sum(map(_width, left_out))), *left_out]

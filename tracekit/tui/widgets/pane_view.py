@@ -1,6 +1,7 @@
 """A pane's content, piece below piece; tables share the height that the other pieces leave."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.text import Text
 from textual.containers import VerticalScroll
@@ -9,79 +10,85 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tracekit.tui.model.breakdown import Breakdown
-from tracekit.tui.model.content import Code, Content, Piece, Prose
+from tracekit.tui.model.content import Code, Content, Prose
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.model.strip import Strip
+from tracekit.tui.model.strip import StepStrip
 from tracekit.tui.widgets.bars import Bars
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.shared_height import SharedHeight
 from tracekit.tui.widgets.steps import Steps
 
 _LOW = 30  # lines of a screen: below it, there are no bars over a table that says the same
+_FEW = 8  # rows of tables that leave room for words on such a screen
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 _LAYOUT = SharedHeight()
 
 
 class PaneView(VerticalScroll, can_focus=False):
-    """One pane. Its tables and the line of steps get the keys in turn."""
+    """One pane after another. Its tables and the line of steps get the keys in turn.
 
-    def __init__(self, content: Content, begin: tuple[int, int]) -> None:
+    Each pane is shown in the widgets of those before it, and what it has no use for is hidden: to make widgets anew
+    takes three times as long as to draw the screen.
+    """
+
+    def __init__(self) -> None:
         super().__init__()
-        self.content = content
-        self._begin = begin
+        self.content = Content(())
+        self._shown: list[Widget] = []  # what shows the content, from top to bottom
 
     @property
     def layout(self) -> Layout:
         """From top to bottom."""
         return _LAYOUT
 
-    def compose(self) -> Iterator[Widget]:
-        """A widget for each piece."""
-        number = 0
-        for piece in self.content.pieces:
-            if isinstance(piece, Sheet | Code):
-                yield from self._table(piece, number)
-                number += 1
-            else:
-                widget = _widget(piece)
-                widget.display = not (isinstance(widget, Bars) and self._is_low)
-                yield widget
+    async def show(self, content: Content, begin: tuple[int, int]) -> None:
+        """Show an answer; the keys go to the table to begin at."""
+        self.content, self._shown = content, []
+        spare = [*self.children]
+        for kind, piece in _parts(content):
+            at = next((k for k, widget in enumerate(spare) if type(widget) is kind), len(spare))
+            _hide(spare[:at])
+            self._shown.append(_showing(spare[at], piece) if at < len(spare) else kind(piece))
+            del spare[: at + 1]
+        _hide(spare)
+        new = [widget for widget in self._shown if widget.parent is None]
+        if new:
+            await self.mount(*new)
+        self.on_resize()
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self._begin(*begin)
 
-    @property
-    def _is_low(self) -> bool:
-        return self.app.size.height < _LOW and bool(self.content.sheets)
-
-    def _table(self, piece: Sheet | Code, number: int) -> Iterator[Widget]:
-        sheet = piece.sheet if isinstance(piece, Code) else piece
-        yield Title(sheet)
-        yield Grid(sheet, self._begin[1] if number == self._begin[0] else 0)
+    def _begin(self, table: int, row: int) -> None:
+        first = self.stops[:1]
+        if 0 <= table < len(self.grids):
+            self.grids[table].start_at(row)
+            first = [self.grids[table]]
+        self.screen.set_focus(first[0] if first else None, scroll_visible=False)
 
     @property
     def grids(self) -> list[Grid]:
         """The tables."""
-        return [*self.query(Grid)]
+        return [each for each in self._shown if isinstance(each, Grid)]
 
     @property
     def stops(self) -> list[Widget]:
         """What can have the keys, from top to bottom."""
-        return [each for each in self.query("Grid, Steps") if each.can_focus]
-
-    def on_mount(self) -> None:
-        """The keys go to the table to begin at."""
-        stops = self.stops
-        if stops:
-            first = self.grids[self._begin[0]] if self._begin[0] < len(self.grids) else stops[0]
-            self.screen.set_focus(first, scroll_visible=False)  # at once, and not after the pane was drawn without it
+        return [each for each in self._shown if each.can_focus]
 
     def on_resize(self) -> None:
-        """Whether there are bars depends on the screen."""
-        for bars in self.query(Bars):
-            bars.display = not self._is_low
+        """Where there is little room, the tables have it."""
+        is_low = self.app.size.height < _LOW and bool(self.content.sheets)
+        is_long = sum(map(len, self.content.sheets)) > _FEW
+        for each in self._shown:
+            if isinstance(each, Bars):
+                each.display = not is_low
+            elif each.has_class("quiet"):
+                each.display = not (is_low and is_long)
 
-    def on_grid_changed(self) -> None:
-        """Say over each table how many of its rows are shown."""
-        for title, grid in zip(self.query(Title), self.grids, strict=True):
-            title.tell(grid.sheet)
+    def on_grid_changed(self, message: Grid.Changed) -> None:
+        """Say over the table how many of its rows are shown."""
+        title = self._shown[self._shown.index(message.grid) - 1]
+        _showing(title, message.grid.sheet)
 
     def on_grid_left(self, message: Grid.Left) -> None:
         """On to the next table."""
@@ -108,27 +115,56 @@ class Title(Static):
 
     def __init__(self, sheet: Sheet) -> None:
         super().__init__(markup=False, classes="title")
-        self._text = sheet.title
-        self.tell(sheet)
+        self.show(sheet)
 
-    def tell(self, sheet: Sheet) -> None:
+    def show(self, sheet: Sheet) -> None:
         """Say what is left."""
         rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows hold “{sheet.pattern}”" if sheet.pattern else ""
-        said = " · ".join(filter(None, (rows, self._text)))
+        said = " · ".join(filter(None, (rows, sheet.title)))
         self.display = bool(said)
         self.update(Text(said, no_wrap=True, overflow="ellipsis"), layout=False)
 
 
-def _widget(piece: Piece) -> Widget:
-    match piece:
-        case Prose():
-            return Static(_text(piece), markup=False, classes=f"prose {piece.tone}")
-        case Breakdown():
-            return Bars(piece)
-        case Strip():
-            return Steps(piece)
-        case _:
-            raise TypeError(f"{type(piece).__name__}: is no piece that is drawn")
+class Paragraphs(Static):
+    """Sentences."""
+
+    def __init__(self, piece: Prose) -> None:
+        super().__init__(markup=False)
+        self.show(piece)
+
+    def show(self, piece: Prose) -> None:
+        """Show others."""
+        self.set_classes(f"prose {piece.tone}")
+        self.update(_text(piece))
+
+
+def _parts(content: Content) -> Iterator[tuple[Any, Any]]:
+    """Which widgets show it, and what of it each of them shows."""
+    for piece in content.pieces:
+        match piece:
+            case Sheet():
+                yield from ((Title, piece), (Grid, piece))
+            case Code():
+                yield from ((Title, piece.sheet), (Grid, piece.sheet))
+            case Prose():
+                yield Paragraphs, piece
+            case Breakdown():
+                yield Bars, piece
+            case StepStrip():
+                yield Steps, piece
+            case _:
+                raise TypeError(f"{type(piece).__name__}: is no piece that is drawn")
+
+
+def _showing(widget: Any, piece: object) -> Widget:
+    widget.display = True
+    widget.show(piece)
+    return widget  # type: ignore[no-any-return]
+
+
+def _hide(widgets: list[Widget]) -> None:
+    for widget in widgets:
+        widget.display = False
 
 
 def _text(piece: Prose) -> Text:

@@ -12,25 +12,29 @@ from tracekit.tui.widgets.pane_view import PaneView
 
 
 class Stage(Container):
-    """Panes are made anew for each answer; timelines are kept."""
+    """One widget shows all panes but timelines; of these, those that were shown are kept."""
 
     @property
     def pane(self) -> PaneView | None:
         """The pane on screen, where it is none of lanes."""
-        return next((each for each in self.children if isinstance(each, PaneView)), None)
+        return next((each for each in self.children if isinstance(each, PaneView) and each.display), None)
 
     async def show(self, content: Content, begin: tuple[int, int]) -> None:
         """Show an answer."""
         lanes = next((piece for piece in content.pieces if isinstance(piece, Lanes)), None)
-        if lanes is None:
-            await self.put(PaneView(content, begin))
+        if lanes is not None:
+            await self._show_lanes(lanes)
             return
+        pane = next((each for each in self.children if isinstance(each, PaneView)), None) or PaneView()
+        await self.put(pane)
+        await pane.show(content, begin)
+
+    async def _show_lanes(self, lanes: Lanes) -> None:
         view = next((each for each in self.query(LanesView) if each.profiles == lanes.profiles), None)
-        await self.put(view if view is not None else LanesView(lanes))
-        for each in self.query(LanesView):
-            if each.display:
-                each.go_to(lanes.target)
-                each.focus()
+        view = view if view is not None else LanesView(lanes)
+        await self.put(view)
+        view.go_to(lanes.target)
+        view.focus()
 
     def forget_but(self, profiles: Sequence[Profile]) -> None:
         """Drop the timelines of variants that are no longer these: others arrived since."""
@@ -40,10 +44,9 @@ class Stage(Container):
 
     async def put(self, widget: Widget) -> None:
         """Show a widget in place of what is shown."""
-        with self.app.batch_update():
-            for each in [*self.children]:
-                each.display = each is widget
-                if each is not widget and not isinstance(each, LanesView):
-                    await each.remove()
-            if widget not in self.children:
-                await self.mount(widget)
+        for each in [*self.children]:
+            each.display = each is widget
+            if each is not widget and not isinstance(each, LanesView | PaneView):
+                await each.remove()
+        if widget not in self.children:
+            await self.mount(widget)

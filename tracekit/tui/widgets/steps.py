@@ -8,12 +8,12 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.widgets import Static
+from textual.widget import Widget
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.names import aligned
 from tracekit.report.blocks import Line
-from tracekit.tui.model.strip import COMPILES, OUTLIER, UNKNOWN, Strip
+from tracekit.tui.model.strip import COMPILES, OUTLIER, UNKNOWN, StepStrip
 
 _DIM, _CHOSEN = Style(dim=True), Style(reverse=True)
 _GLYPHS = {
@@ -24,7 +24,7 @@ _GLYPHS = {
 _STEP = Style(color=BUCKETS["gpu_copy"].colour)
 
 
-class Steps(Static, can_focus=True):
+class Steps(Widget, can_focus=True):
     """A line for each variant. The cursor is on a step, in all lines at once; Shift and arrows take more of them."""
 
     HELP = (
@@ -54,39 +54,34 @@ class Steps(Static, can_focus=True):
             super().__init__()
             self.widget, self.way = widget, way
 
-    def __init__(self, strip: Strip) -> None:
-        super().__init__(markup=False)
+    def __init__(self, strip: StepStrip) -> None:
+        super().__init__()
+        self._rows: list[Line | None] = []  # which line stands on each row of the screen
+        self.show(strip)
+
+    def show(self, strip: StepStrip) -> None:
+        """Show other steps."""
         self.strip = strip
         self.can_focus = strip.selectable and bool(strip.numbers)
         numbers = strip.numbers or [0]
         self._from, self._to = strip.selected or (numbers[0], numbers[0])
-        self._drawn = 0  # lines
-        self._rows: list[Line | None] = []  # which line stands on each row of the screen
+        self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """What the width takes; a line more while it has the keys."""
-        self.lines(width)
-        self._drawn = len(self._rows) + self.has_focus
-        return self._drawn
-
-    def on_resize(self) -> None:
-        """Draw to the width there is."""
-        self._draw()
+        return sum(1 + text.plain.count("\n") for text in self.lines(width))
 
     def on_focus(self) -> None:
-        """The cursor shows."""
-        self._draw()
+        """The cursor shows, and below it what is under it."""
+        self.refresh(layout=True)
 
     def on_blur(self) -> None:
-        """It hides."""
-        self._draw()
+        """They hide."""
+        self.refresh(layout=True)
 
-    def _draw(self) -> None:
-        width = self.content_size.width
-        if width:
-            lines, before = self.lines(width), self._drawn
-            self._drawn = len(self._rows) + self.has_focus
-            self.update(Text("\n").join(lines), layout=self._drawn != before)
+    def render(self) -> Text:
+        """Draw to the width there is."""
+        return Text("\n").join(self.lines(self.content_size.width))
 
     def lines(self, width: int) -> list[Text]:
         """A line for each variant; its legend is beside the steps, or below them where there is no room."""
@@ -123,12 +118,12 @@ class Steps(Static, can_focus=True):
     def action_step(self, way: int) -> None:
         """The cursor on the next step, or the one before."""
         self._to = self._from = self._neighbour(way)
-        self._draw()
+        self.refresh()
 
     def action_stretch(self, way: int) -> None:
         """The range longer or shorter by a step."""
         self._to = self._neighbour(way)
-        self._draw()
+        self.refresh()
 
     def _neighbour(self, way: int) -> int:
         numbers = self.strip.numbers
@@ -150,7 +145,7 @@ class Steps(Static, can_focus=True):
         if number is not None and self.can_focus:
             self._to = number
             self._from = self._from if event.shift else number
-            self._draw()
+            self.refresh()
             if event.chain > 1:
                 self.action_enter()
 

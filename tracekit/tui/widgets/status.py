@@ -8,7 +8,7 @@ from textual.widgets import Static
 _SOON_S = 0.25  # an answer that comes sooner is not said to be worked out
 
 
-class State(Static):
+class Status(Static):
     """`ask` gives the text, and whether there will be another one soon."""
 
     def __init__(self, ask: Callable[[], tuple[str, bool]]) -> None:

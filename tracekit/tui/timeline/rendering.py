@@ -9,7 +9,7 @@ from tracekit.tui.timeline.frame import Drawing, Frame, draw
 from tracekit.tui.timeline.state import State
 
 
-def screen(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
+def rendered(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
     """As many lines as the widget is high; without a state the remarks alone."""
     blank = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
     drawing = Drawing(width, height - footer.height(height) - len(remarks), inkwell)

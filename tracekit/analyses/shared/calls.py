@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses.event_rows import numbered, text
-from tracekit.analyses.grouping import Names
+from tracekit.analyses.shared.grouping import Names
 from tracekit.intervals import Ints
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import labels

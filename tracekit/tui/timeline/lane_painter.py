@@ -25,7 +25,7 @@ _SHORT = 3  # columns of a stretch that has its name beside it
 
 
 @dataclass(frozen=True)
-class Sheet:
+class LanePainter:
     """The columns in which the lanes of a variant are drawn: between `edges`; `begins` are those in which steps do."""
 
     index: Index

@@ -11,7 +11,7 @@ from tracekit.timeline.categories import HOST
 
 
 @dataclass(frozen=True)
-class Instance:
+class Slice:
     """One stretch on one lane of a variant: the numbers of group and lane, and its position on it."""
 
     group: int
@@ -19,23 +19,23 @@ class Instance:
     position: int
 
 
-def lane_of(index: Index, instance: Instance) -> Lane:
+def lane_of(index: Index, chosen: Slice) -> Lane:
     """The lane that it is on."""
-    return index.groups[instance.group].lanes[instance.lane]
+    return index.groups[chosen.group].lanes[chosen.lane]
 
 
-def bounds(index: Index, instance: Instance) -> tuple[int, int]:
+def bounds(index: Index, chosen: Slice) -> tuple[int, int]:
     """Its start and end, ns on the trace's clock."""
-    lane = lane_of(index, instance)
-    return int(lane.start[instance.position]), int(lane.end[instance.position])
+    lane = lane_of(index, chosen)
+    return int(lane.start[chosen.position]), int(lane.end[chosen.position])
 
 
-def event(index: Index, instance: Instance) -> int:
+def event(index: Index, chosen: Slice) -> int:
     """Its row in the events table; −1 where it stands for none."""
-    return int(lane_of(index, instance).row[instance.position])
+    return int(lane_of(index, chosen).row[chosen.position])
 
 
-def find(index: Index, row: int) -> Instance | None:
+def find(index: Index, row: int) -> Slice | None:
     """Where an event is; None where it is on no lane."""
     start = index.profile.trace.ts_ns[row]
     for number, group in enumerate(index.groups):
@@ -44,39 +44,39 @@ def find(index: Index, row: int) -> Instance | None:
                 low, high = np.searchsorted(lane.start, (start, start + 1))
                 matches = np.flatnonzero(lane.row[low:high] == row)
                 if len(matches):
-                    return Instance(number, depth, int(low + matches[0]))
+                    return Slice(number, depth, int(low + matches[0]))
     return None
 
 
-def alike(index: Index, instance: Instance) -> Ints:
+def alike(index: Index, chosen: Slice) -> Ints:
     """The rows of all events of its name that are on such lanes, itself among them; nothing where it is no event."""
-    row = event(index, instance)
-    if row < 0 or index.groups[instance.group].family == "wall":
+    row = event(index, chosen)
+    if row < 0 or index.groups[chosen.group].family == "wall":
         return np.zeros(0, np.int64)
     names, lanes = index.profile.trace.name_codes, index.kinds.lanes
     return np.flatnonzero((names == names[row]) & (lanes == lanes[row]))
 
 
-def next_alike(index: Index, instance: Instance, way: int) -> Instance | None:
+def next_alike(index: Index, chosen: Slice, way: int) -> Slice | None:
     """The next event of its name, or the one before; of a bucket or a gap, the next such stretch of its lane."""
-    rows = alike(index, instance)
+    rows = alike(index, chosen)
     if len(rows):
-        position = int(np.searchsorted(rows, event(index, instance))) + way
+        position = int(np.searchsorted(rows, event(index, chosen))) + way
         return find(index, int(rows[position])) if 0 <= position < len(rows) else None
-    lane = lane_of(index, instance)
-    positions = np.flatnonzero(lane.category == lane.category[instance.position])
-    position = int(np.searchsorted(positions, instance.position)) + way
-    return Instance(instance.group, instance.lane, int(positions[position])) if 0 <= position < len(positions) else None
+    lane = lane_of(index, chosen)
+    positions = np.flatnonzero(lane.category == lane.category[chosen.position])
+    position = int(np.searchsorted(positions, chosen.position)) + way
+    return Slice(chosen.group, chosen.lane, int(positions[position])) if 0 <= position < len(positions) else None
 
 
-def beside(index: Index, instance: Instance, way: int) -> Instance | None:
+def beside(index: Index, chosen: Slice, way: int) -> Slice | None:
     """The next stretch of its lane, or the one before."""
-    position = instance.position + way
-    inside = 0 <= position < len(lane_of(index, instance))
-    return Instance(instance.group, instance.lane, position) if inside else None
+    position = chosen.position + way
+    inside = 0 <= position < len(lane_of(index, chosen))
+    return Slice(chosen.group, chosen.lane, position) if inside else None
 
 
-def nearest(index: Index, group: int, lane: int, moment: int) -> Instance | None:
+def nearest(index: Index, group: int, lane: int, moment: int) -> Slice | None:
     """What covers a moment on a lane, else the stretch that is nearest; None on a lane without any."""
     row = index.groups[group].lanes[lane]
     position = int(np.searchsorted(row.start, moment, side="right")) - 1
@@ -84,27 +84,27 @@ def nearest(index: Index, group: int, lane: int, moment: int) -> Instance | None
     if not near:
         return None
     distance = [max(int(row.start[each]) - moment, moment - int(row.end[each]), 0) for each in near]
-    return Instance(group, lane, near[int(np.argmin(distance))])
+    return Slice(group, lane, near[int(np.argmin(distance))])
 
 
-def next_gap(index: Index, moment: int, way: int, least: int) -> Instance | None:
+def next_gap(index: Index, moment: int, way: int, least: int) -> Slice | None:
     """The first gap of the GPU that starts after a moment, or the last before it, and lasts at least that many ns."""
     return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least)
 
 
-def next_compile(index: Index, moment: int, way: int, least: int) -> Instance | None:
+def next_compile(index: Index, moment: int, way: int, least: int) -> Slice | None:
     """The first compilation that starts after a moment, or the last before it; of nested ones the outermost."""
     return _next_on(index, "compile", moment, way, lambda lane: np.ones(len(lane), bool))
 
 
-def next_sync(index: Index, moment: int, way: int, least: int) -> Instance | None:
+def next_sync(index: Index, moment: int, way: int, least: int) -> Slice | None:
     """The first sync call that starts after a moment, or the last before it."""
     rows = np.flatnonzero((index.kinds.category == CATEGORY["sync"]) & (index.kinds.lanes == HOST))
-    chosen = _beyond(index.profile.trace.ts_ns[rows], moment, way)
-    return find(index, int(rows[chosen])) if chosen != NONE else None
+    at = _beyond(index.profile.trace.ts_ns[rows], moment, way)
+    return find(index, int(rows[at])) if at != NONE else None
 
 
-Jump = Callable[[Index, int, int, int], Instance | None]
+Jump = Callable[[Index, int, int, int], Slice | None]
 JUMPS: dict[str, Jump] = {"gap": next_gap, "sync": next_sync, "compile": next_compile}
 
 
@@ -114,13 +114,13 @@ def _next_on(
     moment: int,
     way: int,
     wanted: Callable[[Lane], "np.ndarray[tuple[int], np.dtype[np.bool_]]"],
-) -> Instance | None:
+) -> Slice | None:
     for number, group in enumerate(index.groups):
         if group.family == family:
             lane = group.lanes[0]
             positions = np.flatnonzero(wanted(lane))
-            chosen = _beyond(lane.start[positions], moment, way)
-            return Instance(number, 0, int(positions[chosen])) if chosen != NONE else None
+            at = _beyond(lane.start[positions], moment, way)
+            return Slice(number, 0, int(positions[at])) if at != NONE else None
     return None
 
 

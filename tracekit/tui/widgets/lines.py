@@ -1,0 +1,85 @@
+"""The lines of a table as they are drawn: the heading, the rows, and beside them a bar that says which part is seen."""
+
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tracekit.tui.model.sheet import DELTA, Sheet
+from tracekit.tui.widgets.columns import GAP, on
+from tracekit.tui.widgets.rows import Rows
+from tracekit.tui.widgets.scroll_bar import WIDTH, thumb
+
+_NOTHING = ("·", "–")
+
+
+@dataclass(frozen=True)
+class Styles:
+    """What the parts of a table look like; `dim`, `more`, `less` and `bar` add to what a row looks like."""
+
+    row: Style
+    cursor: Style
+    head: Style
+    dim: Style
+    more: Style
+    less: Style
+    bar: Style
+
+
+@dataclass(frozen=True)
+class Window:
+    """What of a table is seen: from which cell and which row on, and how many rows."""
+
+    left: int
+    top: int
+    height: int
+
+
+class Lines:
+    """A sheet, drawn in that width."""
+
+    def __init__(self, sheet: Sheet, width: int, styles: Styles) -> None:
+        self.sheet, self.width, self.styles = sheet, width, styles
+        self.rows = Rows(sheet, max(width - WIDTH, 1))
+        self._deltas = [each.name.startswith(DELTA) for each in sheet.fields]
+
+    def heading(self, left: int) -> Strip:
+        """The titles, with a sign where there are more columns on that side."""
+        room, style = self.rows.room, self.styles.head
+        before, after = left > 0, left + room < self.rows.width
+        titles = Strip([Segment(self.rows.heading, style)]).crop_extend(left, left + room, self.styles.row)
+        signs = [Strip([Segment(sign * shown, style)]) for sign, shown in (("‹", before), ("›", after))]
+        return Strip.join([signs[0], titles.crop(before, room - after), signs[1], self._bar(False)])
+
+    def row(self, number: int, window: Window, is_under_cursor: bool) -> Strip:
+        """A row, or nothing below the last one; the bar stands beside it."""
+        base, room = self.styles.cursor if is_under_cursor else self.styles.row, self.rows.room
+        seen = number - window.top in thumb(window.height, len(self.sheet), window.top)
+        if number >= len(self.sheet) or not self.rows.widths:
+            return Strip.join([Strip.blank(room, self.styles.row), self._bar(seen)])
+        cells = Strip(self._cells(number, window, base)).crop_extend(window.left, window.left + room, base)
+        return Strip.join([cells, self._bar(seen)])
+
+    def _bar(self, seen: bool) -> Strip:
+        return Strip([Segment("▐" if seen else " ", self.styles.row + self.styles.bar)], WIDTH)
+
+    def _cells(self, number: int, window: Window, base: Style) -> list[Segment]:
+        segments = []
+        if self.sheet.marks:
+            mark = self.sheet.marks.get(self.sheet.row_at(number))
+            segments = [Segment(mark[0], on(mark[1])) if mark is not None else Segment(" ", base), Segment(" ", base)]
+        texts = self.rows.texts(number, window.top, window.height)
+        for text, width, is_number, is_delta in zip(
+            texts, self.rows.widths, self.sheet.numbers, self._deltas, strict=True
+        ):
+            shown = text.rjust(width) if is_number else text.ljust(width)
+            segments.append(Segment(shown + " " * GAP, self._style(text.strip(), is_delta, base)))
+        return segments
+
+    def _style(self, text: str, is_delta: bool, base: Style) -> Style:
+        if text in _NOTHING:
+            return base + self.styles.dim
+        if is_delta:
+            return base + (self.styles.less if text.startswith("−") else self.styles.more)
+        return base

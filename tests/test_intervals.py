@@ -1,4 +1,4 @@
-"""Each operation against the plainest loop that says the same."""
+"""Each operation compared with the simplest loop that computes the same."""
 
 import numpy as np
 import pytest

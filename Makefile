@@ -1,12 +1,12 @@
-# make test   everything that must hold, from nothing
-# make demo   what tracekit shows, from nothing
-# make four-ways   the README's picture of a GCN four ways (out/four-ways.svg)
-# make verify the long proofs, by hand before a release: real scripts and every recipe through real captures
-# make bench  reading and attribution against their peers, measured pace against a plain run's, frames of a timeline
-# make sample the run in sample_traces anew, on a quiet machine with Cora under data/
-# make test-hta   what HTA says of our columns against what it says of its own parse, in an environment of its own
-# make bench-tui    how quick the terminal UI is; make screenshots writes the pictures of it in docs/images
-# make gpu    a first run on a machine with a GPU and its own PyTorch, in ten minutes (WHEELS=folder of what it lacks)
+# make test       installs everything into .venv, runs every check and test
+# make demo       captures a GCN and shows the report
+# make four-ways  draws the README's picture of a GCN four ways (out/four-ways.svg)
+# make verify     runs the long proofs, before a release: real scripts and every recipe through real captures
+# make bench      compares reading and attribution with other tools, captures with plain runs; times timeline frames
+# make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/
+# make test-hta   compares HTA on our columns with HTA on its own parse, in a separate environment
+# make bench-tui  times the terminal UI; make screenshots writes the pictures of it in docs/images
+# make gpu        tests a machine with a GPU and its own PyTorch in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,17 +16,17 @@ HTA ?= $(BIN)/python
 # The tests start hundreds of processes, which would all compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Pages of the documentation that are made from the code.
+# Generates the pages of the documentation that come from the code.
 .PHONY: pages
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.made
 
-# Its notebooks, executed anew on the sample run.
+# Executes the notebooks of the documentation again, on the sample run.
 .PHONY: notebooks
 notebooks: $(VENV)/.verify
 	$(BIN)/python -m docs.executed
 
-# The site of the documentation, into site/; nothing is fetched for it but its builder.
+# Builds the site of the documentation into site/; only its builder is downloaded.
 .PHONY: docs
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
@@ -35,7 +35,7 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PIP) install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
-# What goes to an index of packages, checked: nothing is uploaded.
+# Builds and checks the package for an index; nothing is uploaded.
 .PHONY: dist
 dist: $(VENV)/.dist
 	rm -rf dist
@@ -46,7 +46,7 @@ $(VENV)/.dist: pyproject.toml | $(VENV)/.made
 	$(PIP) install --quiet -c constraints.txt build twine
 	touch $@
 
-# HTA pulls in a lot, all of JupyterLab among it.
+# HTA needs many packages, including all of JupyterLab, so it gets its own environment.
 .PHONY: test-hta
 test-hta: .venv-hta/.made
 	.venv-hta/bin/python -m pytest tests/hta -W ignore
@@ -90,7 +90,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks.pace
 	$(BIN)/python -m tests.benchmarks.timeline
 
-# Opted in by TRACEKIT_VERIFY; what each found is a table at the end.
+# Enabled by TRACEKIT_VERIFY; the results are printed as tables at the end.
 verify: $(VENV)/.verify verify-recipes
 	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py -n $(WORKERS)
 
@@ -98,15 +98,15 @@ verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)
 	$(BIN)/python tests/recipes/verify.py
 
-# First frame, keys and frames of the terminal UI.
+# Times the first frame, keys and frames of the terminal UI.
 bench-tui: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks.tui
 
-# The pictures of it in docs/images.
+# Takes the pictures of the terminal UI in docs/images.
 screenshots: $(VENV)/.dev
 	$(BIN)/python -m tests.screenshots
 
-# With the machine's own Python and PyTorch: nothing is installed.
+# Uses the machine's own Python and PyTorch; nothing is installed.
 gpu:
 	$(PYTHON) -m tests.gpu $(if $(WHEELS),--wheels $(WHEELS)) $(if $(ONLY),--only $(ONLY))
 
@@ -123,7 +123,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
 	$(PIP) install --quiet -c constraints.txt -e '.[capture,plot]'
 	touch $@
 
-# Libraries that drive training: their scripts are skipped where they are absent.
+# Libraries that drive training; scripts that need an absent one are skipped.
 $(VENV)/.verify: $(VENV)/.dev
 	$(PIP) install --quiet -c constraints.txt -e '.[capture,dev,verify]'
 	touch $@

@@ -1,10 +1,10 @@
 """Knowledge graph completion: DistMult on ogbl-biokg; `--param model=distmult|complex|transe|rotate`.
 
-PyG's `loss` sets each true triple against one whose head or tail it draws at random; all of that is one graph. The last
-batch of an epoch is shorter than the others: torch.compile compiles again, for any size then.
+PyG's `loss` compares each true triple with one whose head or tail it draws at random; all of that is one graph. The
+last batch of an epoch is shorter than the others, so torch.compile compiles again, this time for any size.
 
 The triples are generated with biokg's statistics, at a hundredth of its size; `--param scale=1` reads OGB's files
-where they lie in `--param root=DIR`. The run says which.
+if they are in `--param root=DIR`. The run says which.
 """
 
 import os
@@ -38,7 +38,7 @@ def setup(ctx):
     def step(batch):
         head, relation, tail = batch.to(ctx.device, non_blocking=True).unbind(1)
         optimizer.zero_grad()
-        loss = compute_loss(head, relation, tail)  # against triples whose head or tail it draws at random
+        loss = compute_loss(head, relation, tail)  # compared with triples whose head or tail it draws at random
         loss.backward()
         optimizer.step()
         return loss.detach()
@@ -61,9 +61,9 @@ def setup(ctx):
 
 
 def make_loader(ctx, rows):
-    """A batch is one look-up of many rows, not many of one."""
+    """A loader that looks up all rows of a batch at once, not one by one."""
     sampler = BatchSampler(RandomSampler(rows), ctx.batch, drop_last=False)
-    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    pinned = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     return DataLoader(rows, sampler=sampler, batch_size=None, pin_memory=pinned)
 
 
@@ -78,7 +78,7 @@ def load(ctx):
 
 
 def read(file):
-    """OGB counts the entities of each of five types from 0: they are lined up here."""
+    """Read OGB's file, which numbers the entities of each of five types from 0, into one numbering."""
     parts = torch.load(file, weights_only=False)  # OGB's arrays are pickled
     ends = {end: torch.as_tensor(parts[end]) for end in ("head", "tail")}
     count = {}
@@ -96,7 +96,7 @@ def read(file):
 
 
 def generate(entities, triples):
-    """Entities live in groups; a relation leads from group to group, three times in four."""
+    """Triples between entities in groups; three times in four, a relation leads from one given group to another."""
     draw = torch.Generator().manual_seed(0)
     groups = max(entities // 40, 8)
     relation = (RELATIONS * torch.rand(triples, generator=draw) ** 2).long()

@@ -1,10 +1,10 @@
 """A two-layer GAT on PubMed, full batch; `--param model=gcn|sage|gat|gin --param dataset=cora|citeseer|pubmed`.
 
-The graph is read from `--param root=DIR`, downloaded there where there is a network, and otherwise generated
-with the same statistics (so it is with `scale` below 1, too); the run says which.
+The graph is read from `--param root=DIR`, downloaded there if there is a network, and otherwise generated
+with the same statistics (as it is with `scale` below 1); the run says which.
 
-GATConv and GCNConv as they come add self-loops in every layer, and torch.compile breaks its graph there. The
-`-ahead` variants add them once, ahead of training: one graph. GraphSAGE and GIN need no cure.
+By default, GATConv and GCNConv add self-loops in every layer, and torch.compile breaks its graph there. The
+`-ahead` variants add them once, before training: one graph. GraphSAGE and GIN need no cure.
 """
 
 import os
@@ -68,20 +68,20 @@ def make_layer(ctx, inputs, outputs, heads):
 
 
 def prepare(ctx):
-    """Fetch the graph, once and before anything is timed."""
+    """Fetch the graph once, before anything is timed."""
     if ctx.scale < 1 or on_disk(ctx):
         return
     ctx.note(f"{NAMES[ctx.dataset]} is not in {ctx.root}: downloading it ({PATIENCE_S} s for an answer) …")
     try:
         urlopen(f"{Planetoid.url}/ind.{ctx.dataset}.y", timeout=PATIENCE_S).close()
         Planetoid(ctx.root, NAMES[ctx.dataset])
-    except Exception as error:  # without a network every layer has a class of its own for it
+    except Exception as error:  # without a network, every layer of the software raises its own class of exception
         ctx.note(f"no download ({error})")
 
 
 def setup(ctx):
     data, classes = load(ctx)
-    train = data.train_mask.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
+    train = data.train_mask.nonzero()[:, 0]  # indices: with a mask, every step would wait for the number of its rows
     model = Net(ctx, data.num_features, classes).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr, weight_decay=ctx.weight_decay)
@@ -125,7 +125,8 @@ def on_disk(ctx):
 
 
 def generate(nodes, pairs, features, classes):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (classes * torch.rand(nodes, generator=draw) ** 1.2).long().sort().values  # large and small classes
     size = y.bincount(minlength=classes)
@@ -133,7 +134,7 @@ def generate(nodes, pairs, features, classes):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.7, source, stranger)]
-    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     x = torch.randn(nodes, features, generator=draw) / features**0.5
     x += torch.randn(classes, features, generator=draw)[y] * 2.5 / features
     order = torch.randperm(nodes, generator=draw)

@@ -1,9 +1,10 @@
 """A GCN on Cora, full batch, in mixed precision: float16 with a gradient scaler, bfloat16 without one.
 
-`fp32`, `fp16` and `bf16` train eagerly, `-compiled` does what it says. Cora is read from `--param root=DIR` (default:
-$CORA_ROOT, else `data`); without it a graph of the same statistics is generated, and the run says so.
+`fp32`, `fp16` and `bf16` train eagerly; variants that end in `-compiled` are compiled. Cora is read from
+`--param root=DIR` (default: $CORA_ROOT, else `data`); without it, a graph of the same statistics is generated, and the
+run says so.
 
-On a GPU with tensor cores, wide layers win (`--param hidden=512`); on a CPU, bfloat16 pays only where it has AMX.
+On a GPU with tensor cores, wide layers gain most (`--param hidden=512`); on a CPU, bfloat16 is only faster with AMX.
 """
 
 import os
@@ -49,12 +50,12 @@ class GCN(torch.nn.Module):
 
 def setup(ctx):
     data, classes = load(ctx)
-    train = data.train_mask.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
+    train = data.train_mask.nonzero()[:, 0]  # indices: with a mask, every step would wait for the number of its rows
     kind = data.x.device.type
     model = GCN(ctx, data.num_features, classes).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr, weight_decay=ctx.weight_decay)
-    scaler = torch.amp.GradScaler(kind, enabled=ctx.amp == "fp16")  # keeps small gradients above float16's least
+    scaler = torch.amp.GradScaler(kind, enabled=ctx.amp == "fp16")  # keeps small gradients above the smallest float16
 
     def forward():
         with torch.autocast(kind, TYPES[ctx.amp], enabled=ctx.amp != "fp32"):
@@ -65,7 +66,7 @@ def setup(ctx):
         optimizer.zero_grad()
         loss = cross_entropy(forward()[train], data.y[train])
         scaler.scale(loss).backward()
-        scaler.step(optimizer)  # skipped where a gradient overflowed: that asks the device, each step
+        scaler.step(optimizer)  # skipped if a gradient overflowed, which takes a wait for the device in each step
         scaler.update()
         return loss.detach()
 
@@ -92,7 +93,8 @@ def load(ctx):
 
 
 def generate(nodes, pairs, features, classes):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (classes * torch.rand(nodes, generator=draw) ** 1.2).long().sort().values  # large and small classes
     size = y.bincount(minlength=classes)
@@ -100,7 +102,7 @@ def generate(nodes, pairs, features, classes):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.75, source, stranger)]
-    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     x = torch.randn(nodes, features, generator=draw) / features**0.5
     x += torch.randn(classes, features, generator=draw)[y] * 2.5 / features
     order = torch.randperm(nodes, generator=draw)

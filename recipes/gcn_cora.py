@@ -1,10 +1,10 @@
 """A two-layer GCN on Cora, full batch.
 
-Cora is read from `--param root=DIR` (default: $CORA_ROOT, else `data`), downloaded there where there is a
+Cora is read from `--param root=DIR` (default: $CORA_ROOT, else `data`), downloaded there if there is a
 network, and otherwise replaced by a generated graph of the same statistics; the run says which.
 
-`compiled` shows what torch.compile makes of GCNConv as it comes: seven graphs, because every layer adds
-self-loops to the edges. The `-norm` variants do that once, ahead of training: one graph.
+`compiled` shows what torch.compile makes of GCNConv by default: seven graphs, because every layer adds self-loops
+to the edges. The `-norm` variants add them once, before training: one graph.
 """
 
 import os
@@ -48,20 +48,20 @@ class GCN(torch.nn.Module):
 
 
 def prepare(ctx):
-    """Fetch Cora, once and before anything is timed."""
+    """Fetch Cora once, before anything is timed."""
     if on_disk(ctx.root):
         return
     ctx.note(f"Cora is not in {ctx.root}: downloading it ({PATIENCE_S} s for an answer) …")
     try:
         urlopen(f"{Planetoid.url}/ind.cora.y", timeout=PATIENCE_S).close()
         Planetoid(ctx.root, "Cora")
-    except Exception as error:  # without a network every layer has a class of its own for it
+    except Exception as error:  # without a network, every layer of the software raises its own class of exception
         ctx.note(f"no download ({error})")
 
 
 def setup(ctx):
     data = load(ctx)
-    train = data.train_mask.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
+    train = data.train_mask.nonzero()[:, 0]  # indices: with a mask, every step would wait for the number of its rows
     model = GCN(data.num_features, ctx.hidden, int(data.y.max()) + 1, ctx.dropout, not ctx.norm_ahead).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr, weight_decay=ctx.weight_decay)
@@ -104,7 +104,7 @@ def on_disk(root):
 
 
 def generate(seed=0):
-    """Cora's counts, class sizes, homophily and long-tailed degrees; words that hint at the class, and no more."""
+    """A graph with Cora's counts, class sizes, homophily and long-tailed degrees; words only hint at the class."""
     draw = torch.Generator().manual_seed(seed)
     y = torch.repeat_interleave(torch.tensor([351, 217, 418, 818, 426, 298, 180]))
     y = y[torch.randperm(len(y), generator=draw)]
@@ -112,7 +112,7 @@ def generate(seed=0):
 
 
 def draw_edges(y, count, draw):
-    """Everybody befriends somebody popular, mostly of their own class; then the popular befriend each other."""
+    """Every node is linked to a popular one, mostly of the same class; then popular nodes are linked to each other."""
     popularity = (torch.rand(len(y), generator=draw) + 0.003) ** -0.9
     source = torch.cat([torch.arange(len(y)), torch.multinomial(popularity, 2 * count, True, generator=draw)])
     target = torch.multinomial(popularity, len(source), True, generator=draw)
@@ -127,7 +127,7 @@ def draw_edges(y, count, draw):
 
 
 def draw_words(y, count, draw):
-    """Rare and common words, 18 a node; a tenth of them three times as likely in a class."""
+    """Rare and common words, 18 for each node; in each class, a tenth of the words is three times as likely."""
     typical = torch.rand(7, count, generator=draw) < 0.1
     chance = torch.rand(count, generator=draw) ** 3 * (1 + 2.5 * typical[y])
     return (torch.rand(len(y), count, generator=draw) < chance * (18 / chance.sum(1, keepdim=True))).float()

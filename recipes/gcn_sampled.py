@@ -3,10 +3,10 @@
     tracekit capture recipes/gcn_sampled.py --variants baseline,sampled,sampled-amp,baseline-compiled
 
 Mixed precision is float16 with a gradient scaler (`--param amp=bf16` needs none): on a CPU it computes the same and
-gains nothing, because its speed comes from tensor cores, and the memory that it saves is a GPU's. Cora has 140 training
-nodes: with the default batch of 128 an epoch is two steps, with `--param batch=140` one, as that of the whole graph.
-Cora is read from `--param root=DIR` (default: $CORA_ROOT, else `data`); without it a graph of the same statistics is
-generated, and the run says so. pyg-lib samples where it is installed, otherwise a few lines of torch below.
+gains nothing, because its speed comes from tensor cores, and it saves memory only on a GPU. Cora has 140 training
+nodes: with the default batch of 128 an epoch is two steps, with `--param batch=140` one, as with the whole graph.
+Cora is read from `--param root=DIR` (default: $CORA_ROOT, else `data`); without it, a graph of the same statistics is
+generated, and the run says so. pyg-lib samples if it is installed, otherwise a few lines of torch below.
 """
 
 import os
@@ -54,7 +54,7 @@ class GCN(torch.nn.Module):
 
 
 class Sampler(BaseSampler):
-    """Neighbours hop by hop in plain torch: all of them where there are few, else some (one may come twice)."""
+    """Samples neighbours hop by hop in plain torch: all of them if there are few, else some (possibly twice)."""
 
     def __init__(self, data, fanout):
         self.fanout = fanout
@@ -81,18 +81,18 @@ class Sampler(BaseSampler):
         self.position[nodes] = -1
         return SamplerOutput(nodes, row, col, self.edge[at], metadata=(seeds.input_id, seeds.time))
 
-    sample_from_edges = None  # the base class wants one; only link loaders call it
+    sample_from_edges = None  # required by the base class; only link loaders call it
 
 
 def setup(ctx):
     data, classes = load(ctx)
-    whole = data.clone().to(ctx.device)  # `to` moves the data itself, and the sampler needs it where it is
+    whole = data.clone().to(ctx.device)  # `to` moves the data itself, but the sampler needs it on the CPU
     train = whole.train_mask.nonzero()[:, 0]
     model = GCN(ctx, data.num_features, classes).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr, weight_decay=ctx.weight_decay)
     kind = whole.x.device.type
-    scaler = torch.amp.GradScaler(kind, enabled=ctx.amp == "fp16")  # keeps small gradients above float16's least
+    scaler = torch.amp.GradScaler(kind, enabled=ctx.amp == "fp16")  # keeps small gradients above the smallest float16
 
     def step(batch):
         batch = batch.to(ctx.device, non_blocking=True)
@@ -103,7 +103,7 @@ def setup(ctx):
             out = compiled(batch.x, batch.edge_index, batch.edge_weight)
             loss = cross_entropy(out[seeds].float(), batch.y[seeds])
         scaler.scale(loss).backward()
-        scaler.step(optimizer)  # skipped where a gradient overflowed: that asks the device, each step
+        scaler.step(optimizer)  # skipped if a gradient overflowed, which takes a wait for the device in each step
         scaler.update()
         return loss.detach()
 
@@ -122,7 +122,7 @@ def setup(ctx):
 
 def make_loader(ctx, data):
     more = {"input_nodes": data.train_mask, "batch_size": ctx.batch, "shuffle": True}
-    more["pin_memory"] = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    more["pin_memory"] = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     if WITH_PYG_LIB:
         return NeighborLoader(data, ctx.fanout, **more)
     return NodeLoader(data, Sampler(data, ctx.fanout), **more)
@@ -140,7 +140,8 @@ def load(ctx):
 
 
 def generate(nodes, pairs, features, classes):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (classes * torch.rand(nodes, generator=draw) ** 1.2).long().sort().values  # large and small classes
     size = y.bincount(minlength=classes)
@@ -148,7 +149,7 @@ def generate(nodes, pairs, features, classes):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.75, source, stranger)]
-    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     x = torch.randn(nodes, features, generator=draw) / features**0.5
     x += torch.randn(classes, features, generator=draw)[y] * 2.5 / features
     order = torch.randperm(nodes, generator=draw)

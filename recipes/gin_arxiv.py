@@ -1,10 +1,10 @@
 """A three-layer GIN on ogbn-arxiv, full batch; `--param model=gcn|sage|gat|gin`.
 
-The graph is OGB's (`--param scale=1`: read from `--param root=DIR`, or downloaded there where there is a network);
+The graph is OGB's (`--param scale=1`: read from `--param root=DIR`, or downloaded there if there is a network);
 below scale 1, as by default, and without a network it is generated with the same statistics. The run says which.
 
-GIN keeps torch.compile in one graph as it is. For GCN and GAT that takes self-loops (and GCN's norm) once, ahead of
-training: `loops_ahead`, on by default here; recipes/gat_pubmed.py shows what happens without.
+GIN compiles into one graph as it is. For GCN and GAT, that requires adding self-loops (and GCN's norm) once, before
+training: `loops_ahead`, on by default here; recipes/gat_pubmed.py shows what happens without it.
 """
 
 import os
@@ -63,7 +63,7 @@ def make_layer(ctx, inputs, outputs):
 
 
 def prepare(ctx):
-    """Fetch the graph, once and before anything is timed."""
+    """Fetch the graph once, before anything is timed."""
     folder = Path(ctx.root, "arxiv")
     if ctx.scale < 1 or folder.exists():
         return
@@ -74,7 +74,7 @@ def prepare(ctx):
             while chunk := answer.read(1 << 20):
                 file.write(chunk)
         zipfile.ZipFile(f"{folder}.zip").extractall(folder.parent)
-    except Exception as error:  # without a network every layer has a class of its own for it
+    except Exception as error:  # without a network, every layer of the software raises its own class of exception
         ctx.note(f"no download ({error})")
 
 
@@ -119,7 +119,7 @@ def load(ctx):
 
 
 def read(folder):
-    """OGB's own files, as they are in its zip."""
+    """Read OGB's own files, as they are in its zip."""
     import pandas
 
     def table(name, kind):
@@ -131,7 +131,8 @@ def read(folder):
 
 
 def generate(nodes, pairs):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (CLASSES * torch.rand(nodes, generator=draw) ** 1.5).long().sort().values  # large and small classes
     size = y.bincount(minlength=CLASSES)
@@ -139,7 +140,7 @@ def generate(nodes, pairs):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.6, source, stranger)]
-    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     x = torch.randn(nodes, FEATURES, generator=draw)
     x += torch.randn(CLASSES, FEATURES, generator=draw)[y] * 2 / FEATURES**0.5
     order = torch.randperm(nodes, generator=draw)

@@ -1,9 +1,9 @@
 """Graph classification: a GIN over batches of molecules, each summed into one vector by global_add_pool.
 
-`global_add_pool` must know how many graphs there are: without `size=` it asks the data, which is a wait for the
-device and breaks torch.compile's graph. `unsized` shows it.
+`global_add_pool` must know how many graphs there are: without `size=` it reads this from the data, which waits for
+the device and breaks torch.compile's graph. `unsized` shows this.
 
-NCI1 is read from `--param root=DIR`, downloaded there where there is a network; otherwise, and with `scale` below 1,
+NCI1 is read from `--param root=DIR`, downloaded there if there is a network; otherwise, and with `scale` below 1,
 molecules of the same statistics are generated. The run says which.
 """
 
@@ -50,21 +50,21 @@ class GIN(torch.nn.Module):
 
 
 def prepare(ctx):
-    """Fetch the molecules, once and before anything is timed."""
+    """Fetch the molecules once, before anything is timed."""
     if ctx.scale < 1 or on_disk(ctx):
         return
     ctx.note(f"NCI1 is not in {ctx.root}: downloading it ({PATIENCE_S} s for an answer) …")
     try:
         urlopen(f"{TUDataset.url}/NCI1.zip", timeout=PATIENCE_S).close()
         TUDataset(ctx.root, "NCI1")
-    except Exception as error:  # without a network every layer has a class of its own for it
+    except Exception as error:  # without a network, every layer of the software raises its own class of exception
         ctx.note(f"no download ({error})")
 
 
 def setup(ctx):
     graphs = load(ctx)
     held_out = len(graphs) // 10
-    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    pinned = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     batches = DataLoader(graphs[held_out:], ctx.batch, shuffle=True, num_workers=ctx.workers, pin_memory=pinned)
     tests = DataLoader(graphs[:held_out], ctx.batch)
     model = GIN(ctx).to(ctx.device)
@@ -115,7 +115,7 @@ def on_disk(ctx):
 
 
 def generate(draw):
-    """A chain with branches and rings; what counts are bonds between atoms of two certain kinds, and some luck."""
+    """Chains with branches and rings; the class depends on bonds between atoms of two certain kinds, and on chance."""
     atoms = int(torch.randn((), generator=draw).exp().clamp(0.4, 3) * ATOMS * 0.7)
     kind = (KINDS * torch.rand(atoms, generator=draw) ** 6).long()
     back = 1 + (3 * torch.rand(atoms - 1, generator=draw) ** 4).long()

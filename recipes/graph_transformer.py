@@ -1,9 +1,9 @@
 """Graph classification by a graph transformer over batches of molecules; `--param model=gps|transformer`.
 
 A GPS layer passes messages along the bonds and lets every atom attend to all others of its molecule; TransformerConv
-attends along the bonds only. PyG's GPSConv lays the atoms out as rows of equal length, and asks the data how many and
-how long they are: waits for the device that break torch.compile's graph, in every layer. `unsized` shows it. Ahead, the
-place of an atom is known: one graph, with the same weights and the same losses.
+attends along the bonds only. PyG's GPSConv arranges the atoms in rows of equal length, and reads from the data how many
+and how long these are: in every layer, this waits for the device and breaks torch.compile's graph. `unsized` shows it.
+If the slot of each atom is computed beforehand, there is one graph, with the same weights and the same losses.
 
 The molecules are generated with NCI1's statistics; `--param scale=0.1` makes fewer.
 """
@@ -75,13 +75,13 @@ def make_layer(ctx):
 def setup(ctx):
     graphs = load(ctx)
     held_out = len(graphs) // 10
-    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    pinned = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     batches = DataLoader(graphs[held_out:], ctx.batch, shuffle=True, pin_memory=pinned)
     tests = DataLoader(graphs[:held_out], ctx.batch)
     model = Transformer(ctx).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=ctx.lr)
-    to_infer = cycle(tests)  # put together once: what is timed is the model
+    to_infer = cycle(tests)  # put together once, so that only the model is timed
 
     def predict(batch):
         slot = batch.batch * LONGEST + batch.nth
@@ -120,7 +120,8 @@ def load(ctx):
 
 
 def generate(draw):
-    """A chain with branches and rings; what counts are bonds between two kinds of atoms, and the share of a third."""
+    """Chains with branches and rings; the class depends on bonds between two kinds of atoms, and on the share of a
+    third kind."""
     atoms = int((torch.randn((), generator=draw).exp().clamp(0.4, 3) * ATOMS * 0.7).clamp(max=LONGEST))
     kind = (KINDS * torch.rand(atoms, generator=draw) ** 6).long()
     back = 1 + (3 * torch.rand(atoms - 1, generator=draw) ** 4).long()

@@ -1,7 +1,7 @@
 """A heterogeneous model compiled whole, or layer by layer; `--param model=hetero_conv|to_hetero|hgt`.
 
-It was once advised to compile only the message passing of each edge type (`parts`): the dictionaries around it broke
-the graph. Today HeteroConv and to_hetero compile whole, into one graph; HGTConv still breaks.
+The advice used to be to compile only the message passing of each edge type (`parts`), because the dictionaries around
+it broke the graph. Today HeteroConv and to_hetero compile as a whole, into one graph; HGTConv still breaks.
 
 The graph is generated: papers, authors and venues; `scale` makes it larger.
 """
@@ -21,7 +21,7 @@ FEATURES, CLASSES = 64, 8
 
 
 class Net(torch.nn.Module):
-    """Each node type's features to one width, the layers, and a head for papers."""
+    """Encoders that bring each node type's features to one width, the layers, and a head for papers."""
 
     def __init__(self, ctx, metadata):
         super().__init__()
@@ -46,7 +46,7 @@ def make_layer(ctx, metadata, parts):
 
 
 class Homogeneous(torch.nn.Module):
-    """What to_hetero takes apart: it must call the edges `edge_index`."""
+    """The model that to_hetero transforms, which must call the edges `edge_index`."""
 
     def __init__(self, hidden):
         super().__init__()
@@ -63,7 +63,7 @@ def setup(ctx):
     compiled = ctx.compile(model) if ctx.whole else model
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
     paper = data["paper"]
-    train = paper.train.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
+    train = paper.train.nonzero()[:, 0]  # indices: with a mask, every step would wait for the number of its rows
 
     def step():
         optimizer.zero_grad()
@@ -85,7 +85,7 @@ def setup(ctx):
 
 
 def generate(scale):
-    """Every node has a subject; links stay within it, mostly; features hint at it."""
+    """Every node has a subject; links mostly stay within it, and features hint at it."""
     draw = torch.Generator().manual_seed(0)
     data = HeteroData()
     subject = {name: torch.arange(max(int(nodes * scale), CLASSES)) % CLASSES for name, nodes in NODES.items()}

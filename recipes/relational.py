@@ -1,8 +1,8 @@
-"""A shop's tables as a graph, three questions; `--param task=churn|sales|purchase`.
+"""A shop's tables as a graph, with three tasks; `--param task=churn|sales|purchase`.
 
 Customers, articles and the transactions between them are node types, keys between tables are edges. Each table's
 columns are encoded (numbers, categories, times), messages pass along the keys, and a head answers: does a customer stop
-buying (classification), how often does an article sell (regression), who buys what (links) in the week to come?
+buying (classification), how often does an article sell (regression), who buys what (links) in the coming week?
 
 The tables are generated, at a thousandth of the size of H&M's; `--param scale=0.01` makes them larger. Batches are
 sampled hop by hop in plain torch, so each has its own sizes.
@@ -54,7 +54,7 @@ class Net(torch.nn.Module):
 
 
 class Sampler:
-    """The rows within some hops of the given ones, along the keys: at most so many referrers of each row."""
+    """Samples the rows within some hops of the given ones, along the keys, with at most that many referrers per row."""
 
     def __init__(self, tables, fanout):
         self.tables, self.fanout, self.edges = tables, fanout, {}
@@ -93,13 +93,13 @@ class Sampler:
 
 
 def by_target(source, target, rows):
-    """The sources in the order of their targets; where each target's begin, and how many they are."""
+    """The sources in the order of their targets, where those of each target begin, and how many there are."""
     degree = target.bincount(minlength=rows)
     return source[target.argsort()], degree.cumsum(0) - degree, degree
 
 
 def draw_some(targets, count, source, first, degree):
-    """Edges to these targets: all of one with few, else some at random (one may come twice)."""
+    """Edges to these targets: all if a target has few, else some at random (possibly twice)."""
     degree, nth = degree[targets, None], torch.arange(count)
     nth = torch.where(degree > count, (torch.rand(len(targets), count) * degree).long(), nth)
     there = nth < degree
@@ -107,12 +107,12 @@ def draw_some(targets, count, source, first, degree):
 
 
 class Churn:
-    """Which customers buy nothing more?"""
+    """Which customers stop buying?"""
 
     metric = "test AUROC"
 
     def __init__(self, tables):
-        bought = tables.keys[0].unique()  # who never did cannot stop
+        bought = tables.keys[0].unique()  # customers who never bought cannot stop
         self.answers = torch.ones(tables.rows["customer"]).index_fill(0, tables.later[0], 0)
         self.rows = bought[torch.randperm(len(bought))]
 
@@ -149,7 +149,7 @@ class Sales:
 
 
 class Purchase:
-    """Who buys which article? A pair that comes to be should score higher than one drawn at random."""
+    """Who buys which article? A real pair should score higher than one drawn at random."""
 
     metric = "test share of pairs told from random ones"
 
@@ -209,7 +209,7 @@ def setup(ctx):
         return {task.metric: float(task.judge(*infer()))}
 
     rows = BatchSampler(RandomSampler(train), ctx.batch, drop_last=False)
-    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    pinned = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     batches = DataLoader(train, sampler=rows, batch_size=None, collate_fn=make_batch, pin_memory=pinned)
     return SimpleNamespace(step=step, batches=batches, infer=infer, evaluate=evaluate)
 
@@ -223,7 +223,7 @@ def to_device(batch, device):
 
 
 def generate(scale):
-    """Customers buy what is to their taste and popular, each up to a day of their own; the last tenth is predicted."""
+    """Customers buy popular articles to their taste, each up to some day; the last tenth of the time is predicted."""
     draw = torch.Generator().manual_seed(0)
     count = {name: max(int(rows * scale), 300) for name, rows in ROWS.items()}
     tastes = 12

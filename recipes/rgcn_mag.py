@@ -1,7 +1,7 @@
 """An R-GCN on ogbn-mag: papers, authors, institutions and fields, and eight relations between them, full batch.
 
-RGCNConv goes through the relations and picks each one's edges by a mask: breaks and recompilations. `typed` picks
-them once, ahead of training, and does the same with a SAGEConv for each relation: one graph.
+RGCNConv goes through the relations and picks the edges of each by a mask, which causes breaks and recompilations.
+`typed` picks them once, before training, and computes the same with a SAGEConv for each relation: one graph.
 
 The graph is generated with mag's statistics, at a hundredth of its size; `--param scale=1` reads the real one from
 `--param root=DIR` (as torch_geometric.datasets.OGB_MAG keeps it). The run says which.
@@ -72,7 +72,7 @@ def setup(ctx):
     data = load(ctx)
     relations, nodes = len(data.edge_types), data.num_nodes
     papers = data["paper"].to(ctx.device)
-    train = papers.train.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
+    train = papers.train.nonzero()[:, 0]  # indices: with a mask, every step would wait for the number of its rows
     whole = data.to_homogeneous(node_attrs=[], dummy_values=False)  # papers come first: they are the first type
     edges = [whole.edge_index.to(ctx.device), whole.edge_type.to(ctx.device)]
     if ctx.typed:
@@ -115,7 +115,7 @@ def load(ctx):
 
 
 def generate(scale):
-    """Every node has a subject; links stay within it, mostly, and prefer the popular; words hint at a paper's."""
+    """Every node has a subject; links mostly stay within it and prefer popular nodes; a paper's words hint at it."""
     draw = torch.Generator().manual_seed(0)
     data = HeteroData()
     count = {name: max(int(nodes * scale), 50) for name, nodes in NODES.items()}

@@ -1,15 +1,15 @@
 """A three-layer GraphSAGE on ogbn-products, in sampled batches; `--param model=gcn|sage|gat|gin`, `dataset=…`.
 
 The graph is generated with the data set's statistics, at a hundredth of its size: 0.6 M of products' 62 M pairs. With
-`--param scale=1` it is the real one where it lies in `--param root=DIR`: OGB's unpacked zip, or PyG's `reddit` folder
-(neither is downloaded unasked: they are gigabytes).
+`--param scale=1` it is the real one if that is in `--param root=DIR`: OGB's unpacked zip, or PyG's `reddit` folder
+(neither is downloaded automatically, because they have gigabytes).
 
-Every batch has its own number of nodes and edges. torch.compile compiles once for the first, once more for any
-size; `dynamic=true` does the latter at once; `dynamic=false` compiles each batch anew until Dynamo gives up. `padded`
-fills every batch, of training and of inference, up to the most that it can hold: one graph for fixed sizes, and the
-same losses. GCN and GAT get their self-loops (and GCN's norm) ahead of training; `loops_ahead=false` leaves that to
-their layers, which breaks the graph.
-pyg-lib samples the neighbours where it is installed, otherwise a few lines of torch below; the run says which.
+Every batch has its own number of nodes and edges. torch.compile compiles once for the first batch, and a second time
+for any size; `dynamic=true` does the latter at once; `dynamic=false` compiles again for each batch, until Dynamo gives
+up. `padded` fills every batch, in training and inference, up to the largest possible size: one graph for fixed sizes,
+and the same losses. GCN and GAT get their self-loops (and GCN's norm) before training; `loops_ahead=false` leaves that
+to their layers, which breaks the graph. pyg-lib samples the neighbours if it is installed, otherwise a few lines of
+torch below; the run says which.
 """
 
 import os
@@ -76,7 +76,7 @@ def make_layer(ctx, inputs, outputs):
 
 
 class Sampler(BaseSampler):
-    """Neighbours hop by hop in plain torch: all of them where there are few, else some (one may come twice)."""
+    """Samples neighbours hop by hop in plain torch: all of them if there are few, else some (possibly twice)."""
 
     def __init__(self, data, fanout):
         self.fanout = fanout
@@ -103,12 +103,12 @@ class Sampler(BaseSampler):
         self.position[nodes] = -1
         return SamplerOutput(nodes, row, col, self.edge[at], metadata=(seeds.input_id, seeds.time))
 
-    sample_from_edges = None  # the base class wants one; only link loaders call it
+    sample_from_edges = None  # required by the base class; only link loaders call it
 
 
 def make_loader(ctx, data, seeds, shuffle):
     more = {"batch_size": ctx.batch, "shuffle": shuffle, "num_workers": ctx.workers}
-    more["pin_memory"] = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    more["pin_memory"] = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     if ctx.padded:
         more["transform"] = Pad(*most(data.num_nodes, ctx.batch, ctx.fanout))
     if WITH_PYG_LIB:
@@ -117,7 +117,7 @@ def make_loader(ctx, data, seeds, shuffle):
 
 
 def most(nodes, seeds, fanout):
-    """The most nodes and edges that a batch can hold, and the dummy node that the edges to spare lead to."""
+    """The largest numbers of nodes and edges in a batch, and the dummy node to which surplus edges lead."""
     edges, frontier, reached = 0, seeds, seeds
     for count in fanout:
         edges += frontier * count
@@ -129,14 +129,14 @@ def most(nodes, seeds, fanout):
 def setup(ctx):
     data, classes = load(ctx)
     train, test = data.train, data.test
-    del data.train, data.test  # else they would go along with every batch
+    del data.train, data.test  # otherwise they would be part of every batch
     ctx.note(f"neighbours sampled by {'pyg-lib' if WITH_PYG_LIB else 'plain torch'}")
     batches = make_loader(ctx, data, train, shuffle=True)
     held_out = make_loader(ctx, data, test[: 4 * ctx.batch], shuffle=False)
     model = Net(ctx, data.num_features, classes).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
-    to_infer = cycle(held_out)  # sampled once: what is timed is the model
+    to_infer = cycle(held_out)  # sampled once, so that only the model is timed
 
     def step(batch):
         batch = batch.to(ctx.device, non_blocking=True)
@@ -185,7 +185,7 @@ def read_reddit(folder):
 
 
 def read_ogb(folder):
-    """OGB's own files, as they are in its zip."""
+    """Read OGB's own files, as they are in its zip."""
     import pandas
 
     def table(name, kind):
@@ -199,7 +199,8 @@ def read_ogb(folder):
 
 
 def generate(nodes, pairs, features, classes, share):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (classes * torch.rand(nodes, generator=draw) ** 1.5).long().sort().values  # large and small classes
     size = y.bincount(minlength=classes)
@@ -207,7 +208,7 @@ def generate(nodes, pairs, features, classes, share):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.5, source, stranger)]
-    nth = (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    nth = (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     target = first[label] + torch.minimum(nth, size[label] - 1)
     x = torch.randn(nodes, features, generator=draw)
     x += torch.randn(classes, features, generator=draw)[y] * 2.5 / features**0.5

@@ -1,7 +1,8 @@
-"""GraphSAGE over an edge list (COO) against the same over a sparse matrix (CSR); `--param form=coo|csr|sparse_tensor`.
+"""GraphSAGE on an edge list (COO) compared with a sparse matrix (CSR); `--param form=coo|csr|sparse_tensor`.
 
-The edge list gathers a message for every edge and scatters them; the matrix multiplies and keeps no messages.
-torch_sparse's SparseTensor is the older form of the latter: `--param form=sparse_tensor` where it is installed.
+With an edge list, a message is gathered for every edge, and messages are scattered; a matrix is multiplied without
+storing messages. torch_sparse's SparseTensor is the older form of the latter: `--param form=sparse_tensor`, if it is
+installed.
 
 The graph is generated: Cora's statistics, `--param scale=10` makes it larger.
 """
@@ -35,7 +36,7 @@ class SAGE(torch.nn.Module):
 def setup(ctx):
     ctx.note(f"generated graph with Cora's statistics at scale {ctx.scale:g}")
     data = generate(int(2708 * ctx.scale), int(5278 * ctx.scale), 1433, 7).to(ctx.device)
-    train = data.train_mask.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
+    train = data.train_mask.nonzero()[:, 0]  # indices: with a mask, every step would wait for the number of its rows
     edges = arrange(data, ctx.form)
     model = SAGE(data.num_features, ctx.hidden, 7).to(ctx.device)
     compiled = ctx.compile(model)
@@ -69,12 +70,13 @@ def arrange(data, form):
     if form == "csr":
         return ToSparseTensor(layout=torch.sparse_csr)(data.clone()).adj_t
     if importlib.util.find_spec("torch_sparse") is None:
-        raise SystemExit("form=sparse_tensor needs torch_sparse, which is not installed; form=csr does without")
+        raise SystemExit("form=sparse_tensor needs torch_sparse, which is not installed; form=csr does not need it")
     return ToSparseTensor()(data.clone()).adj_t
 
 
 def generate(nodes, pairs, features, classes):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (classes * torch.rand(nodes, generator=draw) ** 1.2).long().sort().values  # large and small classes
     size = y.bincount(minlength=classes)
@@ -82,7 +84,7 @@ def generate(nodes, pairs, features, classes):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.75, source, stranger)]
-    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     x = torch.randn(nodes, features, generator=draw) / features**0.5
     x += torch.randn(classes, features, generator=draw)[y] * 2.5 / features
     order = torch.randperm(nodes, generator=draw)

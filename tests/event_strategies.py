@@ -1,8 +1,7 @@
 """Single events as the profiler writes them, for property tests.
 
-Times come from a coarse grid of few positions, so that events touch, coincide and nest by chance; a
-nanosecond or a fraction of one is added here and there, and 30 µs is a frequent distance, since the contract
-turns on it.
+Times come from a coarse grid of few positions, so that events touch, coincide and nest by chance; a nanosecond or a
+fraction of one is added here and there, and 30 µs is a frequent distance, because the contract depends on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the terminal UI says, without a terminal: its panes asked one by one."""
+"""The content of the terminal UI without a terminal: its panes, queried one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What trainings over several seeds allow to say, and nothing more."""
+"""What trainings with several seeds allow one to conclude, and nothing more."""
 
 import pytest
 
@@ -66,9 +66,9 @@ def test_sentences():
         "no loss of test accuracy: compiled 0.806, eager 0.806; difference +0 … +0, 95 %, 5 seeds"
     )
     assert said(accuracy_contrast(trained(0.8), EAGER), "compiled", "eager") == (
-        "whether compiled trains as well as eager cannot be said from one seed "
+        "whether compiled trains as well as eager cannot be concluded from one seed "
         "(test accuracy: compiled 0.8, eager 0.8); --seeds 5 trains with five"
     )
-    assert "cannot be said from 5 seeds" in said(
+    assert "cannot be concluded from 5 seeds" in said(
         accuracy_contrast(trained(0.9, 0.72, 0.85, 0.7, 0.88), EAGER), "compiled", "eager"
     )

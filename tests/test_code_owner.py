@@ -1,4 +1,4 @@
-"""Whose code is a file? Looked up where it runs, and judged by its path where only that is known."""
+"""The owner of a file: looked up where the code runs, and judged by its path if only that is known."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""What somebody else adds in a few lines comes out in every face."""
+"""What somebody else adds in a few lines appears in every face."""
 
 import json
 import re

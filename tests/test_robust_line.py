@@ -1,4 +1,4 @@
-"""A planted line is found again, wild points or not, and its interval holds the truth as often as it says."""
+"""A planted line is found with or without outliers, and its interval contains the truth as often as it claims."""
 
 import numpy as np
 import pytest

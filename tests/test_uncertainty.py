@@ -1,4 +1,4 @@
-"""Intervals hold what they promise: on values of a known origin, and on simulated captures of machines with moods."""
+"""Intervals keep what they promise: for values of a known origin, and for simulated captures on drifting machines."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""Folders for unfinished work: gone with the work, and after a kill with the next one; a living process keeps its."""
+"""Folders for unfinished work: removed with the work or, after a kill, by the next process, unless still in use."""
 
 import os
 import shutil

@@ -1,9 +1,10 @@
-"""Python processes that need not import torch: forked from one that has, which takes 20 ms in place of five seconds.
+"""Python processes that need not import torch, because they are forked from one that has: 20 ms instead of five
+seconds.
 
 Each test process has one such server (`tests/warm_server.py`), started when it is first needed. A process that it forks
-runs what `python ARGUMENTS` runs, with its own environment, folder, session and output; only torch is there already.
-Where that would not be the same, since the environment differs in what Python or torch read as they start, a new
-interpreter is started as usual. `TRACEKIT_VERIFY=1` starts every one so: `make verify` runs these tests, too.
+runs what `python ARGUMENTS` would run, with its own environment, folder, session and output; only torch is already
+imported. If the environment differs in anything that Python or torch read at start-up, a new interpreter is started as
+usual. With `TRACEKIT_VERIFY=1` every process is a new interpreter: `make verify` runs these tests in this way, too.
 """
 
 from __future__ import annotations

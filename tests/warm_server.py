@@ -1,4 +1,4 @@
-"""Forks processes that run Python programs, and that find torch imported: see `tests/warm.py`."""
+"""Forks processes that run Python programs with torch already imported: see `tests/warm.py`."""
 
 import atexit
 import builtins

@@ -1,8 +1,7 @@
 """Does a variant train as well as another? Their metric at the end of the training, compared seed by seed.
 
-What a training reaches differs from seed to seed, more than most settings change it. A difference is only called one
-where its confidence interval leaves no other choice, and "no loss" is only said where the interval leaves no room for a
-loss worth the name.
+The result of a training differs from seed to seed more than most settings change it. A difference is only stated if its
+confidence interval excludes zero, and "no loss" only if the interval leaves no room for a significant loss.
 """
 
 import re
@@ -15,7 +14,7 @@ from tracekit.run import Training
 from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean
 
 Verdict = Literal["better", "no loss", "worse", "unknown"]
-MARGIN = 0.01  # of the baseline's metric: a smaller loss is none
+MARGIN = 0.01  # of the baseline's metric: a smaller loss is not significant
 _LOWER_IS_BETTER = re.compile(
     r"(?:.*[\W_])?(?:error|loss|mae|mse|rmse|mape|perplexity|rank)(?:[\W_].*)?", re.IGNORECASE
 )
@@ -51,7 +50,7 @@ class AccuracyContrast:
 
     @property
     def verdict(self) -> Verdict:
-        """What the interval allows to say."""
+        """What the interval allows one to conclude."""
         if self.interval is None:
             return "unknown"
         sign = -1 if lower_is_better(self.metric) else 1
@@ -69,7 +68,7 @@ def lower_is_better(metric: str) -> bool:
 
 
 def reached(trainings: Sequence[Training]) -> Reached | None:
-    """The first metric of the trainings that came to their end; None where they have none."""
+    """The first metric of the trainings that finished; None if they have none."""
     ended = [each for each in trainings if each.outcome == "ok"]
     name = next((name for each in ended for name in each.metrics), None)
     if name is None:
@@ -79,7 +78,7 @@ def reached(trainings: Sequence[Training]) -> Reached | None:
 
 
 def accuracy_contrast(ours: Sequence[Training], theirs: Sequence[Training]) -> AccuracyContrast | None:
-    """None where no seed was trained by both, for as many epochs, or one of them has no such metric."""
+    """The comparison; None if the two have no seed trained for equally many epochs in common, or no common metric."""
     epochs = {(each.seed, each.epochs) for each in theirs}
     mine, base = reached([each for each in ours if (each.seed, each.epochs) in epochs]), reached(theirs)
     if mine is None or base is None or mine.metric != base.metric:
@@ -101,15 +100,15 @@ def said(contrast: AccuracyContrast, variant: str, baseline: str) -> str:
     means = f"{variant} {ours:.4g}, {baseline} {contrast.baseline:.4g}"
     if contrast.interval is None:
         return (
-            f"whether {variant} trains as well as {baseline} cannot be said from one seed "
+            f"whether {variant} trains as well as {baseline} cannot be concluded from one seed "
             f"({contrast.metric}: {means}); --seeds 5 trains with five"
         )
     low, high = (f"{end:+.2g}".replace("-", "−") for end in contrast.interval)
     over = f"{means}; difference {low} … {high}, {CONFIDENCE * 100:.0f} %, {contrast.seeds} seeds"
     if contrast.verdict == "unknown":
         return (
-            f"whether {variant} trains as well as {baseline} cannot be said from {contrast.seeds} seeds: the interval "
-            f"leaves room for a loss of more than {MARGIN * 100:.0f} % ({contrast.metric}: {over})"
+            f"whether {variant} trains as well as {baseline} cannot be concluded from {contrast.seeds} seeds: the "
+            f"interval leaves room for a loss of more than {MARGIN * 100:.0f} % ({contrast.metric}: {over})"
         )
     what = {"better": "better", "no loss": "no loss of", "worse": "worse"}[contrast.verdict]
     return f"{what} {contrast.metric}: {over}"

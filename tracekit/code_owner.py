@@ -1,7 +1,7 @@
-"""Whose code is a file? The user's, torch's, Python's own, tracekit's, a generator's, or the library's of that name.
+"""Who owns the code in a file: the user, torch, Python, tracekit, a generator, or a library?
 
-Where the code runs, `CodeOwners` looks files up; of a trace from elsewhere `owner_by_path` knows no more than a path.
-Both go by the same shapes of paths.
+Where the code runs, `CodeOwners` looks up files; for a trace from elsewhere, `owner_by_path` knows only their paths.
+Both use the same patterns of paths.
 """
 
 import os
@@ -29,14 +29,14 @@ def library(owner: str) -> str:
 
 
 class Guess(NamedTuple):
-    """An owner by the path alone. Where it is not certain, the file may as well be the user's."""
+    """An owner, judged by the path only. If it is not certain, the file may be the user's."""
 
     owner: str
     is_certain: bool = True
 
 
 def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
-    """Whose a file of another machine is. `mine` are packages, folders and files that are the user's."""
+    """The owner of a file on another machine. `mine` are packages, folders and files that are the user's."""
     parts = _SEPARATOR.split(file)
     if _CELL.match(file) or any(each in parts or file.startswith(each) for each in mine):
         return Guess(USER)
@@ -60,13 +60,13 @@ def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
 
 
 def may_be_the_users(file: str) -> bool:
-    """Whether nothing in the path of a file says that it is anybody else's."""
+    """Whether nothing in the path of a file shows another owner."""
     guess = owner_by_path(file)
     return guess.owner == USER or not guess.is_certain
 
 
 class CodeOwners:
-    """Decides where the code runs, once for each file."""
+    """Decides the owners of files on the machine where the code runs, once for each file."""
 
     def __init__(self) -> None:
         import tempfile
@@ -83,13 +83,13 @@ class CodeOwners:
         self._torch = _folder_of("torch")
 
     def relative(self, file: str) -> str:
-        """`torch_geometric/utils/loop.py`: what is left of a path below the folder that it was imported from."""
+        """`torch_geometric/utils/loop.py`: the path below the folder that it was imported from."""
         folders = [os.path.dirname(self._torch)] if self._torch else []
         folder = next((each for each in [*folders, *self._prefixes, self._temporary] if _inside(file, each)), "")
         return file[len(folder) :].lstrip(os.sep) if folder else file
 
     def _full(self, file: str) -> str:
-        """The whole path: the profiler cuts the entry of `sys.path` off. What is not a path stays."""
+        """The full path, because the profiler cuts off the entry of `sys.path`. Anything that is not a path stays."""
         if file.startswith("<") or os.path.isabs(file):
             return file
         if file in self._loaded:
@@ -116,14 +116,15 @@ class CodeOwners:
         return USER if os.path.isfile(full) and not self._is_generated(real) else GENERATED
 
     def _is_generated(self, real: str) -> bool:
-        """Inductor's cache; a template of PyG's in the temporary folder."""
+        """Whether a generator made the file: in Inductor's cache, or from a template of PyG's in the temporary
+        folder."""
         if self._inductor and _inside(real, os.path.realpath(self._inductor)):
             return True
         return _inside(real, os.path.realpath(self._temporary)) and _is_template(os.path.basename(real))
 
 
 def _by_shape(file: str) -> str | None:
-    """The owner of what is no file, was generated or was installed; None where the shape of the path does not say."""
+    """The owner of a path that is not a file, was generated or was installed; None if the pattern does not show it."""
     if file.startswith("<"):
         return PYTHON if file.startswith("<frozen ") else GENERATED
     if _GENERATED.fullmatch(file):
@@ -138,7 +139,7 @@ def _is_template(name: str) -> bool:
 
 
 def _loaded(prefixes: list[str]) -> dict[str, str]:
-    """The files of the modules that are loaded, by what is left of their paths."""
+    """The files of the loaded modules, by their relative paths."""
     files: dict[str, str] = {}
     for module in [*sys.modules.values()]:
         file = getattr(module, "__file__", None)

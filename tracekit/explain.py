@@ -19,7 +19,7 @@ from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
 BYTES_A_TOKEN = 3
-_FIRST_ROWS = 3  # of a table, before the others' turn
+_FIRST_ROWS = 3  # of a table, before the rows of others
 _ROWS = 30
 _LONGEST = 600  # letters of a fact
 
@@ -30,7 +30,7 @@ def tokens(text: str) -> int:
 
 
 def explain(report: Report, budget: int) -> str:
-    """Lines of facts that take at most that many tokens; what is left out is counted in the last one, where it fits."""
+    """Lines of facts in at most that many tokens; the last line says how many are left out, if it fits."""
     written, left_out, spent = "", 0, 0
     facts = [sanitize(fact, _LONGEST) for fact in facts_of(report)]
     for fact in facts:
@@ -75,7 +75,7 @@ def _of(section: Section) -> str:
 
 @singledispatch
 def facts(block: Block) -> Iterator[str]:
-    """What a block says, a fact each."""
+    """The facts in a block."""
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 

@@ -15,13 +15,13 @@ def version() -> str | None:
 
 
 def python_path() -> str:
-    """A PYTHONPATH with which a Python process imports this tracekit, even where another one is installed."""
+    """A PYTHONPATH with which a Python process imports this tracekit, even if another one is installed."""
     root = str(Path(__file__).resolve().parents[1])
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def sample_run() -> Path:
-    """The run that comes with tracekit: beside its modules where it was installed, beside the package in a clone."""
+    """The run that comes with tracekit: beside its modules if it was installed, beside the package in a clone."""
     package = Path(__file__).resolve().parent
     installed = package / "sample_traces" / "run.json"
     return installed if installed.is_file() else package.parent / "sample_traces" / "run.json"

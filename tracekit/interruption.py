@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a capture as Ctrl-C does: finished work is kept, and running children are stopped."""
+"""SIGTERM and SIGHUP end a capture as Ctrl-C does: finished work remains, and running children are stopped."""
 
 import signal
 import threading
@@ -60,7 +60,7 @@ def reaching_threads() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt where the main thread was interrupted while other threads work for it."""
+    """Raise KeyboardInterrupt if the main thread was interrupted while other threads work for it."""
     if _stopping.is_set():
         raise KeyboardInterrupt
 

@@ -1,6 +1,6 @@
 """Short kernel names: `elementwise add<float>` instead of 400 characters of template.
 
-A short name drops what does not identify the kernel; where two would be equal, what distinguishes them is put back.
+A short name drops what does not identify the kernel; if two would be equal, what distinguishes them is added.
 """
 
 import re
@@ -16,7 +16,7 @@ _TYPES = {
     "half_t": "half",
     **{name: name for name in ("float", "double", "long", "int", "bool", "short", "half", "char")},
 }
-_LONGEST = 20_000  # letters of a name that is one: templates have some thousands
+_LONGEST = 20_000  # letters: a longer text is not a name; templates have some thousands
 _PLAIN = re.compile(r"[\w:]+")
 _FLOATS = {"float", "double", "half", "bf16"}
 _TYPE = re.compile(r"(?<![\w:])(?<!unsigned )(?:c10::|at::|cutlass::)?(" + "|".join(_TYPES) + r")\b(?! \()")
@@ -42,7 +42,7 @@ def short_kernel(name: str) -> str:
 
 
 def distinct_short_names(names: Sequence[str]) -> list[str]:
-    """Short names of these kernels, all different: where two would be equal, what differs is appended."""
+    """Short names of these kernels, all different: if two would be equal, what differs is appended."""
     alike: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         alike.setdefault(short_kernel(name), []).append(name)

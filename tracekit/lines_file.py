@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 SCHEMA = "tracekit.lines/1"
-MODULE_CALL = "nn.Module: "  # what the profiler writes before the name of a module that is called
+MODULE_CALL = "nn.Module: "  # the profiler's prefix for the name of a module that is called
 _ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
 _MOST_BYTES = 1 << 30  # unpacked: a larger one is not a lines file
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -26,7 +26,7 @@ class Function(NamedTuple):
     file: str  # full path
     line: _Number  # of its `def`
     function: str
-    owner: str  # as `tracekit.code_owner` tells it
+    owner: str  # as decided by `tracekit.code_owner`
 
 
 class Code(NamedTuple):
@@ -46,7 +46,7 @@ class Graph(NamedTuple):
     compile: str  # compile id
     kernels: list[tuple[str, list[str]]]  # "name:handle", stacks as Python prints them, innermost last
     backward: bool = False
-    by_code: bool = False  # the compiler kept no stacks: the lines come from the comments in its code, less precisely
+    by_code: bool = False  # without stacks, the lines come from comments in the generated code, less precisely
 
 
 class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def lines_path(trace: Path) -> Path:
 
 
 def read(trace: Path) -> LinesFile | None:
-    """The lines file beside a trace; None where there is none, or it is not valid."""
+    """The lines file beside a trace; None if there is none, or it is not valid."""
     try:
         with gzip.open(lines_path(trace)) as file:
             content = file.read(_MOST_BYTES)

@@ -9,7 +9,7 @@ _WORDS = re.compile(r"([_\-.:/ ]+)")
 
 
 def short(names: list[str], width: int) -> list[str]:
-    """The names in at most `width` cells each; where one is too long, what all have in common is dropped first.
+    """The names in at most `width` cells each; if one is too long, what all have in common is dropped first.
 
     Whole words are dropped without an ellipsis: `gcn_eager_v100` beside `gcn_compiled_v100` is `eager`.
     """
@@ -25,13 +25,13 @@ def short(names: list[str], width: int) -> list[str]:
 
 
 def cut_apart(names: list[str], width: int) -> list[str]:
-    """The names in at most `width` cells each, in the order given; where cutting makes some read alike, what tells
-    them apart stays.
+    """The names in at most `width` cells each, in the order given; if cutting would make some equal, what distinguishes
+    them stays.
 
-    Unlike `short` it looks at each set of names that collide by itself: the others are cut in the middle.
+    Unlike `short`, it treats each set of colliding names separately; the others are cut in the middle.
     """
     shown = {name: sanitize(name, width) for name in names}
-    for _ in range(2):  # what differs first, and of those that still read alike what differs last
+    for _ in range(2):  # first where names begin to differ and, for those that are still equal, where they last differ
         alike: dict[str, list[str]] = {}
         for name, cut in shown.items():
             alike.setdefault(cut, []).append(name)

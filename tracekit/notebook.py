@@ -30,7 +30,7 @@ class ShownReport(Report):
     def _repr_html_(self) -> str:
         from tracekit.faces.html import render
 
-        # In a frame of its own, whose script can reach nothing of the notebook's.
+        # It is in a frame of its own, whose script cannot reach anything in the notebook.
         page = escape(render(self))
         return f'<iframe sandbox="allow-scripts" width="100%" height="700" srcdoc="{page}"></iframe>'
 
@@ -67,7 +67,7 @@ class Plots:
         return plot(self._report, "lines")
 
     def measures(self) -> "Chart":
-        """Step time and memory of the variants, to a logarithmic scale."""
+        """Step time and memory of the variants, on a logarithmic scale."""
         return plot(self._report, "measures")
 
 
@@ -97,7 +97,7 @@ class Tables(Mapping[str, pa.Table]):
         return Plots(self.report)
 
     def sql(self, query: str) -> pa.Table:
-        """What DuckDB answers, every table being a view. It needs the extra `sql`."""
+        """The result of an SQL query in DuckDB, in which every table is a view. Needs the extra `sql`."""
         from tracekit.sql import query as ask
 
         return ask(self.report, query)
@@ -124,7 +124,7 @@ class Tables(Mapping[str, pa.Table]):
         return as_document(self.report)
 
     def pandas(self, name: str) -> pd.DataFrame:
-        """The table as a data frame, exact: what holds whole numbers with gaps in it stays whole (`Int64`).
+        """The table as a data frame, exact: a column of whole numbers with gaps stays integer (`Int64`).
 
         Text that repeats is categorical. `frame.attrs["units"]` has the unit of each column that has one, and
         `frame.attrs["meanings"]` says what each holds.
@@ -134,7 +134,7 @@ class Tables(Mapping[str, pa.Table]):
     def hta(
         self, variant: str | None = None, *, rounded: bool = False, include_last_profiler_step: bool = True
     ) -> "ColumnAnalysis":
-        """HTA's `TraceAnalysis` of a variant, the first where none is named: `data.hta().get_temporal_breakdown()`.
+        """HTA's `TraceAnalysis` of a variant, by default the first: `data.hta().get_temporal_breakdown()`.
 
         It is made of the columns that were read, all ranks of the variant together, with exact times and the last step.
         `rounded=True, include_last_profiler_step=False` gives HTA's own defaults. It needs the extra `hta`.
@@ -169,7 +169,7 @@ def load(
     """Open a run or one or several traces. Raises a TracekitError that says what to do.
 
     With `infer_steps`, a trace without ProfilerStep annotations is taken apart by what repeats in it. The ranks of a
-    job are read by so many processes, `workers`, or by the workers of the Dask scheduler at the address `cluster`. (A
+    job are read by `workers` processes, or by the workers of the Dask scheduler at the address `cluster`. (A
     script that asks for processes has to do so under `if __name__ == "__main__":`, as with any pool of processes.)
     """
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):

@@ -9,7 +9,7 @@ _RESUMED = re.compile(r"torch_dynamo_resume_in_(.*)_at_\d+")
 
 
 class PythonFrame(NamedTuple):
-    """A function, and a line in it: that of its `def` where the profiler says it, in a stack the one that runs."""
+    """A function and a line in it: in the profiler's notation that of its `def`, in a stack the running one."""
 
     file: str
     line: int
@@ -17,13 +17,13 @@ class PythonFrame(NamedTuple):
 
 
 def profiled(name: str) -> PythonFrame | None:
-    """`model.py(12): forward`; None for what is no Python function, as a module's call."""
+    """Parse `model.py(12): forward`; None if it is not a Python function, such as a module's call."""
     shape = _PROFILED.fullmatch(name)
     return PythonFrame(shape[1], int(shape[2]), shape[3]) if shape else None
 
 
 def stacked(text: str) -> list[PythonFrame]:
-    """`File "model.py", line 12, in forward`: the frames of a stack as Python prints it, innermost last."""
+    """Parse the frames of a stack as Python prints it, `File "model.py", line 12, in forward`, innermost last."""
     return [PythonFrame(file, int(line), function) for file, line, function in _STACKED.findall(text)]
 
 

@@ -1,8 +1,8 @@
 """The straight line through points, some of them outliers: a fixed part, a proportional part, and intervals for both.
 
-Found from the median of all slopes (Theil 1950, Sen 1968), then refined by weights that fall to nothing for points far
-off (Tukey's bisquare): up to a quarter of the points may be anything. The intervals come from the residuals themselves
-(White 1980), so noise may grow with the size, or from the groups where points come in groups that are disturbed alike.
+It starts from the median of all slopes (Theil 1950, Sen 1968), refined by weights that fall to zero for distant points
+(Tukey's bisquare): up to a quarter of the points may be arbitrary. The intervals come from the residuals themselves
+(White 1980), so noise may grow with the size, or from groups, if points come in groups that are disturbed alike.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tracekit.uncertainty import CONFIDENCE, Interval, student_t
 
 Floats = NDArray[np.float64]
-_TUNING = 4.685  # 95 % as sharp as least squares where no point is wild
+_TUNING = 4.685  # 95 % of the efficiency of least squares if there are no outliers
 _NORMAL = 1.4826  # from the median deviation to the standard deviation
 _ROUNDS = 50
-_MOST_PAIRED = 400  # points: more would make too many pairs
+_MOST_PAIRED = 400  # points: more would give too many pairs
 _LEAST_GROUPS = 3
 
 
@@ -28,11 +28,12 @@ class Line:
     slope: float
     fixed_interval: Interval
     slope_interval: Interval
-    explained: float  # the part of the spread of y that x accounts for, wild points left out
+    explained: float  # the share of the variance of y that x explains, without outliers
 
 
 def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Line:
-    """Through at least three points with at least two different x. `groups` numbers those that share a mood."""
+    """Fit at least three points with at least two different x. `groups` numbers the groups of points that are disturbed
+    alike."""
     centre, unit = float(np.median(x)), float(np.ptp(x))
     columns = np.column_stack((np.ones(len(x)), (x - centre) / unit))
     level, rise, residuals = _refined(columns, y, *_first(columns[:, 1], y))
@@ -54,7 +55,7 @@ def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Line:
 
 
 def _first(x: Floats, y: Floats) -> tuple[float, float]:
-    """The median slope of all pairs, and the level that half of the points are above."""
+    """The median slope of all pairs, and the level that is exceeded by half of the points."""
     if len(x) > _MOST_PAIRED:
         chosen = np.linspace(0, len(x) - 1, _MOST_PAIRED).astype(np.int64)
         x, y = x[chosen], y[chosen]
@@ -66,11 +67,11 @@ def _first(x: Floats, y: Floats) -> tuple[float, float]:
 
 
 def _refined(columns: Floats, y: Floats, level: float, slope: float) -> tuple[float, float, Floats]:
-    coefficients = np.array([level, slope])  # of columns: a constant, and x in units of its range
+    coefficients = np.array([level, slope])  # of the columns: a constant, and x in units of its range
     for _ in range(_ROUNDS):
         weights = _weights(y - columns @ coefficients)
         normal = columns.T @ (columns * weights[:, None])
-        if np.linalg.cond(normal) > 1e15:  # all that is left has one size
+        if np.linalg.cond(normal) > 1e15:  # all remaining points have one size
             break
         better = np.linalg.solve(normal, columns.T @ (weights * y))
         done = np.allclose(better, coefficients, rtol=1e-10, atol=0)
@@ -96,7 +97,7 @@ def _covariance(
     pulls = columns * (residuals * weights)[:, None]
     scale = _NORMAL * float(np.median(np.abs(residuals))) or 1.0
     inside = np.minimum(np.abs(residuals) / (_TUNING * scale), 1)
-    curvature = np.where(inside < 1, (1 - inside**2) * (1 - 5 * inside**2), 0)  # how a pull changes with its residual
+    curvature = np.where(inside < 1, (1 - inside**2) * (1 - 5 * inside**2), 0)  # derivative of the influence
     bread = np.linalg.pinv(columns.T @ (columns * curvature[:, None]))
     by_points = bread @ (pulls.T @ pulls) @ bread.T * count / max(count - 2, 1)
     names = np.unique(groups) if groups is not None else np.zeros(0)

@@ -7,7 +7,7 @@ from tracekit.profile import Member
 from tracekit.run import Variant, divergence, loss_tolerance
 from tracekit.unprofiled import Contrast, cold_cost_ns, contrast, steps_to_break_even
 
-SPREAD_EPOCHS = 100  # over which the cost of compiling is spread where no run says how many are trained
+SPREAD_EPOCHS = 100  # over which the cost of compiling is spread if no run says how many are trained
 
 
 def inflation_of(member: Member) -> float | None:
@@ -31,7 +31,7 @@ def epoch_with_compiling_ns(variant: Variant | None, epochs: int) -> float | Non
 
 
 def break_even_steps(member: Member, baseline: Member) -> float | None:
-    """After how many steps the time saved makes up for the slower start; infinite where it never does.
+    """After how many steps the time saved makes up for the slower start; infinite if it never does.
 
     None where that is unknown, for example because the difference is within noise.
     """
@@ -44,13 +44,13 @@ def break_even_steps(member: Member, baseline: Member) -> float | None:
     if extra is None or base is None:
         return None
     if contrast(ours.measured, theirs.measured).noise:
-        return None  # a difference that may be zero makes up for nothing
+        return None  # a difference that may be zero need not save anything
     saved = theirs.measured.step_ns - ours.measured.step_ns
     return steps_to_break_even(extra - base, saved)
 
 
 def contrast_of(member: Member, baseline: Member) -> Contrast | None:
-    """How the unprofiled step times compare; None for the baseline, and where one of the two was not measured."""
+    """How the unprofiled step times compare; None for the baseline, and if one of the two was not measured."""
     ours, theirs = (p.variant.measured if p.variant else None for p in (member, baseline))
     return None if ours is None or theirs is None or member is baseline else contrast(ours, theirs)
 
@@ -62,14 +62,14 @@ def break_even_within_noise(member: Member, baseline: Member) -> bool:
 
 
 def loss_difference(member: Member, baseline: Member) -> float | None:
-    """The largest relative difference between the losses of the seeded check steps; None where they were not taken."""
+    """The largest relative difference between the losses of the seeded check steps; None if these were not run."""
     if member is baseline or member.variant is None or baseline.variant is None:
         return None
     return divergence(baseline.variant.losses, member.variant.losses)
 
 
 def tolerance_of(member: Member, baseline: Member) -> float:
-    """How far losses may differ before that means anything: further where rounding alone moves them further."""
+    """How far losses may differ without significance: further if rounding by itself moves them further."""
     return loss_tolerance(*(each.variant.loss_drift for each in (member, baseline) if each.variant))
 
 

@@ -1,4 +1,4 @@
-"""Tables of a report, queried in SQL: each table that a query names is a view in DuckDB, however long it is."""
+"""SQL queries over the tables of a report: each table that a query names is a view in DuckDB, however long it is."""
 
 import re
 import tempfile
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+")
 
 
 def query(report: Report, text: str) -> pa.Table:
-    """What DuckDB answers. Raises NeedsPackageError and QueryError."""
+    """The answer of DuckDB. Raises NeedsPackageError and QueryError."""
     try:
         import duckdb
     except ImportError:
@@ -36,16 +36,16 @@ def query(report: Report, text: str) -> pa.Table:
         except duckdb.Error as error:
             raise QueryError(str(error).splitlines()[0], sorted(tables)) from None
         if answer is None:
-            raise QueryError("it asks nothing: begin with select", sorted(tables))
+            raise QueryError("it is empty: begin with select", sorted(tables))
         return _rows(answer)
 
 
 def _rows(answer: Any) -> pa.Table:
-    """As Arrow, sums of whole numbers as numbers; older versions of DuckDB call it otherwise."""
+    """The rows as Arrow, with sums of whole numbers as integers; older versions of DuckDB have another method."""
     rows: pa.Table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
     for at, field in enumerate(rows.schema):
         if pa.types.is_decimal(field.type) and field.type.scale == 0:
-            with suppress(pa.ArrowInvalid):  # one beyond int64 stays a decimal
+            with suppress(pa.ArrowInvalid):  # a sum beyond int64 stays a decimal
                 rows = rows.set_column(at, field.name, rows[field.name].cast(pa.int64()))
     return rows
 

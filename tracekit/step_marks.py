@@ -17,6 +17,6 @@ def listen(listener: Callable[[], None]) -> None:
 
 
 def stop_listening(listener: Callable[[], None]) -> None:
-    """Stop calling `listener`; nothing happens where it was not registered."""
+    """Stop calling `listener`; does nothing if it was not registered."""
     if listener in _listeners:
         _listeners.remove(listener)

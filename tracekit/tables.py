@@ -35,7 +35,7 @@ class Stream:
     sources: list[tuple[str | None, Callable[[], Iterator[pa.Table]]]]  # variant, and its pieces
 
     def pieces(self) -> Iterator[pa.Table]:
-        """The pieces, variant after variant. The first column is the variant, where the piece belongs to one."""
+        """The pieces, variant after variant. The first column is the variant, if the piece belongs to one."""
         for variant, pieces in self.sources:
             for piece in pieces():
                 yield _named(piece, variant) if variant is not None else piece
@@ -48,8 +48,8 @@ class Stream:
 def streams(profiles: list[Profile]) -> dict[str, Stream]:
     """Tables by name, none of them made yet. The first column is the variant; field metadata explains each column.
 
-    `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; where faces show a
-    summary of the rows, that too, as `<name>_summary`.
+    `events`, `tracks`, `attribution`, `segments`, and for each analysis its rows under its name; if faces show a
+    summary of the rows, that, too, as `<name>_summary`.
     """
     by_name: dict[str, Stream] = {}
     for profile in profiles:

@@ -9,10 +9,10 @@ _BLOCK_BITS = 10  # paint() first works on blocks of 2 to this power, which keep
 
 
 def topmost(starts: Ints, ends: Ints) -> StepFunction:
-    """Which interval is on top at each point, where they are listed from the lowest to the highest.
+    """Which interval is on top at each point, given the intervals from the lowest to the highest.
 
-    `starts` ascends. Of the intervals that cover a point the one listed last wins, whether they nest or cross. The
-    value is its index, -1 where there is none.
+    `starts` ascends. Of the intervals that cover a point, the one listed last wins, whether they nest or cross. The
+    value is its index, -1 if there is none.
     """
     edges, ranks = _ranked(np.concatenate((starts, ends)))
     return StepFunction(edges, paint(ranks[: len(starts)], ranks[len(starts) :], max(len(edges) - 1, 0)))

@@ -2,7 +2,7 @@
 
 The unit of repetition is the pass. The steps of one pass share its process, its memory layout and the state of the
 machine, so a thousand of them are still a single observation: each pass gives one value, and the interval comes from
-how much these values differ. Nothing here knows of traces.
+how much these values differ. Nothing here knows about traces.
 """
 
 import math

@@ -30,7 +30,7 @@ def thousandths(number: int, signed: bool = False) -> str:
 
 
 def tick(ns: int, step: int) -> str:
-    """A mark of a scale that has one every `step`: `1.25 ms` where there is one every 50 µs, `+` and `−` around 0."""
+    """The label of a mark on a scale with marks every `step`: `1.25 ms` for marks every 50 µs, `+` and `−` around 0."""
     scale, unit = next((each for each in _STEPS if each[0] <= max(abs(ns), step)), (1, "ns"))
     decimals = next((digits for digits in range(9) if step * 10**digits % scale == 0), 9)
     return f"{_sign(ns, True)}{abs(ns) / scale:,.{decimals}f} {unit}"
@@ -66,7 +66,7 @@ def size(count: float | None) -> str:
 
 
 def bandwidth(number: float) -> str:
-    """Three significant digits: `13.9 GB/s`; `17.4 kB/s` of a small transfer."""
+    """Three significant digits: `13.9 GB/s`; `17.4 kB/s` for a small transfer."""
     if 0 < abs(number) < 0.001:
         return f"{number * 1e6:.3g} kB/s"
     return f"{number:.3g} GB/s" if abs(number) < 1000 else f"{number:,.0f} GB/s"
@@ -78,7 +78,7 @@ def rate(number: float) -> str:
 
 
 def count(number: float | None) -> str:
-    """A count with thousands separators; one decimal where it is not a whole number."""
+    """A count with thousands separators; one decimal if it is not a whole number."""
     if number is None:
         return "–"
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
@@ -90,7 +90,7 @@ def times(number: float) -> str:
 
 
 def many(number: float, noun: str) -> str:
-    """So many of something: `1 call`, `1,200 calls`."""
+    """A number of something: `1 call`, `1,200 calls`."""
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 

@@ -1,4 +1,4 @@
-"""Unprofiled passes: how long a step takes, how one variant compares with another, and the confidence in both.
+"""Unprofiled passes: how long a step takes, how one variant compares with another, and how certain both are.
 
 Two variants are compared pass by pass. The passes of one round ran one after the other, so that drift – clocks, heat,
 other jobs – affects both and mostly cancels in their ratio. Ratios are averaged as logarithms, so that neither side is
@@ -25,7 +25,7 @@ from tracekit.units import ratio
 
 Covers = Literal["rounds", "passes", "steps"]
 COVERED: dict[Covers, str] = {
-    "rounds": "passes that took turns, each in a process of its own, and their steps",
+    "rounds": "passes that took turns, each in a separate process, and their steps",
     "passes": "the passes of two captures, which did not take turns; it does not cover changes between the captures",
     "steps": "the steps of one pass each; it does not cover differences between passes",
 }
@@ -41,7 +41,7 @@ def cold_cost_ns(variant: Variant | None) -> float | None:
 
 
 def steps_to_break_even(extra_ns: float, saved_ns: float) -> float:
-    """After how many steps what each saves makes up for a slower start; infinite where it never does."""
+    """After how many steps the time that each saves makes up for a slower start; infinite if it never does."""
     return max(extra_ns, 0) / saved_ns if saved_ns > 0 else float("inf")
 
 
@@ -50,7 +50,7 @@ class Contrast:
     """The step time of a variant divided by that of its baseline, with its confidence interval."""
 
     ratio: float
-    interval: Interval | None  # None where too little was measured
+    interval: Interval | None  # None if too little was measured
     covers: Covers
     passes: int  # on the side that has fewer
 
@@ -72,7 +72,7 @@ class Contrast:
 
 
 def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
-    """The step time of `ours` compared with that of `theirs`; `inside` is the share an interval holds."""
+    """The step time of `ours` compared with that of `theirs`; `inside` is the confidence of the interval."""
     pairs = _rounds(ours.counted, theirs.counted)
     if len(pairs) > 1:
         logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
@@ -107,7 +107,7 @@ def _inverse(ratio: float) -> float:
 
 
 def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:
-    """The confidence interval of the step time, ns; None where there is only one pass."""
+    """The confidence interval of the step time, ns; None if there is only one pass."""
     logs = [math.log(each.step_ns) for each in measured.counted]
     if len(logs) < 2:
         return None
@@ -136,7 +136,7 @@ def passes_document(measured: Measured) -> dict[str, Any]:
 
 
 def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:
-    """The passes paired by round; no pairs where the two sides did not take turns, as in two captures."""
+    """The passes paired by round; no pairs if the two sides did not take turns, as in two captures."""
     by_round = {each.round: each for each in theirs}
     pairs = [(each, by_round[each.round]) for each in ours if each.round in by_round]
     took_turns = all(

@@ -1,4 +1,4 @@
-"""A folder for unfinished work. It goes when the work ends, and if the process is killed, when the next one comes."""
+"""A folder for unfinished work. It is removed when the work ends or, if the process was killed, by the next process."""
 
 import os
 import shutil
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-_YOUNG = 60.0  # seconds in which a folder without a lock is one that is just being made
+_YOUNG = 60.0  # seconds: a younger folder without a lock is just being made
 
 
 @contextmanager
 def workspace(home: Path, before_removal: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
-    """An empty folder in `home`, named after this process. Raises OSError where none can be made.
+    """An empty folder in `home`, named after this process. Raises OSError if none can be made.
 
-    What killed processes left in `home` is removed first, each folder after `before_removal` has had it.
+    What killed processes left in `home` is removed first; `before_removal` is called with each such folder.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     remove_abandoned(home, before_removal)
@@ -32,22 +32,22 @@ def workspace(home: Path, before_removal: Callable[[Path], object] = lambda _: N
 
 @contextmanager
 def workspace_anywhere(home: Path) -> Iterator[Path | None]:
-    """An empty folder in `home`, or among the system's temporary files; None where neither can be written."""
+    """An empty folder in `home`, or among the system's temporary files; None if neither can be written."""
     with ExitStack() as stack:
         yield _first(stack, home, temporary_home("tracekit"))
 
 
 def temporary_home(name: str) -> Path:
-    """Where this user's workspaces of that kind are among the system's temporary files."""
+    """The folder for this user's workspaces of that kind among the system's temporary files."""
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     return Path(tempfile.gettempdir()) / f"{name}-{user}"
 
 
 def remove_abandoned(home: Path, before_removal: Callable[[Path], object] = lambda _: None) -> None:
-    """Remove what processes left behind that no longer run.
+    """Remove the folders of processes that no longer run.
 
-    One process at a time does so, and the next waits for it: of two that undo the same journal at once, each would
-    move away the files that the other has just put back.
+    Only one process does this at a time, and the next one waits: if two undid the same journal at once, each would move
+    away the files that the other has just restored.
     """
     with suppress(OSError), _alone(home):
         for folder in [*home.iterdir()]:
@@ -66,7 +66,7 @@ def _first(stack: ExitStack, *homes: Path) -> Path | None:
 
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
-    """No other process is in here for this folder. Where folders cannot be locked, nothing holds it back."""
+    """A context that only one process at a time enters for this folder, if the system can lock folders."""
     try:
         import fcntl
     except ImportError:
@@ -82,14 +82,14 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def _locked(folder: Path) -> int:
-    """A file that stays locked as long as this process lives, however it dies; no other sees it unlocked."""
+    """A file that stays locked until this process ends, however it ends; no other process sees it unlocked."""
     lock = os.open(folder / "lock.new", os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         import fcntl
 
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
-        pass  # without fcntl, only the age shows it
+        pass  # without fcntl, only the age shows whether it is abandoned
     (folder / "lock.new").rename(folder / "lock")
     return lock
 

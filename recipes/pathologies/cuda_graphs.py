@@ -1,10 +1,10 @@
 """CUDA graphs over varying shapes: reduce-overhead records a graph of launches for each size it meets.
 
-- `before` records again with every batch: slower than launching, and each recording keeps its memory.
+- `before` records again with every batch, which is slower than launching, and each recording keeps its memory.
 - `padded` fills every batch up to the same size: recorded once, replayed from then on.
 - `no-cudagraphs` leaves them out: `dynamic=True` in the default mode, or `max-autotune-no-cudagraphs`.
 
-On a CPU there are no CUDA graphs, and the variants differ in nothing but the number of compilations.
+On a CPU there are no CUDA graphs, and the variants differ only in the number of compilations.
 """
 
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ class SAGE(torch.nn.Module):
 
 
 def setup(ctx):
-    ctx.note(f"generated batches of about {ctx.nodes} nodes, each of other sizes")
+    ctx.note(f"generated batches of about {ctx.nodes} nodes, each of a different size")
     model = SAGE(ctx.hidden).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
@@ -58,21 +58,22 @@ def make_loader(ctx):
         batch = generate(ctx.nodes, at)
         return fill_up(batch, ctx.nodes + ctx.nodes // 10 + 1, 4 * ctx.nodes + 1) if ctx.padded else batch
 
-    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    pinned = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     return DataLoader(range(1_000_000), batch_size=None, collate_fn=make_batch, pin_memory=pinned)
 
 
 def fill_up(batch, nodes, edges):
-    """The last node is the dummy; the edges that are missing lead from it to itself."""
+    """Pad a batch: the last node is a dummy, and the missing edges lead from it to itself."""
     x = pad(batch.x, (0, 0, 0, nodes - batch.num_nodes))
     y = pad(batch.y, (0, nodes - batch.num_nodes), value=IGNORED)
     return Data(x=x, y=y, edge_index=pad(batch.edge_index, (0, edges - batch.num_edges), value=nodes - 1))
 
 
 def generate(nodes, at):
-    """As a neighbour sampler would give them: about so many nodes and edges, and never twice the same sizes.
+    """Batches like those of a neighbour sampler: about that many nodes and edges, and never the same sizes twice.
 
-    The two go round in circles whose lengths share no divisor: for 1000 nodes it takes 200 200 batches to meet again.
+    Both numbers are periodic, and the periods have no common divisor: for 1000 nodes, sizes recur after 200 200
+    batches.
     """
     draw = torch.Generator().manual_seed(at)
     edges = 3 * nodes + 7919 * at % (nodes + 1)

@@ -1,9 +1,9 @@
 """Recompilation by edge types: a sampled heterogeneous batch may have one edge of a type, none, or no such key.
 
-Dynamo takes sizes 0 and 1 for constants and each set of keys for another dictionary, so `before` recompiles for all of
-them, dynamic shapes or not. `after` always passes every key and adds two edges of each type between dummy nodes, whose
-label counts nowhere: one graph, the very same loss. (With Adam it would not be quite the same: without a gradient it
-leaves a weight alone, with one of zero it still moves it.)
+Dynamo treats the sizes 0 and 1 as constants, and each set of keys as a different dictionary, so `before` recompiles for
+all of them, with or without dynamic shapes. `after` always passes every key, and adds two edges of each type between
+dummy nodes, whose labels are ignored: one graph, and exactly the same loss. (With Adam it would differ slightly: Adam
+leaves a weight without a gradient alone, but still moves one whose gradient is zero.)
 """
 
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ FEATURES, CLASSES, IGNORED = 32, 8, -100
 class Net(torch.nn.Module):
     def __init__(self, hidden):
         super().__init__()
-        # Without root weights and biases, a type without edges adds nothing: nor does it where it is missing.
+        # Without root weights and biases, a type without edges adds nothing, just like a type that is missing.
         self.layer = HeteroConv({edge: make_layer(hidden) for edge in (CITES, WRITES)})
         self.paper = torch.nn.Linear(FEATURES, hidden)
         self.head = torch.nn.Linear(hidden, CLASSES)
@@ -74,7 +74,7 @@ def add_dummies(x, edges, y):
 
 
 def generate(seed):
-    """Batches as a sampler gives them; in turn with many citations, none, one, and without their key."""
+    """Batches like those of a sampler: in turn with many citations, none, one, and without that key."""
     draw = torch.Generator().manual_seed(seed)
     count = {name: nodes + int(torch.randint(40, (), generator=draw)) for name, nodes in NODES.items()}
     x = {name: torch.randn(nodes, FEATURES, generator=draw) for name, nodes in count.items()}

@@ -1,7 +1,7 @@
-"""Recompilation by the learning rate: a compiled `optimizer.step` takes a float for a constant.
+"""Recompilation by the learning rate: a compiled `optimizer.step` treats a float as a constant.
 
-A scheduler changes it in every step: `before` recompiles each time, until Dynamo gives up. As a tensor (`after`) it is
-read where it lies. `--param optimizer=adam` does the same with Adam; on CUDA that takes `capturable=True`.
+A scheduler changes it in every step: `before` recompiles each time, until Dynamo gives up. As a tensor (`after`), it is
+read when needed. `--param optimizer=adam` does the same with Adam; on CUDA this requires `capturable=True`.
 (torch breaks the graph around an optimizer's update twice, on purpose.)
 """
 
@@ -51,7 +51,7 @@ def setup(ctx):
 
 def make_optimizer(ctx, parameters):
     lr = torch.tensor(ctx.lr, device=ctx.device) if ctx.tensor_lr else ctx.lr
-    if ctx.optimizer == "adam":  # with a tensor and on a CPU, Adam takes no foreach
+    if ctx.optimizer == "adam":  # on a CPU, Adam does not accept foreach together with a tensor
         on_gpu = torch.device(ctx.device).type == "cuda"
         return torch.optim.Adam(parameters, lr=lr, foreach=on_gpu or not ctx.tensor_lr, capturable=on_gpu)
     return torch.optim.SGD(parameters, lr=lr)

@@ -1,12 +1,12 @@
 """Graph breaks: what makes torch.compile stop, run a line of Python, and start again.
 
-One small model does everything twice over: in a way that compiles (`after`: one graph) and in a way that breaks:
-- `masked-index`   rows picked by a mask: how many is for the data to say → `where`, and a label that counts nowhere
-- `item`           a number fetched to Python → leave it a tensor
+One small model does everything in two ways: one that compiles (`after`: one graph), and one that breaks:
+- `masked-index`   rows picked by a mask, whose number depends on the data → `where`, and an ignored label
+- `item`           a number fetched to Python → keep it a tensor
 - `print`          → not in forward
-- `pool-size`, `softmax-size`, `degree-size`, `dense-size`, `repeat-size`   PyG and torch ask the data how large the
-  result is → say so: `size=`, `num_nodes=`, `max_num_nodes=` and `batch_size=`, `output_size=`
-All compute the very same loss. (Drawing negatives within the model is in recipes/sage_collab.py.)
+- `pool-size`, `softmax-size`, `degree-size`, `dense-size`, `repeat-size`   PyG and torch read the size of the result
+  from the data → pass it: `size=`, `num_nodes=`, `max_num_nodes=` and `batch_size=`, `output_size=`
+All compute exactly the same loss. (Drawing negatives inside the model is in recipes/sage_collab.py.)
 """
 
 from types import SimpleNamespace
@@ -43,7 +43,7 @@ class Net(torch.nn.Module):
         sizes = {"batch_size": graphs, "max_num_nodes": data.largest}
         if broken["dense-size"]:
             largest = to_dense_batch(x, data.graph)[0].amax(1)
-        else:  # what fills it up, made on the device: a number would be copied there
+        else:  # the padding, made on the device, because a number would have to be copied there
             largest = to_dense_batch(x, data.graph, x.new_zeros(()), **sizes)[0].amax(1)
         of_graph = torch.cat([mean, largest], 1)
         size = {} if broken["repeat-size"] else {"output_size": nodes}
@@ -82,7 +82,7 @@ def generate(graphs, device):
     x = torch.randn(nodes, FEATURES, generator=draw)
     y = (x[:, :CLASSES] + x[target[:nodes], CLASSES : 2 * CLASSES]).argmax(1)
     known = (torch.rand(nodes, generator=draw) < 0.3).to(device)
-    # The last node has no edge of its own accord: let one lead there, so that every way counts as many nodes.
+    # The last node has no edge by itself; one is added, so that all ways count the same number of nodes.
     edge_index = torch.cat([torch.stack([source, target]), torch.full((2, 1), nodes - 1)], 1)
     data = SimpleNamespace(
         x=x.to(device),

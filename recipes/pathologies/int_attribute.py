@@ -1,8 +1,8 @@
-"""Recompilation by a number that a module keeps: Dynamo takes a module's integers for constants.
+"""Recompilation by a number that a module stores: Dynamo treats a module's integers as constants.
 
-Here the model counts its steps, to trust its neighbours a little more with each. `before` recompiles in every step
-until Dynamo gives up. Given as an argument (`after`) the number is generalised at its second value; as a tensor, it
-never was a constant.
+Here the model counts its steps, in order to weight neighbours a little more with each. `before` recompiles in every
+step, until Dynamo gives up. If the number is an argument (`after`), it is generalised at its second value; as a tensor,
+it is never a constant.
 """
 
 from types import SimpleNamespace
@@ -49,7 +49,7 @@ def setup(ctx):
     def step():
         nonlocal steps
         steps += 1
-        counted.add_(1)  # made from a number, it would be copied to the device in each step
+        counted.add_(1)  # a new tensor made from a number would be copied to the device in each step
         if ctx.count == "attribute":
             model.steps = steps
         given = {"argument": [steps], "tensor": [counted]}.get(ctx.count, [])

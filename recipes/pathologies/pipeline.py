@@ -1,17 +1,17 @@
-"""From a naive torch.compile to one that pays, in five steps; `--param task=churn|sales|purchase`.
+"""From a naive torch.compile to one that pays off, in five steps; `--param task=churn|sales|purchase`.
 
-Each step is on top of the one before:
+Each step builds on the one before:
 
-- `0-naive`          reduce-overhead with static shapes, over sampled batches that are all of different sizes
+- `0-naive`          reduce-overhead with static shapes, for sampled batches that all have different sizes
 - `1-dynamic`        `dynamic=True`: compiled for any size
 - `2-tensor-lr`      the learning rate as a tensor: the scheduler no longer recompiles the optimizer
 - `3-whole-graph`    no rows picked by a mask within the model: one graph
-- `4-no-cudagraphs`  the default mode: nothing is recorded anew for each size
+- `4-no-cudagraphs`  the default mode, in which nothing is recorded again for each size
 - `5-no-syncs`       the metric adds up on the device, MeanMetric looks for no NaN, repeat_interleave knows its size,
                      and batches come from pinned memory, so that no copy is waited for
-The losses are the same throughout. The data: generated customers, articles and transactions in batches as a sampler
-gives them, a customer's columns along with each of their transactions. Does a customer come back (classification), how
-often does an article sell (regression), which of two articles does a customer buy (links)?
+The losses are the same throughout. The data are generated customers, articles and transactions in batches like those of
+a sampler, with the customer's columns added to each transaction. Does a customer come back (classification), how often
+does an article sell (regression), which of two articles does a customer buy (links)?
 """
 
 import functools
@@ -51,7 +51,8 @@ METRICS = {
 
 
 class Net(torch.nn.Module):
-    """Columns to vectors, messages along the keys, a score for each row asked about; the loss of the known ones."""
+    """Turns columns into vectors, passes messages along the keys, and scores each queried row; the loss is that of the
+    known ones."""
 
     def __init__(self, ctx):
         super().__init__()
@@ -85,12 +86,12 @@ class Net(torch.nn.Module):
 
 
 def judge(task, out, y):
-    """The sum over all rows of what the task is measured by."""
+    """The sum of the task's metric over all rows."""
     return (out - y).abs().sum() if task == "sales" else ((out > 0) == (y > 0)).sum()
 
 
 class Mean:
-    """What torchmetrics' MeanMetric does with each value: it looks for NaN, unless configured otherwise."""
+    """Does what torchmetrics' MeanMetric does with each value: it looks for NaN, unless configured otherwise."""
 
     def __init__(self, checked):
         self.checked, self.total, self.count = checked, 0, 0
@@ -104,7 +105,7 @@ class Mean:
 
 
 def setup(ctx):
-    ctx.note(f"generated batches of about {ctx.rows} customers, each of other sizes")
+    ctx.note(f"generated batches of about {ctx.rows} customers, each of a different size")
     make_batch = functools.partial(generate, ctx.task, ctx.rows)
     pinned = not ctx.syncs and ctx.device.type == "cuda"
     batches = DataLoader(range(10_000), batch_size=None, collate_fn=make_batch, pin_memory=pinned)
@@ -150,9 +151,9 @@ def to_device(part, device, non_blocking):
 
 
 def generate(task, rows, at):
-    """Some customers, what they bought (sorted by customer), and what is asked: each answer depends on the columns.
+    """Some customers, what they bought (sorted by customer), and the queries, whose answers depend on the columns.
 
-    Customers and articles go round in circles one apart in length: sizes that have been once do not come again.
+    The numbers of customers and articles have periods that differ by one, so the same sizes do not recur.
     """
     draw = torch.Generator().manual_seed(at)
     customers = rows - rows // 8 + 7919 * at % (rows // 4)
@@ -170,7 +171,7 @@ def generate(task, rows, at):
 
 
 def ask(task, x, who, what, draw):
-    """The answers, and for purchases the pairs: who, and the two articles to choose from."""
+    """The answers and, for purchases, the pairs: a customer, and the two articles to choose from."""
     customers, taste = len(x["customer"]), x["article"][:, 0]
     if task == "sales":
         return {"y": (taste + 0.5 * torch.randn(len(taste), generator=draw)).exp().log1p()}

@@ -1,7 +1,7 @@
-"""Graph breaks by self-loops: GCNConv and GATConv add them in every layer, every step, and each time look for old ones.
+"""Graph breaks by self-loops: GCNConv and GATConv add them in every layer and step, and first look for existing ones.
 
-`before` breaks its graph there, and waits for the device. `after` adds them (and GCN's norm) once, ahead of training:
-one graph, the very same numbers. `--param model=gat` does the same with GAT.
+`before` breaks its graph there, and waits for the device. `after` adds them (and GCN's norm) once, before training: one
+graph, and exactly the same numbers. `--param model=gat` does the same with GAT.
 """
 
 from types import SimpleNamespace

@@ -1,9 +1,9 @@
 """Recompilation by shapes: every sampled batch has its own number of nodes and edges.
 
-- `before` (dynamic=False) compiles each batch anew, until Dynamo gives up after eight and the rest runs eagerly.
-- `auto`, torch.compile's default, compiles once more, then for any size; `dynamic` does so at once.
-- `padded` fills every batch up to the same size with a dummy node and edges to itself, whose label counts nowhere:
-  one graph for fixed sizes, which CUDA graphs can replay, and the very same loss.
+- `before` (dynamic=False) compiles again for each batch, until Dynamo gives up after eight, and the rest runs eagerly.
+- `auto`, torch.compile's default, compiles a second time, for any size; `dynamic` does so the first time.
+- `padded` fills every batch up to the same size with a dummy node, whose label is ignored, and edges to itself: one
+  graph for fixed sizes, which CUDA graphs can replay, and exactly the same loss.
 """
 
 from types import SimpleNamespace
@@ -56,14 +56,14 @@ def setup(ctx):
 
 
 def fill_up(batch, nodes, edges):
-    """The last node is the dummy; the edges that are missing lead from it to itself."""
+    """Pad a batch: the last node is a dummy, and the missing edges lead from it to itself."""
     x = pad(batch.x, (0, 0, 0, nodes - batch.num_nodes))
     y = pad(batch.y, (0, nodes - batch.num_nodes), value=IGNORED)
     return Data(x=x, y=y, edge_index=pad(batch.edge_index, (0, edges - batch.num_edges), value=nodes - 1))
 
 
 def generate(nodes, seed):
-    """As a neighbour sampler would give them: about so many nodes and edges, never twice the same."""
+    """Batches like those of a neighbour sampler: about that many nodes and edges, never the same numbers twice."""
     draw = torch.Generator().manual_seed(seed)
     nodes += int(torch.randint(-nodes // 10, nodes // 10, (), generator=draw))
     y = torch.randint(CLASSES, (nodes,), generator=draw)

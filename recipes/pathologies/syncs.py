@@ -1,11 +1,11 @@
-"""Waits for the device: harmless-looking lines that ask a tensor for a number: the CPU stops until the GPU gets there.
+"""Waits for the device: harmless-looking lines read a number from a tensor, and the CPU stops until the GPU has it.
 
-- `metric`       `right += int(...)` in each step                → add up on the device, ask once an epoch
+- `metric`       `right += int(...)` in each step                → add up on the device, read once an epoch
 - `repeat`       `repeat_interleave` has to count its result    → `output_size=`
-- `mask`         `x[mask]` has to count its rows                → `where`, and a label that counts nowhere
-- `mean-metric`  torchmetrics' MeanMetric looks for NaN, twice  → `nan_strategy="disable"`
-`before` has all of them, `after` none, and each of the others one; all of them eager, with the very same loss.
-Waits cost nothing on a CPU; there only their markers show: `aten::item`, `aten::_local_scalar_dense`, `aten::nonzero`.
+- `mask`         `x[mask]` has to count its rows                → `where`, and an ignored label
+- `mean-metric`  torchmetrics' MeanMetric looks for NaN, twice  → `nan_strategy="disable"` `before` has all of them,
+  `after` none, and each of the others one; all are eager, with exactly the same loss. Waits cost nothing on a CPU;
+  there only their operators appear: `aten::item`, `aten::_local_scalar_dense`, `aten::nonzero`.
 """
 
 from types import SimpleNamespace
@@ -33,14 +33,14 @@ class Net(torch.nn.Module):
         self.head = torch.nn.Linear(2 * hidden, CLASSES)
 
     def forward(self, x, edge_index, shops, counts):
-        """Every row's neighbours, and the shop that it belongs to."""
+        """Scores from every row's neighbours, and the shop that it belongs to."""
         size = {} if self.counted else {"output_size": len(x)}
         shop = self.shop(shops).repeat_interleave(counts, 0, **size)
         return self.head(torch.cat([self.layer(x, edge_index), shop], 1).relu())
 
 
 class Mean:
-    """What torchmetrics' MeanMetric does with each value, where that is not installed."""
+    """Does what torchmetrics' MeanMetric does with each value, if that is not installed."""
 
     def __init__(self, nan_strategy="warn"):
         self.checked, self.total, self.count = nan_strategy != "disable", 0, 0

@@ -1,10 +1,10 @@
 """The twin of gat_pubmed.py in DGL; `--param model=gcn|sage|gat|gin --param dataset=cora|citeseer|pubmed`.
 
-DGL calls its own kernels, which Dynamo does not see through: expect many graphs. `loops_ahead` adds the self-loops that
-GCN and GAT want (and does GCN's norm) once, ahead of training, as there.
+DGL calls its own kernels, which Dynamo cannot trace into: expect many graphs. As there, `loops_ahead` adds the
+self-loops that GCN and GAT need (and computes GCN's norm) once, before training.
 
-The graph is the one that gat_pubmed generates, to the last edge. With `--param root=DIR` it is the real one, where it
-lies there as DGL unpacks it (`cora_v2_d697a464`); the run says which.
+The graph is the one that gat_pubmed generates, to the last edge. With `--param root=DIR` it is the real one, if it is
+there as DGL unpacks it (`cora_v2_d697a464`); the run says which.
 """
 
 import os
@@ -101,7 +101,8 @@ def read(ctx):
 
 
 def generate(nodes, pairs, features, classes):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (classes * torch.rand(nodes, generator=draw) ** 1.2).long().sort().values  # large and small classes
     size = y.bincount(minlength=classes)
@@ -109,7 +110,7 @@ def generate(nodes, pairs, features, classes):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.7, source, stranger)]
-    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     x = torch.randn(nodes, features, generator=draw) / features**0.5
     x += torch.randn(classes, features, generator=draw)[y] * 2.5 / features
     order = torch.randperm(nodes, generator=draw)

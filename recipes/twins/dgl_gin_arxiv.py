@@ -1,6 +1,6 @@
 """The twin of gin_arxiv.py in DGL: three layers, full batch; `--param model=gcn|sage|gat|gin`.
 
-The graph is the one that gin_arxiv generates, to the last edge. With `--param scale=1` it is OGB's, where that lies in
+The graph is the one that gin_arxiv generates, to the last edge. With `--param scale=1` it is OGB's, if that is in
 `--param root=DIR`; the run says which.
 """
 
@@ -84,7 +84,7 @@ def load(ctx):
 
 
 def read(folder):
-    """OGB's own files, as they are in its zip."""
+    """Read OGB's own files, as they are in its zip."""
     import pandas
 
     def table(name, kind):
@@ -96,7 +96,8 @@ def read(folder):
 
 
 def generate(nodes, pairs):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (CLASSES * torch.rand(nodes, generator=draw) ** 1.5).long().sort().values  # large and small classes
     size = y.bincount(minlength=CLASSES)
@@ -104,7 +105,7 @@ def generate(nodes, pairs):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.6, source, stranger)]
-    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    target = first[label] + (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     x = torch.randn(nodes, FEATURES, generator=draw)
     x += torch.randn(CLASSES, FEATURES, generator=draw)[y] * 2 / FEATURES**0.5
     order = torch.randperm(nodes, generator=draw)

@@ -1,7 +1,7 @@
 """The twin of rgcn_mag.py in DGL: papers, authors, institutions and fields, and eight relations between them.
 
-RelGraphConv multiplies each edge by its relation's weights; `typed` tells it that the edges lie sorted by relation, so
-that it need not look. Messages are averaged within a relation, as RGCNConv does.
+RelGraphConv multiplies each edge by its relation's weights; `typed` says that the edges are sorted by relation, so that
+it does not have to sort them. Messages are averaged within a relation, as in RGCNConv.
 
 The graph is the one that rgcn_mag generates, to the last edge.
 """
@@ -25,7 +25,7 @@ FEATURES, CLASSES = 128, 349
 
 
 class HeteroData(dict):
-    """What the recipe for PyG fills: `data["paper"].x`, `data["author", "writes", "paper"].edge_index`."""
+    """The container that the PyG recipe fills: `data["paper"].x`, `data["author", "writes", "paper"].edge_index`."""
 
     def __getitem__(self, key):
         return self.setdefault(key, SimpleNamespace())
@@ -55,7 +55,7 @@ def setup(ctx):
     paper = SimpleNamespace(
         **{name: part.to(ctx.device) for name, part in vars(data["paper"]).items() if name != "num_nodes"}
     )
-    train = paper.train.nonzero()[:, 0]  # indices: a mask would be counted in every step, and waited for
+    train = paper.train.nonzero()[:, 0]  # indices: with a mask, every step would wait for the number of its rows
     nodes, edges, relation = as_one_graph(data)
     share = 1 / count_within(edges[1], relation, nodes)
     graph = dgl.graph((edges[0], edges[1]), num_nodes=nodes).to(ctx.device)
@@ -88,7 +88,7 @@ def setup(ctx):
 
 
 def as_one_graph(data):
-    """The nodes of all types numbered through, papers first; every relation, then every relation backwards."""
+    """The nodes of all types in one numbering, papers first; every relation, followed by every reversed relation."""
     first, nodes = {}, 0
     for name in NODES:
         first[name], nodes = nodes, nodes + data[name].num_nodes
@@ -108,7 +108,7 @@ def count_within(target, relation, nodes):
 
 
 def generate(scale):
-    """Every node has a subject; links stay within it, mostly, and prefer the popular; words hint at a paper's."""
+    """Every node has a subject; links mostly stay within it and prefer popular nodes; a paper's words hint at it."""
     draw = torch.Generator().manual_seed(0)
     data = HeteroData()
     count = {name: max(int(nodes * scale), 50) for name, nodes in NODES.items()}

@@ -1,6 +1,6 @@
 """The twin of sage_collab.py in DGL: link prediction with GraphSAGE, negatives drawn outside the compiled model.
 
-The graph is the one that sage_collab generates, to the last edge. With `--param scale=1` it is OGB's, where that lies
+The graph is the one that sage_collab generates, to the last edge. With `--param scale=1` it is OGB's, if that is
 in `--param root=DIR`; the run says which.
 """
 
@@ -69,7 +69,7 @@ def setup(ctx):
         return compiled(graph, x, pairs)[0]
 
     def evaluate():
-        """The share of held-out pairs that score higher than the 50th best of 5000 random ones."""
+        """The share of held-out pairs that score higher than the 50th best of 5000 random pairs."""
         bar = infer(torch.randint(len(x), (2, 5000), device=x.device)).topk(50).values[-1]
         return {"hits@50": float((infer() > bar).float().mean())}
 
@@ -81,9 +81,9 @@ def setup(ctx):
 
 
 def make_loader(ctx, rows):
-    """A batch is one look-up of many rows, not many of one."""
+    """A loader that looks up all rows of a batch at once, not one by one."""
     sampler = BatchSampler(RandomSampler(rows), ctx.batch, drop_last=False)
-    pinned = ctx.device.type == "cuda"  # only from there a copy goes without a wait
+    pinned = ctx.device.type == "cuda"  # only copies from pinned memory need no wait
     return DataLoader(rows, sampler=sampler, batch_size=None, pin_memory=pinned)
 
 
@@ -97,7 +97,8 @@ def load(ctx):
 
 
 def read(folder):
-    """OGB's own files, as they are in its zip; the pairs held out are drawn here, not the last year's."""
+    """Read OGB's own files, as they are in its zip; the held-out pairs are drawn here, and are not those of the last
+    year."""
     import pandas
 
     x = torch.tensor(pandas.read_csv(folder / "node-feat.csv.gz", header=None).to_numpy("float32"))
@@ -106,7 +107,7 @@ def read(folder):
 
 
 def generate(authors, pairs):
-    """Authors work on one of many subjects, mostly with its well-known ones; their papers' words hint at it."""
+    """Authors work on one of many subjects, mostly with well-known authors; their papers' words hint at it."""
     draw = torch.Generator().manual_seed(0)
     subjects = max(authors // 50, 10)
     source = torch.randint(authors, (pairs,), generator=draw)

@@ -1,9 +1,9 @@
 """The twin of sage_products.py in DGL, in sampled batches; `--param model=gcn|sage|gat|gin`, `dataset=…`.
 
 DGL samples a bipartite graph (a block) for each layer, with its own sampler. GCN and GAT get their self-loops (and
-GCN's norm) ahead of training.
+GCN's norm) before training.
 
-The graph is the one that sage_products generates, to the last edge. With `--param scale=1` it is OGB's, where that lies
+The graph is the one that sage_products generates, to the last edge. With `--param scale=1` it is OGB's, if that is
 in `--param root=DIR`; the run says which.
 """
 
@@ -53,8 +53,8 @@ class Net(torch.nn.Module):
 
 def setup(ctx):
     dgl = find_dgl()
-    ctx.loops_ahead = True  # a block has its nodes' neighbours only
-    dgl.seed(ctx.seed)  # its sampler has a generator of its own
+    ctx.loops_ahead = True  # a block only contains the neighbours of its nodes
+    dgl.seed(ctx.seed)  # its sampler has its own generator
     data, classes = load(ctx)
     ctx.note("neighbours sampled by DGL")
     graph = make_graph(ctx, data.edge_index, len(data.y), device="cpu")
@@ -64,7 +64,7 @@ def setup(ctx):
     model = Net(ctx, data.x.size(1), classes).to(ctx.device)
     compiled = ctx.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=ctx.lr)
-    to_infer = cycle(held_out)  # sampled once: what is timed is the model
+    to_infer = cycle(held_out)  # sampled once, so that only the model is timed
 
     def predict(batch):
         nodes, seeds, blocks = batch
@@ -92,7 +92,7 @@ def setup(ctx):
         return {"test accuracy": float(torch.cat(right).float().mean())}
 
     def graph_size(batch):
-        """The nodes whose features are read, and the edges of all layers."""
+        """The number of nodes whose features are read, and of the edges of all layers."""
         nodes, _, blocks = batch
         return {"nodes": len(nodes), "edges": sum(block.num_edges() for block in blocks)}
 
@@ -119,7 +119,7 @@ def load(ctx):
 
 
 def read_ogb(folder):
-    """OGB's own files, as they are in its zip."""
+    """Read OGB's own files, as they are in its zip."""
     import pandas
 
     def table(name, kind):
@@ -134,7 +134,8 @@ def read_ogb(folder):
 
 
 def generate(nodes, pairs, features, classes, share):
-    """Long-tailed degrees, neighbours mostly of one's own class, features that hint at the class and no more."""
+    """A graph with long-tailed degrees, neighbours mostly of the same class, and features that only hint at the
+    class."""
     draw = torch.Generator().manual_seed(0)
     y = (classes * torch.rand(nodes, generator=draw) ** 1.5).long().sort().values  # large and small classes
     size = y.bincount(minlength=classes)
@@ -142,7 +143,7 @@ def generate(nodes, pairs, features, classes, share):
     source = torch.randint(nodes, (pairs,), generator=draw)
     stranger = torch.randint(nodes, (pairs,), generator=draw)
     label = y[torch.where(torch.rand(pairs, generator=draw) < 0.5, source, stranger)]
-    nth = (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # the popular come first
+    nth = (size[label] * torch.rand(pairs, generator=draw) ** 3).long()  # popular nodes come first
     target = first[label] + torch.minimum(nth, size[label] - 1)
     x = torch.randn(nodes, features, generator=draw)
     x += torch.randn(classes, features, generator=draw)[y] * 2.5 / features**0.5

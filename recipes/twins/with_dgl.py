@@ -1,19 +1,19 @@
-"""What the twins share: DGL, where it can be imported, its layers as the recipes for PyG have theirs, and the graph."""
+"""What the twins share: DGL, if it can be imported, its layers with PyG's behaviour, and the graph."""
 
 import os
 
 import torch
 
-os.environ.setdefault("DGLBACKEND", "pytorch")  # else DGL writes a file into the home folder
+os.environ.setdefault("DGLBACKEND", "pytorch")  # otherwise DGL writes a file into the home folder
 try:
     import dgl
     import dgl.nn.pytorch as layers
-except Exception as error:  # a DGL built for another torch fails in ways of its own
+except Exception as error:  # a DGL that was built for another torch may raise any exception
     dgl, why = None, error
 
 
 def find_dgl():
-    """The library, or a sentence that says what is missing."""
+    """The library; raises an exception that says what is missing."""
     if dgl is None:
         raise SystemExit(
             f"this recipe needs DGL, which cannot be imported here ({why}): pip install dgl==1.1.3 packaging"
@@ -22,7 +22,7 @@ def find_dgl():
 
 
 class Layer(torch.nn.Module):
-    """GraphConv, SAGEConv, GATConv or GINConv; what PyG's layers do for themselves is done here, or was done ahead."""
+    """GraphConv, SAGEConv, GATConv or GINConv, with what PyG's layers do by themselves, unless done before training."""
 
     def __init__(self, ctx, inputs, outputs, heads=1, attention_dropout=0.0):
         super().__init__()
@@ -45,7 +45,7 @@ class Layer(torch.nn.Module):
 
 
 def mlp(inputs, hidden, outputs):
-    """What PyG's MLP is for three sizes."""
+    """The equivalent of PyG's MLP with three sizes."""
     linear = torch.nn.Linear
     return torch.nn.Sequential(
         linear(inputs, hidden), torch.nn.BatchNorm1d(hidden), torch.nn.ReLU(), linear(hidden, outputs)
@@ -53,12 +53,12 @@ def mlp(inputs, hidden, outputs):
 
 
 def with_loops(graph):
-    """A self-loop at every node, once."""
+    """The graph with exactly one self-loop at every node."""
     return dgl.add_self_loop(dgl.remove_self_loop(graph))
 
 
 def make_graph(ctx, edge_index, nodes, device=None):
-    """The graph on its device; GCN and GAT get their self-loops ahead where that was asked for, GCN its norm, too."""
+    """The graph on its device; if requested, with self-loops for GCN and GAT, and with GCN's norm."""
     graph = find_dgl().graph((edge_index[0], edge_index[1]), num_nodes=nodes)
     if ctx.model in ("gcn", "gat") and ctx.loops_ahead:
         graph = with_loops(graph)

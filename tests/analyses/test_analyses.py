@@ -1,4 +1,4 @@
-"""Each analysis on a trace of a few events, and one that registers itself."""
+"""Each analysis on a trace of a few events, and an analysis that registers itself."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Kernels of real traces and of public libraries, each with the class that a person gave it."""
+"""Kernels of real traces and of public libraries, each with the class that a person assigned to it."""
 
 from pathlib import Path
 

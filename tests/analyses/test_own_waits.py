@@ -1,4 +1,4 @@
-"""The profiler waits for the GPU when it stops: that is no wait of the training's."""
+"""The profiler waits for the GPU when it stops; that wait does not belong to the training."""
 
 import numpy as np
 import pytest

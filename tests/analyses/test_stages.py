@@ -1,4 +1,4 @@
-"""Sampling, fetching, copying and training apart, and together the step."""
+"""Sampling, fetching, copying and training are separated, and add up to the step."""
 
 from small import event, kernel, launch, op, step, write
 

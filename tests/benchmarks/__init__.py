@@ -1,1 +1,1 @@
-"""How fast, beside what else there is. `python -m tests.benchmarks`."""
+"""Benchmarks: how fast tracekit is compared with other tools. `python -m tests.benchmarks`."""

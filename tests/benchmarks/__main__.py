@@ -1,11 +1,11 @@
-"""Reading, attribution and whole reports beside HTA and the simdjson ceiling, on the same files.
+"""Reading, attribution and whole reports compared with HTA and with the limit set by simdjson, on the same files.
 
     python -m tests.benchmarks [--bytes 200e6,1e9] [--trace SEED.json.gz] [--python PYTHON] [--page docs/traces.md]
 
-HTA (traceinsight) wants versions of its own, so that it lives in an environment of its own; `--python` names its
-interpreter: pip install traceinsight==0.6.1 pysimdjson isal. Without one, its rows are left out. With `--page`, the
-table between the markers in that file is written anew. Every time is the best of several, with an empty cache; a
-machine that is busy disturbs seconds more than CPU seconds, so that both are given.
+HTA (traceinsight) needs other versions of packages, so it is installed in a separate environment (pip install
+traceinsight==0.6.1 pysimdjson isal), whose interpreter `--python` names. Without one, its rows are left out. With
+`--page`, the table between the markers in that file is replaced. Every time is the best of several, with an empty
+cache; a busy machine disturbs seconds more than CPU seconds, so both are given.
 """
 
 import argparse

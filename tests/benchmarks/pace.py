@@ -1,9 +1,9 @@
-"""What a capture adds to the steps that it measures of a script. `python -m tests.benchmarks.pace`, two minutes.
+"""How much a capture slows the steps of a script that it measures. `python -m tests.benchmarks.pace`, two minutes.
 
-Two processes of one script differ by more than a capture could add: in where their memory is, in what else the
-machine does. So the answer comes from within one process, from blocks of the same steps with and without the capture
-(`pace_in_blocks.py`). What processes differ by is shown beside it: plain ones from each other, and captured ones from
-plain ones.
+Two processes of one script differ by more than a capture could add, because of their memory layout and of what else the
+machine does. The answer therefore comes from one process, from blocks of the same steps with and without the capture
+(`pace_in_blocks.py`). The differences between processes are shown beside it: between plain ones, and between captured
+and plain ones.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """`python -m tests.benchmarks.pace_in_blocks PAIRS`: what a capture's hooks add to a step, within one process.
 
-The same script runs in short blocks, one as it is, one under a measuring pass, and so on: both find the same memory
-layout and the same machine, which two processes never do. Prints, as JSON, for each pair of neighbouring blocks the
-paces of the plain and of the captured one, and how many events Python's audit hooks hear of in a step: that is all that
-the journal of files, which cannot be taken away again, may add to it.
+The same script runs in short blocks, alternately plain and under a measuring pass: both have the same memory layout and
+the same machine, which two processes never do. Prints as JSON, for each pair of neighbouring blocks, the paces of the
+plain and of the captured block, and the number of events per step that Python's audit hooks get, which limits what the
+journal of files, which cannot be removed again, may add.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A long trace out of a short one: the same recording again and again, later on the clock and with ids of its own."""
+"""Makes a long trace from a short one: the same recording again and again, later in time and with new ids."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What is measured, each in a process of its own: prints what it found as JSON.
+"""The measured tasks, each of which runs in a separate process and prints its result as JSON.
 
 python -m tests.benchmarks.tasks TASK FILE [WORKERS]
 """

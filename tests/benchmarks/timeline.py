@@ -1,7 +1,7 @@
 """What a timeline of millions of events costs, in CPU time. `python -m tests.benchmarks.timeline [--bytes 450e6]`.
 
-A real trace is repeated until it is that long, read, attributed and indexed; then its screen is drawn at widths of a
-step, of many, and of all. 1 where a frame takes longer than it may.
+A real trace is repeated until it is that long, read, attributed and indexed; then its screen is drawn with one step,
+with many steps and with all of them. The exit code is 1 if a frame takes longer than allowed.
 """
 
 import argparse

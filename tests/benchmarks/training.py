@@ -1,6 +1,7 @@
-"""`python training.py STEPS FILE`: trains some layers, and writes down when each step ended.
+"""`python training.py STEPS FILE` trains some layers, and writes when each step ended to the file.
 
-In ns: by the clock, and by processor time. It imports nothing of tracekit: a capture is measured on it.
+The times are in ns, by the clock and by processor time. It imports nothing of tracekit, because a capture is measured
+on it.
 """
 
 import gc

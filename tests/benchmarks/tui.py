@@ -1,11 +1,12 @@
-"""How quick the terminal UI is: its first frame, a trace that was read before, keys, leaving, a long table.
+"""How fast the terminal UI is: its first frame, a trace that was read before, keys, quitting, a long table.
 
     python -m tests.benchmarks.tui [--bytes 600e6] [--trace SEED.json.gz] [--rows 2e6]
 
-Keys are pressed on a pseudo-terminal of 160 × 45, and the clock runs from the bytes of the key to the last byte that
-the app draws in answer. So nothing but the app is measured: Textual's pilot, which the tests use, waits after each key
-in slices of 20 ms until the process idles, for 40 to 60 ms in all, however soon the key was answered. CPU seconds stand
-beside seconds, for a machine that is busy disturbs them less. 1 where the median of a key is more than 50 ms.
+Keys are pressed on a pseudo-terminal of 160 × 45 cells, and the clock runs from the bytes of the key to the last byte
+that the app draws in response. Only the app is measured in this way: Textual's pilot, which the tests use, waits after
+each key in slices of 20 ms until the process idles, for 40 to 60 ms in all, however soon the key was answered. CPU
+seconds are shown beside seconds, because a busy machine disturbs them less. The exit code is 1 if the median of a key
+is more than 50 ms.
 """
 
 import argparse
@@ -51,6 +52,7 @@ _KEYS = (
     ("pan the timeline", (), (b"\x1b[D", b"\x1b[C")),
     ("a key that does nothing", (), (b"\x1b[20~",)),
 )
+_AWAITED = {"zoom the timeline": b"on the screen"}  # it is indexed first
 
 
 def main() -> int:
@@ -109,7 +111,10 @@ def _pressed(trace: Path) -> Iterator[float]:
     """Print how long each key takes; the medians, seconds."""
     with _ready(trace) as app:
         for what, way, keys in _KEYS:
-            for key in [*way, *keys]:  # the first time, an answer may have to be worked out
+            for key in way:
+                app.press(key)
+            app.until(_AWAITED.get(what, b""), patience_s=_PATIENCE_S)
+            for key in keys:  # the first time, an answer may have to be worked out
                 app.press(key)
             answers = [app.press(keys[turn % len(keys)]) for turn in range(_TURNS)]
             last = [answer.last for answer in answers]

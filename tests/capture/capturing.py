@@ -1,4 +1,4 @@
-"""A recipe small enough to read, one pass of it, and what its trace says."""
+"""A recipe small enough to read, one pass of it, and the content of its trace."""
 
 import gzip
 import json

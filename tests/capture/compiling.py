@@ -1,6 +1,6 @@
 """Every way in which a script compiles, run plainly and in a pass: prints what Dynamo traced in both, as JSON lines.
 
-Run in a process of its own, which forks for each: importing torch takes longer than any of them.
+It runs in a separate process, which forks for each script, because importing torch takes longer than any of them.
 """
 
 import json

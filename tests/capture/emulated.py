@@ -1,8 +1,8 @@
-"""`python -m tests.capture.emulated JOB.json [KIND]`: one pass, in a process where torch believes in a GPU that it has
-not; or in an accelerator of that kind, mps or xpu.
+"""`python -m tests.capture.emulated JOB.json [KIND]`: one pass in a process where torch believes that it has a GPU, or
+an accelerator of that kind, mps or xpu.
 
-Tensors stay where they are: the recipe must not ask for `ctx.device`. What the capture itself calls of `torch.cuda` is
-noted in order, and its answers can be set, so that requests to a GPU can be tested without one.
+Tensors stay where they are, so the recipe must not use `ctx.device`. The calls of `torch.cuda` by the capture itself
+are recorded in order, and their results can be set, so that requests to a GPU can be tested without one.
 """
 
 import json

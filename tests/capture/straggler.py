@@ -1,7 +1,7 @@
-"""Ranks that train together under torchrun or `tracekit capture --nproc`, one of them slower, as asked for.
+"""Ranks that train together under torchrun or `tracekit capture --nproc`, one of them slower if requested.
 
-`--late RANK --how python|dataload|cpu_compute|compile --ms M`; without --how all are alike. `--arrivals FOLDER` has
-each rank write when it began each backward pass, into FOLDER/RANK, in ns of the clock that all processes share.
+`--late RANK --how python|dataload|cpu_compute|compile --ms M`; without --how, all are alike. With `--arrivals FOLDER`,
+each rank writes to FOLDER/RANK when it began each backward pass, in ns of the clock that all processes share.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""`tracekit audit` on scripts as they are: every planted line is found, from the command line on."""
+"""`tracekit audit` on unchanged scripts: every planted line is found, from the command line on."""
 
 import json
 import os
@@ -142,7 +142,7 @@ def test_a_crash_is_told_and_fails(tmp_path):
     assert "it would crash at 1 line" in done.stdout
     assert f"{tmp_path / 'train.py'}:7 <module>" in done.stdout
     assert "aten::add would crash: tensors on cpu and cuda:0" in done.stdout
-    assert "It did not finish: ValueError: out of luck" in done.stdout
+    assert "The audit did not finish: ValueError: out of luck" in done.stdout
     assert "out of luck" in done.stderr  # its traceback
 
 
@@ -150,7 +150,7 @@ def test_autocast_streams_events_and_a_compiled_model(tmp_path):
     done = audit(tmp_path, MODERN, "--fail-on", "copy,mixed,break")
     assert "1 wait a step" in done.stdout
     assert "scaler.step(optimizer)" in done.stdout
-    assert "it timed with CUDA events" in done.stdout
+    assert "the script timed with CUDA events" in done.stdout
 
 
 def test_a_recipe_and_its_cure(tmp_path):
@@ -167,11 +167,11 @@ def test_a_recipe_and_its_cure(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["missing.py"], "missing.py: no such recipe"),
+        (["missing.py"], "missing.py: no such recipe or script"),
         (["README.md"], "is not a Python file"),
         (["recipes/gcn_cora.py", "--", "--epochs", "3"], "is a recipe"),
         (["recipes/gcn_cora.py", "--fail-on", "sink"], "'sink' is not a kind of row"),
-        (["recipes/gcn_cora.py", "--timeout", "0"], "--timeout=0.0"),
+        (["recipes/gcn_cora.py", "--timeout", "0"], "--timeout: 0.0 is"),
     ],
 )
 def test_what_cannot_be_audited(arguments, said):

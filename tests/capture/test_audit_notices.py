@@ -1,4 +1,4 @@
-"""The emulated GPU: which operators it notices as waits, copies and crashes, and which not."""
+"""The emulated GPU: which operators it reports as waits, copies and crashes, and which it does not."""
 
 import pytest
 

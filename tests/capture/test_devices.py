@@ -68,4 +68,4 @@ def test_a_hidden_gpu_is_told_from_a_driver_that_fails(no_gpu, monkeypatch):
 def test_another_accelerator_is_named(no_gpu, monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type="mps"))
-    assert environment.why_no_gpu() == "what PyTorch finds here, mps, cannot be measured"
+    assert environment.why_no_gpu() == "PyTorch finds mps here, which cannot be measured"

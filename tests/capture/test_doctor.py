@@ -1,4 +1,4 @@
-"""The doctor: what is there, what is not, and what to do about it."""
+"""The doctor: what is present, what is missing, and what to do about it."""
 
 import json
 import re
@@ -29,14 +29,14 @@ def test_a_missing_thing_comes_with_its_advice_and_what_needs_it_is_not_looked_f
     )
     assert [(each.name, each.ok, each.text, each.advice) for each in results] == [
         ("torch", False, "not installed", "Install it."),
-        ("profiler", None, "needs torch", None),
+        ("profiler", None, "not checked, because it needs torch", None),
         ("scipy", True, "1.11", None),
     ]
     assert not can_capture(results)
     assert as_text(results) == (
         "no  torch     not installed\n"
         "              → Install it.\n"
-        "–   profiler  needs torch\n"
+        "–   profiler  not checked, because it needs torch\n"
         "ok  scipy     1.11\n"
         "\n"
         "Nothing can be captured here: torch, profiler missing."
@@ -55,7 +55,7 @@ def test_a_check_that_raises_has_failed():
 def test_the_verdict_names_what_can_be_captured():
     sound = [Check("torch", looking(True), "", "needed"), Check("g++", looking(True), "", "for inductor")]
     assert as_text(examine((*sound, Check("GPU", looking(False), "", "for a GPU")))).endswith(
-        "This machine can capture CPU training, inductor on the CPU."
+        "This machine can capture CPU training and inductor on the CPU."
     )
 
 
@@ -75,7 +75,7 @@ def test_this_machine_can_capture(capsys, monkeypatch):
     answer = json.loads(capsys.readouterr().out)
     by_name = {each["name"]: each for each in answer["checks"]}
     assert answer["can_capture"]
-    assert by_name["CPU profiler"]["text"].startswith("records (PyTorch 2.")
+    assert by_name["CPU profiler"]["text"].startswith("works (PyTorch 2.")
 
 
 def test_without_torch_it_says_so(tmp_path):
@@ -114,7 +114,7 @@ def test_kernels_of_later_sessions_are_counted(sessions, said):
     assert re.search(said, probes._verdict(sessions))
 
 
-@pytest.mark.parametrize(("calls", "said"), [(9, "its launches were seen"), (0, "nor were its launches seen")])
+@pytest.mark.parametrize(("calls", "said"), [(9, "though not its launch"), (0, "and so is its launch")])
 def test_a_kernel_without_a_row_is_a_failure(calls, said):
     with pytest.raises(probes.ProbeError, match=said):
         probes._verdict([(calls, 0)])

@@ -1,4 +1,4 @@
-"""What the capture does on a GPU, seen on one that torch only believes in."""
+"""What the capture does on a GPU, tested on one that torch only believes to exist."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A pass that fails, dies or takes too long says of what."""
+"""A pass that fails, dies or takes too long says why."""
 
 import time
 

@@ -51,7 +51,7 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
     )
     answer = perform(tmp_path, "measure", path, script=True, arguments=arguments)
     assert answer.outcome == "error"
-    assert f"the script ended itself {error}" in answer.error
+    assert f"the script exited {error}" in answer.error
     assert printed in answer.traceback
     assert "Traceback" not in answer.traceback
 

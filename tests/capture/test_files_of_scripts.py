@@ -92,7 +92,7 @@ def test_nothing_changes_and_nothing_is_resumed(workplace, capsys):
     assert logs[1].startswith("resumed 7\n")
     said = capsys.readouterr().err
     assert "what it wrote was undone: " in said
-    assert "what it prepared before its first step is left: data/more/unread.bin, data/raw.bin" in said
+    assert "data that it prepared before its first step is left: data/more/unread.bin, data/raw.bin" in said
 
 
 FOREIGN = """

@@ -1,4 +1,4 @@
-"""An operator that Dynamo cannot trace, as those of torch_sparse are: its name is said wherever the break is."""
+"""An operator that Dynamo cannot trace, such as those of torch_sparse, is named wherever the break is reported."""
 
 from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import PLAIN, script

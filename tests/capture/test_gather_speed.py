@@ -1,4 +1,4 @@
-"""What a device gathers, measured on the one that is here."""
+"""How fast a device gathers rows, measured on the one that is present."""
 
 from tracekit.capture.gather_speed import gather_bytes_per_s
 

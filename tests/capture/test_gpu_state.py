@@ -1,4 +1,4 @@
-"""What nvidia-smi says, played by a script that knows the fields of one driver or the other."""
+"""The output of nvidia-smi, imitated by a script that knows the fields of one driver or another."""
 
 import os
 import stat

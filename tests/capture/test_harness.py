@@ -1,4 +1,4 @@
-"""A capture from end to end: what it measures, writes and says."""
+"""A capture from end to end: what it measures, writes and prints."""
 
 import math
 import os
@@ -53,7 +53,7 @@ def test_an_earlier_run_is_kept(captured):
     out, _, said = captured
     aside = out.with_name("run-20260101-000000.json")
     assert runs.read(aside).recipe == "old"
-    assert said.count(f"The earlier run is kept: {aside}") == 1
+    assert said.count(f"The earlier run was moved to {aside}") == 1
 
 
 def test_three_traces_lie_beside_the_run(captured):

@@ -1,4 +1,4 @@
-"""Another Python is asked before anything is captured, and what it lacks is said in one sentence."""
+"""Another Python is checked before anything is captured, and what it lacks is reported in one sentence."""
 
 import sys
 
@@ -30,7 +30,7 @@ def test_a_python_that_lacks_something(tmp_path, script, why):
     path = written(tmp_path / "python", script)
     with pytest.raises(NoInterpreterError) as caught:
         interpreter.check(path)
-    assert str(caught.value).startswith(f"{path}: cannot run a capture ({why}).")
+    assert str(caught.value).startswith(f"{path} cannot run a capture ({why}).")
 
 
 def test_no_python_at_all(tmp_path):

@@ -70,7 +70,7 @@ def test_each_warning_is_said_once_and_no_count_of_what_a_warm_up_dropped():
 
 def test_a_driver_that_refuses_is_told_from_one_that_fails():
     refused = LOG.format(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)")
-    assert probes.explained("no row", refused) == "no row (the driver refused: ERR_NVGPUCTRPERM)"
+    assert probes.explained("no row", refused) == "no row (the driver denied access: ERR_NVGPUCTRPERM)"
     failed = LOG.format(error="CUPTI_ERROR_INVALID_DEVICE (2)")
     assert "CUPTI_ERROR_INVALID_DEVICE" in probes.explained("no row", failed)
     assert probes.explained("no row", "") == "no row"

@@ -1,4 +1,4 @@
-"""What a pass had found before it failed is kept, with the failure."""
+"""The results of a pass before it failed are stored with the failure."""
 
 import subprocess
 import time

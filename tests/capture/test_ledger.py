@@ -1,4 +1,4 @@
-"""The compile ledger says what the trace says: the same compilations, on the same clock."""
+"""The compile ledger agrees with the trace: the same compilations, on the same clock."""
 
 from statistics import median
 

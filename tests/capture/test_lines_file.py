@@ -1,4 +1,4 @@
-"""What a capture writes beside a trace with stacks: the lines of the user's calls, and whose a compiled kernel is."""
+"""The file beside a trace with stacks: the lines of the user's calls, and the owners of compiled kernels."""
 
 import gzip
 from types import SimpleNamespace

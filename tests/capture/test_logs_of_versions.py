@@ -1,4 +1,4 @@
-"""What the compiler says in versions, and on machines, that this one is not: records as they are worded there."""
+"""The compiler's log in other versions and on other machines: records with the wording found there."""
 
 import json
 import logging
@@ -145,7 +145,7 @@ def test_skips_beside_recorded_graphs_are_a_note(listening):
     outcome = effective(GRAPHS, listening.ledger())
     assert outcome.mode == "reduce-overhead"
     assert outcome.notes[0].startswith(
-        "some of it runs without CUDA graphs (function 3 exceeding max re-recording limit"
+        "parts of it run without CUDA graphs (function 3 exceeding max re-recording limit"
     )
 
 

@@ -1,4 +1,4 @@
-"""Losses of scripts, which keep them to themselves: read where backward passes begin, compared between variants."""
+"""Losses of scripts, which do not report them: read where backward passes begin, and compared between variants."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Traces whose kernels got lost: noticed, taken again where that helps, and said where it does not."""
+"""Traces that lost kernels: this is noticed; they are taken again if that helps, and it is reported if not."""
 
 import gzip
 import json
@@ -101,7 +101,7 @@ def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_say
         ("detail",),
     ]
     assert [line.strip() for line in lines if "kernels are missing" in line] == [
-        f"kernels are missing: taking the {window} trace again, in a process of its own …"
+        f"kernels are missing: taking the {window} trace again, in a separate process …"
         for window in ("steady", "detail")
     ]
     assert variant.effective.notes == [

@@ -55,9 +55,9 @@ def test_only_what_came_to_its_end_is_said_to_be_kept():
     measured = runs.Measured(step_ns=5, step_all_ns=[5, 5], spread_ns=0, clock="perf_counter")
     cut = runs.Variant(name="eager", outcome="interrupted", requested=runs.Requested(compile=False), measured=measured)
     run = runs.Run(created=runs.now(), tracekit="0", recipe="r", script="r.py", variants=[cut])
-    assert messages.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps no finished variant."
+    assert messages.interrupted(run, Path("run.json")) == "Interrupted. run.json contains no finished variant."
     run = replace(run, variants=[replace(cut, name="first", outcome="ok"), cut])
-    assert messages.interrupted(run, Path("run.json")) == "Interrupted. run.json keeps first."
+    assert messages.interrupted(run, Path("run.json")) == "Interrupted. run.json contains first."
 
 
 def test_a_terminal_that_was_closed_stops_nothing(monkeypatch):

@@ -188,6 +188,6 @@ with tracekit.record("run.json"):
     train(net, 2)
 """
     done, run = recorded(tmp_path, body)
-    said = "what it did on mps is not in its trace, and was not waited for: that cannot be measured"
+    said = "its work on mps is not in its trace, and was not waited for, because mps cannot be measured"
     assert run.variants[0].effective.notes[1:] == [said]
     assert f"warning: {said}" in done.stderr

@@ -1,4 +1,4 @@
-"""What cannot be captured, or written to, is refused in one sentence before anything runs."""
+"""What cannot be captured or written is refused with one sentence before anything runs."""
 
 import os
 import subprocess
@@ -34,19 +34,19 @@ ROOT = Path(runs.__file__).parents[2]
     [
         ({"recipe": "absent.py"}, NoSuchRecipeError, "absent.py"),
         ({"params": {"width": "1"}}, UnknownParameterError, "broken, hidden, lr, sizes"),
-        ({"params": {"hidden": "wide"}}, BadParameterError, "hidden=wide"),
+        ({"params": {"hidden": "wide"}}, BadParameterError, "hidden: wide is"),
         ({"variants": ["fast"]}, UnknownVariantError, "wide-eager"),
         ({"device": "cuda:7"}, NoSuchDeviceError, "cpu"),
-        ({"steps": 0}, BadParameterError, "--steps=0"),
-        ({"timeout": 0}, BadParameterError, "--timeout=0"),
-        ({"timeout": float("nan")}, BadParameterError, "--timeout=nan"),
-        ({"timeout": float("inf")}, BadParameterError, "--timeout=inf"),
+        ({"steps": 0}, BadParameterError, "--steps: 0 is"),
+        ({"timeout": 0}, BadParameterError, "--timeout: 0 is"),
+        ({"timeout": float("nan")}, BadParameterError, "--timeout: nan is"),
+        ({"timeout": float("inf")}, BadParameterError, "--timeout: inf is"),
         (
             {"backend": "inductr", "variants": ["eager"]},
             BadParameterError,
-            "--backend=inductr: .* aot_eager.* inductor",
+            "--backend: inductr is .* aot_eager.* inductor",
         ),
-        ({"variants": ["compiled:backend=aot"]}, BadParameterError, "^backend=aot:"),
+        ({"variants": ["compiled:backend=aot"]}, BadParameterError, "^backend: aot is"),
         ({"recipe": "/etc/hostname"}, NotPythonError, "is a .py file"),
         ({"out": "absent/run.json"}, OutputError, "absent"),
     ],

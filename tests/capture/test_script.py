@@ -1,4 +1,4 @@
-"""Scripts that know nothing of tracekit, run as they are."""
+"""Scripts that know nothing about tracekit, run unchanged."""
 
 from types import SimpleNamespace
 
@@ -41,7 +41,7 @@ def test_from_the_command_line_to_a_run(tmp_path):
     assert 0 < eager.loss_drift < 1e-4
     assert "; same losses as eager;" in done.stderr
     for variant in run.variants:
-        assert "the script ended after 23 steps: fewer than a capture takes" in variant.effective.notes
+        assert "the script ended after 23 steps, which is fewer than a capture takes" in variant.effective.notes
         assert (variant.measured.steps, variant.profiled.steps) == (20, 2)
         assert [*read_trace(run.trace_path(out, variant, "cold")).steps] == [0, 1, 2]
     assert (tmp_path / run.variants[0].traces.steady).parent.joinpath("measure.log").read_text() == "given\n" * 23

@@ -32,5 +32,5 @@ def test_one_that_is_no_valid_python_is_told_its_line(tmp_path, monkeypatch, cap
     assert main(["capture", "train.py", *given]) == 1
     assert main(["audit", "train.py", *given]) == 1
     said = capsys.readouterr().err
-    assert said.count("train.py:2: is not valid Python (expected ':'). Fix that line; python train.py shows it") == 2
+    assert said.count("train.py:2 is not valid Python (expected ':'). Fix that line; python train.py shows it") == 2
     assert "recipe" not in said

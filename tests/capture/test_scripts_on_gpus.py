@@ -1,4 +1,4 @@
-"""Scripts on a machine with several GPUs, seen on ones that torch only believes in."""
+"""Scripts on a machine with several GPUs, tested on ones that torch only believes to exist."""
 
 import os
 
@@ -85,6 +85,6 @@ def test_one_that_trains_there_without_asking_is_refused(tmp_path, kind):
     answer = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, script=True).answer
     assert (answer.outcome, answer.measured) == ("error", None)
     assert answer.error.endswith(
-        f"it trains on {kind}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "
+        f" trains on {kind}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "
         "Make it train on the CPU, for example by an argument after --"
     )

@@ -1,4 +1,4 @@
-"""Scripts whose steps take seconds: fewer are timed, and a pass says how far it is."""
+"""Scripts whose steps take seconds: fewer steps are timed, and a pass reports its progress."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Trainings to their end: every variant with every seed, each epoch timed, the recipe's metric compared."""
+"""Complete trainings: every variant with every seed, each epoch timed, the recipe's metric compared."""
 
 import json
 

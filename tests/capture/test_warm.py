@@ -1,4 +1,4 @@
-"""A forked process is what a new interpreter would be, but for what it has imported."""
+"""A forked process behaves like a new interpreter, except for what it has already imported."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The verbs as a shell sees them: exit codes, one sentence for a failure, data on stdout."""
+"""The verbs from the shell's point of view: exit codes, one sentence for a failure, data on stdout."""
 
 import gzip
 import json
@@ -95,7 +95,7 @@ def test_an_export_that_fails_leaves_nothing(tmp_path):
     python = f"PYTHONDONTWRITEBYTECODE=1 {sys.executable}"  # what it compiled would be cut short, too
     limited = f"ulimit -f 1; {python} -m tracekit export {trace} -o {tmp_path}/new/tables 2>&1 | cat"
     ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=True)
-    assert ran.stdout == f"tracekit: {tmp_path}/new/tables: cannot be written (File too large). " + (
+    assert ran.stdout == f"tracekit: {tmp_path}/new/tables cannot be written (File too large). " + (
         "Choose another path with -o.\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["eager.json"]
@@ -121,7 +121,7 @@ def test_what_argparse_quotes_is_shown_harmless(capsys):
 
 def test_values_and_inputs_that_do_not_fit(tmp_path, capsys):
     for arguments, said in (
-        (["report", "x", "--rows", "many"], "'many' is not a number of rows"),
+        (["report", "x", "--rows", "many"], "'many' is not a row count"),
         (["capture", "x", "--param", "many"], "'many' is not a parameter: give KEY=VALUE"),
         (["capture", "x", "--steps", "0"], "'0' is not a count"),
     ):

@@ -1,4 +1,4 @@
-"""Without HTA, what needs it is refused in a sentence before anything is read."""
+"""Without HTA, what needs it is refused with a sentence before anything is read."""
 
 import pytest
 

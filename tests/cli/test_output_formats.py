@@ -56,9 +56,9 @@ def test_other_verbs_go_by_the_name_of_the_file_as_well(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["report", "--format", "json", "-o", "page.html"], "its name says html, and --format says json"),
-        (["report", "--format", "csv", "-o", "book.xlsx"], "its name says xlsx, and --format says csv"),
-        (["export", "--format", "csv", "-o", "book.xlsx"], "its name says xlsx, and --format says csv"),
+        (["report", "--format", "json", "-o", "page.html"], "the suffix means html, but --format says json"),
+        (["report", "--format", "csv", "-o", "book.xlsx"], "the suffix means xlsx, but --format says csv"),
+        (["export", "--format", "csv", "-o", "book.xlsx"], "the suffix means xlsx, but --format says csv"),
         (["report", "-o", "table.csv"], "--format csv writes several files. Name a folder"),
         (["export", "-o", "table.parquet"], "--format parquet writes several files. Name a folder"),
     ],

@@ -1,4 +1,4 @@
-"""How far reading has come: said on a terminal once it takes a while, and nowhere else."""
+"""The progress of reading: shown on a terminal once it takes a while, and nowhere else."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""A stdout that is closed, full or narrow, and signals: what a shell does to a verb."""
+"""What a shell may do to a verb: a stdout that is closed, full or narrow, and signals."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def test_a_stdout_that_takes_nothing_is_told_of(tmp_path, where, unbuffered):
 def test_streams_that_are_closed_or_know_few_signs(tmp_path):
     trace = training(tmp_path / "eager.json")
     ran = shell("report - <&-")
-    assert (ran.returncode, ran.stderr.startswith("tracekit: standard input: cannot be read")) == (1, True)
+    assert (ran.returncode, ran.stderr.startswith("tracekit: standard input cannot be read")) == (1, True)
     ran = shell(f"export {trace} -o {tmp_path}/tables 2>&-")
     assert (ran.returncode, ran.stdout) == (0, "")
     for encoding in ("ascii", "latin-1"):

@@ -1,4 +1,4 @@
-"""On which line of a compiled function its graph breaks, where the compiler's own stack leaves the function out."""
+"""On which line of a compiled function its graph breaks, if the compiler's own stack omits the function."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lines of kernels where the compiler keeps no stacks of them: as torch 2.7 logs its graphs and code, shortened."""
+"""Lines of kernels without stacks, from the graphs and code that torch 2.7 logs (shortened)."""
 
 import pytest
 from small import event, op, step, write

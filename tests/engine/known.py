@@ -1,4 +1,4 @@
-"""Traces small enough to check by eye, with their answers: how they are written down.
+"""How traces that are small enough to check by eye are written, with their answers.
 
 Times of events are in µs, of answers in ns. pid 1 is the process; tid 1 its main thread.
 """

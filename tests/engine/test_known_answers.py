@@ -1,4 +1,4 @@
-"""What is known of the real traces."""
+"""What is known about the real traces."""
 
 import pytest
 from real import trace_names, trace_path

@@ -1,4 +1,4 @@
-"""The JSON schema holds for every report, and facts keep within their budget."""
+"""The JSON schema holds for every report, and facts stay within their budget."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A file that cannot be written is one sentence, and what stood there stays: of bytes at once, and of a stream."""
+"""A file that cannot be written is reported in one sentence, and the earlier file stays, for bytes and for streams."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def test_the_old_file_stays(tmp_path, arguments, name):
         env={"PATH": "/usr/bin:/bin", "TRACEKIT_NO_CACHE": "1", "PYTHONDONTWRITEBYTECODE": "1"},
     )
     (sentence,) = [line for line in ran.stdout.splitlines() if line.startswith("tracekit:")]
-    assert sentence == f"tracekit: {out}: cannot be written (File too large). Choose another path with -o."
+    assert sentence == f"tracekit: {out} cannot be written (File too large). Choose another path with -o."
     assert "Traceback" not in ran.stdout
     assert out.read_text() == "what was there"
     assert [path.name for path in out.parent.iterdir()] == [name]

@@ -1,4 +1,4 @@
-"""Names from a trace may hold anything; no format obeys them, and none grows beyond bounds."""
+"""Names from a trace may contain anything; they take effect in no format, and no output grows beyond bounds."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""The data set of Parquet files, and what SQL makes of it."""
+"""The data set of Parquet files, and SQL queries on it."""
 
 import csv
 import io

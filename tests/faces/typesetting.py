@@ -1,4 +1,4 @@
-"""Papers that take in a report as LaTeX, compiled as their authors do."""
+"""Papers that include a report as LaTeX, compiled as their authors would."""
 
 import re
 import shutil

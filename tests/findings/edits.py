@@ -1,7 +1,7 @@
-"""Causes planted into a trace: its events are a list, as the file has them, and what follows a cause is shifted.
+"""Plants causes into a trace: its events are a list, as in the file, and what follows a cause is shifted.
 
-Every edit is made at moments at which the GPU has nothing to do and nothing waits for it (`idle_moments`), so that what
-is planted there prolongs its step by as long as it lasts.
+Every edit is made at moments when the GPU has nothing to do and nothing waits for it (`idle_moments`), so that a
+planted cause prolongs its step by its whole duration.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def slow_loader(lasting: float) -> Plant:
 
 
 def collective(lasting: float) -> Plant:
-    """An all-reduce that nothing hides, and that the host waits for."""
+    """An all-reduce that no computation overlaps, and that the host waits for."""
 
     def put(tape: Tape, at: float) -> float:
         ids = tape.correlation()

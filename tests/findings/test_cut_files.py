@@ -1,4 +1,4 @@
-"""What a verdict says of a file that was cut: not that nothing was recorded."""
+"""The verdict on a truncated file does not say that nothing was recorded."""
 
 import json
 

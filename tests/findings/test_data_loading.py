@@ -1,4 +1,4 @@
-"""A loop that waits for its batches: who is slow, and what that is to be met with."""
+"""A loop that waits for its batches: what is slow, and what to do about it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The verdict and the first culprit of each real trace, against what people judged from the raw events."""
+"""The verdict and the first culprit of each real trace, compared with what people concluded from the raw events."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a GPU that is busy could do faster: each rule fires on its cause, and on nothing else."""
+"""What a busy GPU could do faster: each rule fires on its cause, and on nothing else."""
 
 import json
 

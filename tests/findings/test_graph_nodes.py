@@ -1,4 +1,4 @@
-"""A hole that comes before the first recorded node of every replay is no idle time of the GPU."""
+"""A hole before the first recorded node of every replay is not idle time of the GPU."""
 
 import pytest
 from small import kernel, launch, step, write

@@ -1,4 +1,4 @@
-"""A side that is missing from the recording is said first, and nothing is concluded from what is not there."""
+"""A side that is missing from the recording is reported first, and nothing is concluded from its absence."""
 
 import pytest
 from small import event, kernel, launch, op, step, write

@@ -1,4 +1,4 @@
-"""What findings cost: no time twice, costliest first, doubts before all."""
+"""What findings cost: no time is counted twice, the costliest comes first, and doubts come before all."""
 
 import json
 

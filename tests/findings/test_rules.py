@@ -1,4 +1,4 @@
-"""Rules that are no plain bucket: each fires on its cause, and is silent where that is absent."""
+"""Rules that do not correspond to a bucket: each fires on its cause, and is silent without it."""
 
 from dataclasses import replace
 from pathlib import Path

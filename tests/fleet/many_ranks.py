@@ -1,4 +1,4 @@
-"""Ranks of one made job, small enough to be many: each works, then all reduce; some are late, clocks are off."""
+"""Many small ranks of a synthetic job: each works, then all reduce; some are late, and clocks differ."""
 
 import json
 import os

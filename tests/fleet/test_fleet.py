@@ -1,4 +1,4 @@
-"""Ranks read by other processes, or by a Dask cluster: the same figures, and what is lost is said."""
+"""Ranks read by other processes, or by a Dask cluster: the same figures, and losses are reported."""
 
 import time
 from pathlib import Path
@@ -127,7 +127,7 @@ def test_a_cluster_that_loses_its_workers_says_so(job):
         while those.why_idle() is None:
             time.sleep(0.05)
         read = read_all(paths, those)
-    assert {each.why for each in read.values()} == {"the cluster has no workers any more"}
+    assert {each.why for each in read.values()} == {"the cluster has no workers left"}
 
 
 def test_an_address_that_does_not_answer_is_one_sentence(job, capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""Runs whose steps cost what their graphs were planted to cost."""
+"""Runs whose steps have a planted cost per graph size."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
 """A first run on a machine with a GPU: `make gpu`, or `python -m tests.gpu [FOLDER]` from the repository's root.
 
-Sections run one after the other, the most telling first, each in a process of its own and with a limit, all of them
-within ten minutes. Every claim is one line, PASS or FAIL (SKIP where no time was left); traces and runs stay in the
-folder. It needs the machine's own PyTorch, 2.6 to 2.13, and no network; what else tracekit needs and the machine lacks
-is taken from the wheels in `--wheels FOLDER`. `--cpu` runs what can be run without a GPU.
+Sections run one after another, the most important first, each in a separate process and with a time limit, all of them
+within ten minutes. Every claim is one line, PASS or FAIL (SKIP if no time was left); traces and runs stay in the
+folder. It needs the machine's own PyTorch, 2.6 to 2.13, and no network; other packages that the machine lacks are taken
+from the wheels in `--wheels FOLDER`. `--cpu` runs what can be run without a GPU.
 """
 
 import argparse

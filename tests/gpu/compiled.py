@@ -1,4 +1,4 @@
-"""A function that compiles anew in every step: named as such, and its ledger on the trace's clock."""
+"""A function that compiles again in every step is named as such, and its ledger is on the trace's clock."""
 
 from tests.gpu.claims import Claims
 from tests.gpu.rows import Rows

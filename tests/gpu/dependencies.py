@@ -1,4 +1,4 @@
-"""What tracekit needs beside PyTorch, on a machine that lacks it and has no network."""
+"""Installs what tracekit needs besides PyTorch, on a machine that lacks it and has no network."""
 
 import importlib.util
 import os

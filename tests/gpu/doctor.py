@@ -1,4 +1,4 @@
-"""Does the doctor see what the other sections have shown?"""
+"""Does the doctor agree with what the other sections have shown?"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What goes wrong in one variant is reported, and the others are captured all the same."""
+"""A failure of one variant is reported, and the others are captured nevertheless."""
 
 from tests.gpu.claims import Claims
 from tests.gpu.running import tracekit, variants

@@ -1,4 +1,4 @@
-"""Steps whose times are known, because they were put there: the report must find them where they are."""
+"""Steps with known, planted times, which the report must find where they are."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Every recipe, eager: does it run here, evaluate, and how far is it from itself where sums round differently?"""
+"""Every recipe, eager: does it run and evaluate here, and how far do its losses move if sums round differently?"""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The rows of a trace as Kineto wrote them, and what must hold of them in every trace of a GPU."""
+"""The rows of a trace as Kineto wrote them, and what must be true of them in every trace of a GPU."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What is examined, the most telling first, and how long each may take."""
+"""The sections, the most important first, and how long each may take."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A trace of a step that is written here, taken by the very code that captures take theirs with."""
+"""A trace of a step that is defined here, recorded by the same code as in captures."""
 
 from collections import defaultdict
 from collections.abc import Callable

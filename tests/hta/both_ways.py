@@ -1,4 +1,4 @@
-"""A trace through our columns and through HTA's own parser, and what its analyses say of both."""
+"""HTA's analyses of a trace, once through our columns and once through HTA's own parser."""
 
 import logging
 import tempfile

@@ -1,4 +1,4 @@
-"""HTA's frames as tables: indices that say something are columns, and so are levels."""
+"""HTA's frames as tables: meaningful indices become columns, and so do levels."""
 
 import pandas as pd
 

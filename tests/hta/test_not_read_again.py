@@ -1,4 +1,4 @@
-"""HTA is given columns: no file is opened for it, neither by HTA nor by us."""
+"""HTA gets columns: no file is opened for it, neither by HTA nor by us."""
 
 import gzip
 import json

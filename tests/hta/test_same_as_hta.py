@@ -1,4 +1,4 @@
-"""Every analysis of HTA through our columns against HTA's own parse, on real traces: equal where HTA is right."""
+"""Every analysis of HTA on our columns and on its own parse, with real traces: equal wherever HTA is right."""
 
 import pytest
 from both_ways import ANALYSES, ParsedTrace, TraceAnalysis, assert_alike, frames, ours, theirs

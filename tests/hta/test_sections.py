@@ -1,4 +1,4 @@
-"""Sections by HTA: only where they are asked for, and with the reason where HTA's number is not ours."""
+"""Sections by HTA: only on request, and with the reason if HTA's number differs from ours."""
 
 import pytest
 from real import trace_path

@@ -1,6 +1,6 @@
-"""Owners, moment by moment and the slow way: the rules once more, for a trace with stacks.
+"""A slow second implementation of the owner rules, moment by moment, for a trace with stacks.
 
-The twin knows the calls in a lines file, but not what a frame computes without a call: leave `code` out of it.
+It knows the calls in a lines file, but not what a frame computes without a call: `code` must be left out.
 """
 
 import numpy as np

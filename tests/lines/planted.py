@@ -1,7 +1,7 @@
-"""A recipe whose lines take time that it measures itself, in the very steps that are traced.
+"""A recipe that measures how long its own lines take, in the same steps that are traced.
 
-Each stretch between two readings of the clock is one line's, named by its comment; what they took is appended to the
-file `truth`, a JSON object a step. `longest` is the line that takes `times` as long as it otherwise would.
+Each stretch between two readings of the clock belongs to one line, named by its comment; the durations are appended to
+the file `truth`, one JSON object per step. `longest` is the line that takes `times` as long as it otherwise would.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Capturing the recipe of planted costs, and what its lines took: by its own clock, and by their owners."""
+"""Captures the recipe with planted costs; what its lines took by its own clock, and by their owners."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What owners cost is kept with the trace, for as long as nothing it was made of changes."""
+"""The costs of owners are cached with the trace, as long as nothing that they depend on changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which lines the kernels and operators of a compiled graph are for: run one by one, and replayed as a CUDA graph."""
+"""The lines of the kernels and operators of a compiled graph, run one by one and replayed as a CUDA graph."""
 
 import numpy as np
 import pytest

@@ -33,7 +33,7 @@ def test_each_line_has_its_time(recording, capsys):
     assert rows["mine.py:2"] == ["50.0", "µs"]
     assert rows["mine.py:3"] == ["20.0", "µs"]  # the addition, found in the bytecode, until the next call
     assert rows["mine.py:4"] == ["20.0", "µs"]
-    assert "100.0 % of 100 µs a step belongs to lines of yours" in output
+    assert "100.0 % of 100 µs a step belongs to your lines" in output
 
 
 def test_a_file_with_costs_in_the_margin(recording, capsys):

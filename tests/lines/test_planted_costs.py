@@ -1,4 +1,4 @@
-"""Lines that take known time are given that time."""
+"""Lines that take a known time get that time."""
 
 from dataclasses import replace
 

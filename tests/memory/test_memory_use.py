@@ -1,4 +1,4 @@
-"""Who holds memory at the peak: planted by hand, in a real recording, and in traces of others."""
+"""What holds memory at the peak: planted by hand, in a real recording, and in other people's traces."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What is held when: against a loop over the events, in numbers small enough to check by eye and at random."""
+"""What is held when, compared with a loop over the events: with numbers small enough to check, and at random."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Charts draw the report's numbers, need no colour, and take names as they are."""
+"""Charts draw the report's numbers, can be read without colour, and show names literally."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The kernels of a step with what was recorded of them, in the trace itself or in the recording with stacks."""
+"""The kernels of a step with what was recorded about them, in the trace itself or in the recording with stacks."""
 
 import numpy as np
 import pytest

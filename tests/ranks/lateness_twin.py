@@ -1,4 +1,4 @@
-"""Who is to blame for a late rank, asked of every nanosecond: slow, and written from docs/ranks.md alone.
+"""Who is to blame for a late rank, worked out for every nanosecond: slow, and written from docs/ranks.md only.
 
 A job here is made of collectives that block: a rank works, comes to a collective, and leaves it with all others.
 """

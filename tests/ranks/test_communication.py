@@ -1,4 +1,4 @@
-"""What traces say of their collectives: groups, sizes and bandwidths, planted, and of a real trace."""
+"""What traces say about their collectives: groups, sizes and bandwidths, planted and in a real trace."""
 
 import json
 

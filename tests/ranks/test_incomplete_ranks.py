@@ -1,4 +1,4 @@
-"""A rank that is cut, missing, empty, shorter or there twice: the others are reported, and every face says it.
+"""A rank that is truncated, missing, empty, shorter or duplicated: the others are reported, and every face says so.
 
 Who is late is planted on rank 2, so that a comparison of the others must find it whichever rank is lost.
 """

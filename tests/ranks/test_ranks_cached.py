@@ -1,4 +1,4 @@
-"""What ranks are compared by is kept with each trace: a second report reads no event of any of them."""
+"""The data for comparing ranks are cached with each trace: a second report reads no events."""
 
 import json
 

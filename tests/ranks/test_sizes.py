@@ -1,4 +1,4 @@
-"""On a CPU the steady trace has no shapes: sizes come from the recording that has them, where that is without doubt."""
+"""On a CPU the steady trace has no shapes: sizes come from the recording that has them, if that is unambiguous."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the recipes need, and one thread for them: two of them on a busy machine wait for each other."""
+"""The packages that recipes need, and one thread for each: with two, they wait for each other on a busy machine."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Real data is read where it is, as its makers pack it; here a few rows of each."""
+"""Real data is read in the format of its publishers; here, with a few rows of each."""
 
 import gzip
 

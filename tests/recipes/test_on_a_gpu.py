@@ -1,5 +1,5 @@
-"""What every recipe and pathology does to a GPU, seen on the emulated one: nothing crashes there, the cured wait for
-nothing, and the pathologies wait exactly where they are meant to.
+"""What every recipe and pathology does on a GPU, tested on the emulated one: nothing crashes, the cures do not wait,
+and the pathologies wait exactly where they are meant to.
 """
 
 import importlib

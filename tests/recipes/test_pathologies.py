@@ -1,4 +1,4 @@
-"""Each pathology shows in the counts, its cure takes it away, and the loss stays the same.
+"""Each pathology appears in the counts, its cure removes it, and the loss stays the same.
 
 The counts are graphs/recompilations/breaks, as seen with torch 2.13 and PyG 2.8.1; other versions may differ.
 """

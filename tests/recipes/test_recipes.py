@@ -1,4 +1,4 @@
-"""Every recipe trains eagerly and compiled, to the same losses, in as many graphs as its design says.
+"""Every recipe trains eagerly and compiled, with the same losses, and in as many graphs as designed.
 
 The counts are graphs/recompilations/breaks, as seen with torch 2.13 and PyG 2.8.1; other versions may differ.
 """

@@ -1,7 +1,7 @@
-"""The twins in DGL train on the very graphs that the recipes for PyG generate, with the same parameters.
+"""The twins in DGL train on the same graphs that the PyG recipes generate, with the same parameters.
 
-DGL is not among what the tests install: those that need it are skipped without. tests/verify has one with an
-interpreter of its own.
+The tests do not install DGL; those that need it are skipped without it. tests/verify has one with a separate
+interpreter.
 """
 
 import ast

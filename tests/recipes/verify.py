@@ -1,4 +1,4 @@
-"""Capture every recipe, and print what came of it as a table: `python tests/recipes/verify.py [NAME …]`.
+"""Captures every recipe, and prints the results as a table: `python tests/recipes/verify.py [NAME …]`.
 
 All of them on the CPU with aot_eager, at their tests' sizes; `gcn_cora` and `sage_products` with inductor, too, and
 `gat_pubmed` in every mode. It takes half an hour on two cores.

@@ -1,4 +1,4 @@
-"""What cannot be known is not claimed, in any face: traces that lack a part, and answers about them."""
+"""What cannot be known is not claimed in any face: traces that lack a part, and answers about them."""
 
 import json
 

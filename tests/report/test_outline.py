@@ -1,4 +1,4 @@
-"""The order of a report: each thing once, by worth, and in one line what is absent."""
+"""The outline of a report: each thing once, ordered by worth, and one line for what is absent."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""One set of numbers in every face; differences that add up; what cannot be known is said."""
+"""One set of numbers in every face; differences that add up; what cannot be known is stated."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What fits on two screens, and in which order room is given."""
+"""What fits on two screens, and in which order sections get room."""
 
 from pathlib import Path
 

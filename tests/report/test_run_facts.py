@@ -1,4 +1,4 @@
-"""What a run says of its variants beside their traces."""
+"""What a run says about its variants besides their traces."""
 
 import json
 

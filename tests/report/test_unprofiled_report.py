@@ -1,4 +1,4 @@
-"""What a report says of the unprofiled passes, and never beside them without a word."""
+"""What a report says about the unprofiled passes, and how it labels profiled times beside them."""
 
 import json
 import statistics

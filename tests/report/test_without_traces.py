@@ -1,4 +1,4 @@
-"""A run whose profiled passes died is reported all the same: what was measured, and why there is no more."""
+"""A run whose profiled passes died is still reported: what was measured, and why there is no more."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An earlier run is never lost to a newer one, whatever happens while that is written."""
+"""An earlier run is never lost to a newer one, whatever happens while the newer one is written."""
 
 import os
 import random

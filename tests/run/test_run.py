@@ -1,4 +1,4 @@
-"""The run file: written in one instant, read with a sentence for every damage, an earlier run never lost."""
+"""The run file: written atomically, read with a sentence for every kind of damage; an earlier run is never lost."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What follows from a study: planted results, both ways."""
+"""The recommendations that follow from planted results, for and against a variant."""
 
 import json
 
@@ -56,20 +56,20 @@ def test_the_fastest_is_recommended_with_its_price(planted):
 def test_of_equally_fast_ones_the_cheaper_to_compile_wins(planted):
     study = planted(by_variant((10, {}), (8, {"compile_s": 20}), (7.999, {"compile_s": 540})))
     assert sentence(study).startswith("net: use compiled, 1.25 × faster than eager")
-    assert "max-autotune is as fast within noise, but compiles for longer (540 s)" in sentence(study)
+    assert "max-autotune is as fast within noise, but takes longer to compile (540 s)" in sentence(study)
 
 
 def test_nothing_gained_means_stay(planted):
     study = planted(by_variant((10, {}), (10.001, {"compile_s": 9}), (12, {"compile_s": 540})))
     assert sentence(study) == (
         "net: stay with eager; compiled is within noise of eager; "
-        "max-autotune is 1.20 × slower than eager (1.19–1.21) and compiles for 540 s."
+        "max-autotune is 1.20 × slower than eager (1.19–1.21) and takes 540 s to compile."
     )
 
 
 def test_what_computes_something_else_is_not_recommended(planted):
     study = planted(by_variant((10, {}), (5, {"losses": (1.0, 0.9)}), (20, {})))
-    assert "stay with eager; compiled computes other losses" in sentence(study)
+    assert "stay with eager; compiled computes different losses" in sentence(study)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The sweep files beside the recipes: what they expand to, and that every recipe can be given what they ask for."""
+"""The sweep files beside the recipes: what they expand to, and that every recipe accepts their parameters."""
 
 import ast
 from pathlib import Path

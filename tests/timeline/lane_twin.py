@@ -1,4 +1,4 @@
-"""What a lane must say, worked out nanosecond by nanosecond and event by event."""
+"""What a lane must contain, worked out nanosecond by nanosecond and event by event."""
 
 from __future__ import annotations
 

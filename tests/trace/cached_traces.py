@@ -1,4 +1,4 @@
-"""Traces that are large enough for the cache, and which parts of them are in it."""
+"""Traces that are large enough for the cache, and which parts of them it holds."""
 
 import gzip
 import json

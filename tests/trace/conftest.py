@@ -1,4 +1,4 @@
-"""A cache that is empty, and a trace that is worth keeping in it."""
+"""An empty cache, and a trace that is large enough for it."""
 
 from pathlib import Path
 

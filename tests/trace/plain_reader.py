@@ -1,4 +1,4 @@
-"""The slow and obvious reader that the fast one is held against: `json` and `Decimal`, one event at a time."""
+"""The slow and obvious reader with which the fast one is compared: `json` and `Decimal`, one event at a time."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What was read once is found again, whole or not at all, whoever else reads, and however a reader ends."""
+"""What was read once is found again, complete or not at all, whatever else reads and however a reader ends."""
 
 import os
 import shutil

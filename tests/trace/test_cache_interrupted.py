@@ -1,4 +1,4 @@
-"""Readers that are killed, interrupted or not alone leave the cache whole."""
+"""Readers that are killed, interrupted or run at the same time leave the cache intact."""
 
 import os
 import random

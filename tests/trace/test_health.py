@@ -1,4 +1,4 @@
-"""What limits a trace's answers is said: work from before the recording, a host that ends early, several devices."""
+"""Limits of a trace are reported: work from before the recording, a host that ends early, several devices."""
 
 from small import event, kernel, launch, op, step, write
 
@@ -19,7 +19,7 @@ def test_a_whole_recording_of_one_device(tmp_path):
 def test_work_from_before_the_recording(tmp_path):
     said = health_of(tmp_path / "a.json", *WORK, kernel("old", 0, 12, 7), kernel("old", 12, 25, 8))
     assert said["unlinked_gpu"].endswith(
-        "2 of 3 GPU activities have no launch call here: 2 were submitted before the recording."
+        "2 of 3 GPU activities have no launch call in the trace: 2 were submitted before the recording."
     )
     assert "for 25.0 µs" in said["backlog"]
 
@@ -27,7 +27,7 @@ def test_work_from_before_the_recording(tmp_path):
 def test_a_host_side_that_ends_early(tmp_path):
     said = health_of(tmp_path / "a.json", *WORK, kernel("late", 110, 120, 70))
     assert said["unlinked_gpu"].endswith(
-        "1 of 2 GPU activities have no launch call here: 1 after the recording of the host ended."
+        "1 of 2 GPU activities has no launch call in the trace: 1 after the recording of the host ended."
     )
     assert "backlog" not in said
 
@@ -40,7 +40,7 @@ def test_several_devices(tmp_path):
 def test_work_of_another_process_is_not_said_to_come_late(tmp_path):
     theirs = launch(105, 108, 69) | {"pid": 2, "tid": 2}
     said = health_of(tmp_path / "a.json", *WORK, theirs, kernel("late", 110, 120, 70))
-    assert said["unlinked_gpu"].endswith("1 of 2 GPU activities have no launch call here.")
+    assert said["unlinked_gpu"].endswith("1 of 2 GPU activities has no launch call in the trace.")
 
 
 def test_stacks_slow_python_down(tmp_path):

@@ -1,4 +1,4 @@
-"""Batches come in any order of time, and leave as one table in order of time: the same however it is cut."""
+"""Batches in any order of time become one table in order of time, the same wherever they are cut."""
 
 from pathlib import Path
 

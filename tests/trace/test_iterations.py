@@ -1,4 +1,4 @@
-"""Steps without annotations: what repeats is found, and where nothing repeats, that is said."""
+"""Steps without annotations: repetitions are found, and if nothing repeats, that is reported."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The fast reader says the same as the plain one, however the text is laid out and wherever it is cut."""
+"""The fast reader agrees with the plain one, however the text is laid out and wherever it is cut."""
 
 import json
 from decimal import Decimal

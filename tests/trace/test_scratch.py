@@ -1,4 +1,4 @@
-"""Long columns are kept in files, short ones and those of a full disk in memory; their values are the same."""
+"""Long columns go to files, short ones (and all, if the disk is full) to memory, with the same values."""
 
 import numpy as np
 import pytest

@@ -154,3 +154,11 @@ def test_a_step_that_one_variant_lacks(state: State) -> None:
     assert moved.variant == 1
     assert "has no such step" in "\n".join(timelines.texts(timelines.drawn(moved, 100, 40)))
     assert moved.lane(-1).variant == 1
+
+
+def test_beyond_the_last_step_and_the_first_one_says_so(state: State) -> None:
+    assert state.step(-1).note == "no earlier step"
+    for _ in range(9):
+        state = state.step(1)
+    assert state.note == "no further step"
+    assert state.step(-1).note == ""

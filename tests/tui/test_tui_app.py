@@ -122,7 +122,7 @@ async def test_a_broken_file_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "[red]broken.json"
     path.write_text("{}")
     async with started([path]) as (app, pilot):
-        assert "[red]broken.json: is not a PyTorch profiler trace" in said(app, "#failure")
+        assert "[red]broken.json is not a PyTorch profiler trace" in said(app, "#failure")
         await press(pilot, "w", "2", "ctrl+c")
         assert app.return_code == 1
 

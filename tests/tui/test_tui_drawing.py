@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from on_screen import ask
+from rich.console import Console
+from rich.text import Text
 
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.report.blocks import Line
@@ -17,6 +19,7 @@ from tracekit.tui.model.breakdown import Breakdown
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import StepStrip, outliers, strip_of
+from tracekit.tui.widgets.below import fitted
 
 HOME = Selection()
 
@@ -105,3 +108,10 @@ def test_patterns_tell_neighbours_apart_without_colours():
     for keys in (WALL, HOST):
         assert all(pattern(one) != pattern(other) for one, other in pairwise(keys))
     assert len(set(PATTERNS)) == len(PATTERNS)
+
+
+def test_what_is_cut_below_a_table_says_so():
+    lines, console = [Text("name of a kernel"), Text("takes 4 ms")], Console()
+    assert fitted(lines, console, 20, 2) == lines
+    assert [line.plain for line in fitted(lines, console, 8, 3)] == ["name of ", "a kernel", "takes 4…"]
+    assert [line.plain for line in fitted(lines, console, 8, 2)] == ["name of ", "a kerne…"]

@@ -1,5 +1,6 @@
 """Every key and every click does what it says, and the help says what there is."""
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for
 from tracekit.tui.screens.choice import ChoiceScreen
 from tracekit.tui.screens.help import HelpScreen
+from tracekit.tui.timeline.widget import Timeline
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
 from tracekit.tui.widgets.steps import Steps
@@ -81,10 +83,11 @@ async def test_the_filter_takes_every_letter(pair: list[Path]) -> None:
 
 
 def test_keys_say_what_they_do() -> None:
-    grids, steps = ([each for each in of.BINDINGS if not isinstance(each, tuple)] for of in (Grid, Steps))
-    for key in [*KEYS, *grids, *steps]:
+    widgets = ([each for each in of.BINDINGS if not isinstance(each, tuple)] for of in (Grid, Steps, Timeline))
+    for key in [*KEYS, *chain(*widgets)]:
         assert key.id  # type: ignore[union-attr]
         assert key.tooltip or not key.show  # type: ignore[union-attr]
+        assert len(key.key_display or key.key) == 1 or key.key_display or not key.tooltip  # type: ignore[union-attr]
 
 
 async def test_with_help_open_the_keys_are_those_of_the_help(pair) -> None:

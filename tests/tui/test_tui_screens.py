@@ -17,6 +17,7 @@ from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.widgets.bars import Bars
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.key_bar import KeyBar
 from tracekit.tui.widgets.pane_view import PaneView
 
 REAL = ["leimao_eager_rtx5080", "param_dlrm_v100_rank0", "dtu_resnet18_cpu"]
@@ -167,3 +168,39 @@ async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytes
         finally:
             may_go_on.set()
             object.__setattr__(kernels, "query", query)
+
+
+async def test_below_a_timeline_there_is_no_row_of_the_pane_before(pair) -> None:
+    async with started(pair) as (app, pilot):
+        await press(pilot, "2")
+        assert "triton_fused" in said(app, "#row")
+        await press(pilot, "t")
+        await still(pilot)
+        assert said(app, "#row").startswith("Every event over time")
+        assert "Open" not in {text for _, text, _ in app.query_one(KeyBar).keys}
+        await press(pilot, "down")
+        assert "Open" in {text for _, text, _ in app.query_one(KeyBar).keys}
+
+
+def test_where_nothing_can_be_answered_there_is_no_empty_table(tmp_path: Path) -> None:
+    text = made_traces.eager(tmp_path / "whole.json").read_text()
+    cut = tmp_path / "cut.json"
+    cut.write_text(text[: text.rindex("gemm_1")])
+    opened = on_screen.opened([cut])
+    assert breakdown_of(opened, Selection()).lines == []
+    assert all(len(sheet) for sheet in on_screen.ask(opened, Selection()).sheets)
+
+
+async def test_a_gap_of_the_timeline_is_no_event(pair) -> None:
+    """What stands above and below the timeline is of what is selected there, or of nothing."""
+    async with started(pair) as (app, pilot):
+        await press(pilot, "t")
+        await still(pilot)
+        await press(pilot, "down")
+        await still(pilot)
+        assert app.now.of("event") is not None
+        await press(pilot, "i")
+        await still(pilot)
+        assert app.now.of("event") is None
+        assert said(app, "#row").startswith("Every event over time")
+        assert not {"Open", "Timeline"} & {text for _, text, _ in app.query_one(KeyBar).keys}

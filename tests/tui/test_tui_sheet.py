@@ -150,3 +150,26 @@ def test_numbers_keep_their_width_and_texts_give_way(sheet):
 )
 def test_tables_share_the_height(wanted, free, shares):
     assert shared(wanted, free) == shares
+
+
+def test_variants_are_called_by_their_own_names():
+    """Underscores of other names are blanks; what is known of the only variant does not repeat its name."""
+
+    def titles(*variants):
+        fields = [column("phase", pa.string(), "")]
+        fields += [column(f"{name}_ns", pa.float64(), "", "ns") for name in variants]
+        fields += [column(f"{name}_gpu_copy_ns", pa.float64(), "", "ns", role="detail") for name in variants]
+        table = pa.Table.from_pylist([{each.name: 1.0 for each in fields} | {"phase": "data"}], pa.schema(fields))
+        return [title for title, _ in Sheet("phases", table, variants=variants).row_in_full(0)]
+
+    assert titles("max_autotune", "eager") == [
+        "phase", "max_autotune", "eager", "max_autotune gpu copy", "eager gpu copy"
+    ]  # fmt: skip
+    assert titles("max_autotune") == ["phase", "max_autotune", "gpu copy"]
+
+
+def test_lists_are_shown_too():
+    table = pa.table(
+        [pa.array([["a.py:1", "b.py:2"], ["a.py:1"]])], schema=pa.schema([column("lines", pa.list_(pa.string()), "")])
+    )
+    assert [row[0] for row in Sheet("lines", table).cells(0, 2)] == ["['a.py:1', 'b.py:2']", "['a.py:1']"]

@@ -1,4 +1,4 @@
-"""What takes part (§1, §2): the events of a file, each with what it is by itself, and which call submitted what."""
+"""What takes part (§1, §2): the events of a file with their own roles, and which call submitted what."""
 
 from __future__ import annotations
 

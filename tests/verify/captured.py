@@ -1,4 +1,4 @@
-"""A script under tracekit, from the command line, as its user does it."""
+"""A script under tracekit, run from the command line as its user would."""
 
 import re
 import subprocess

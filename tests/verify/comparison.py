@@ -1,4 +1,4 @@
-"""A capture beside plain runs of the same script: every difference is a sentence."""
+"""Compares a capture with plain runs of the same script; every difference is a sentence."""
 
 import os
 import statistics

@@ -1,4 +1,4 @@
-"""What torch's own logs say was compiled: read without any of tracekit's code, to compare its ledger with."""
+"""What was compiled according to torch's own logs, read without any of tracekit's code, to check its ledger."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The long proofs print what they found as a table, whichever worker ran them."""
+"""The long proofs print their results as a table, whichever worker ran them."""
 
 import pytest
 

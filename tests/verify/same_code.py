@@ -1,4 +1,4 @@
-"""Two variants that run the very same code, measured as a capture measures: a difference would be none of theirs."""
+"""Two variants that run the same code, measured as in a capture: any difference between them is noise."""
 
 from contextlib import ExitStack
 from pathlib import Path

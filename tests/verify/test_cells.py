@@ -1,4 +1,4 @@
-"""Cells that are really captured: inference as a workload, and what a recipe without inference becomes."""
+"""Cells that are really captured: inference as a workload, and the result for a recipe without inference."""
 
 import os
 from pathlib import Path

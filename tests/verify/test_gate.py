@@ -1,7 +1,7 @@
 """The gate on captures with real noise: a planted regression is found, and a run never fails against itself.
 
-A recipe multiplies matrices, and a parameter says how many: that many per cent longer is its step. Captures of it are
-compared with each other as they are, and with their passes drawn anew, with and without a regression planted in them.
+A recipe multiplies matrices, and a parameter makes its step longer by that many per cent. Captures of it are compared
+with each other unchanged, and with resampled passes, with and without a planted regression.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The import contracts hold what they promise: each breach, made in a copy of the package, fails `lint-imports`."""
+"""The import contracts work: each violation, made in a copy of the package, fails `lint-imports`."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Lines that take known time are given that time, eager and compiled; and the line that takes most comes first."""
+"""Lines that take a known time get that time, eager and compiled, and the line that takes most comes first."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""256 ranks, clocks skewed, stragglers planted: time grows with the ranks, the coordinator's memory hardly at all."""
+"""256 ranks with skewed clocks and planted stragglers: time grows with the ranks, the coordinator's memory hardly."""
 
 import json
 import os

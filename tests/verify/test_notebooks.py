@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run on the sample run, and print what they hold."""
+"""The notebooks of the documentation run on the sample run, and print the outputs that they contain."""
 
 import os
 from pathlib import Path

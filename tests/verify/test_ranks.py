@@ -1,4 +1,4 @@
-"""Four ranks on a CPU, one planted late in each way that a CPU knows: rank, bucket and milliseconds are found."""
+"""Four ranks on a CPU, one of them late for each possible reason: rank, bucket and milliseconds are found."""
 
 import os
 from pathlib import Path

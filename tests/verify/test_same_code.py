@@ -1,4 +1,4 @@
-"""A against A: of forty comparisons of code with itself at most four may claim a difference."""
+"""A against A: of forty comparisons of code with itself, at most four may report a difference."""
 
 import os
 

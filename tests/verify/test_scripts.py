@@ -1,4 +1,4 @@
-"""Real training scripts: what a capture says of each is what a plain run of it does."""
+"""Real training scripts: a capture of each agrees with a plain run."""
 
 import importlib.util
 import os

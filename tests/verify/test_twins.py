@@ -1,7 +1,7 @@
-"""PyG and DGL, each in an environment of its own, in one study.
+"""PyG and DGL, each in a separate environment, in one study.
 
 TRACEKIT_DGL names the interpreter of an environment with DGL (docs/sweeps.md says how to make one), TRACEKIT_PYG that
-of one with PyG; without the latter, this one has it.
+of one with PyG; by default this is the current one.
 """
 
 import os

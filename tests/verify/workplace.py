@@ -1,4 +1,4 @@
-"""A folder to run a script in, as its user has it: the script, what is beside it, and nothing else."""
+"""A folder in which to run a script, as its user has it: the script, the files beside it, and nothing else."""
 
 import hashlib
 import os

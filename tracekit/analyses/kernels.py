@@ -156,7 +156,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     )
     names = many(len(summary), "name")
     return (
-        f"{number} with {names}; {_idle_sentence(_idle(trace))}. Most GPU time goes to "
+        f"{number} with {names}; {_idle_sentence(_idle(trace))}. The costliest is "
         f"{short_kernel(first['name'])}: {_most(first, summary)}."
     )
 

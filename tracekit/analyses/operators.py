@@ -80,6 +80,6 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     per_step = float(summary["per_step"].to_numpy().sum())
     names = many(len(summary), "name")
     return (
-        f"{count(round(per_step, 1))} operators a step with {names}. Most of a step goes to "
-        f"{first['name']}: {duration(first['step_ns'])}, {percent(first['share'])}."
+        f"{count(round(per_step, 1))} operators a step with {names}. The costliest is {first['name']}: "
+        f"{duration(first['step_ns'])}, {percent(first['share'])} of a step."
     )

@@ -174,7 +174,7 @@ def examine(checks: Sequence[Check] | None = None) -> list[Result]:
     results: dict[str, Result] = {}
     for check in CHECKS if checks is None else checks:
         met = check.needs is None or results[check.needs].ok
-        seen = _look(check) if met else Found(None, f"needs {check.needs}")
+        seen = _look(check) if met else Found(None, f"not checked, because it needs {check.needs}")
         advice = check.advice if seen.ok is False else None
         results[check.name] = Result(check.name, check.level, seen.ok, seen.text, advice)
     return [*results.values()]
@@ -213,7 +213,7 @@ def verdict(results: list[Result]) -> str:
         looked_for = [result.ok for result in results if result.level == level]
         if looked_for and all(looked_for):
             able.append(what)
-    return f"This machine can capture {', '.join(able)}."
+    return f"This machine can capture {' and '.join(filter(None, (', '.join(able[:-1]), able[-1])))}."
 
 
 def _look(check: Check) -> Found:

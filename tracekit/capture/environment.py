@@ -27,7 +27,7 @@ def gather() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "cpu_count": os.cpu_count(),
         "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "cpu_load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # before anything was run
+        "cpu_load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # before anything runs
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         **_torch_facts(),
         "gpus": _gpus(),
@@ -36,7 +36,7 @@ def gather() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """The packages a training step goes through; absent ones are left out."""
+    """The versions of the packages that a training step uses; absent ones are left out."""
     import torch
 
     installed = {}
@@ -49,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 def devices() -> list[str]:
-    """What PyTorch can train on here."""
+    """The devices that PyTorch can train on here."""
     import torch
 
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -66,13 +66,13 @@ def accelerator() -> str | None:
 
 
 def other_accelerator() -> str | None:
-    """One that PyTorch would train on here, and that cannot be measured."""
+    """The accelerator that PyTorch would train on here if it cannot be measured, else None."""
     kind = accelerator()
     return None if kind == "cuda" else kind
 
 
 def holds_tensors(kind: str) -> bool:
-    """Is any tensor of this process on that kind of accelerator? True where that is unknown."""
+    """Whether any tensor of this process is on that kind of accelerator; True if that is unknown."""
     import torch
 
     module = getattr(torch, kind, None)
@@ -81,13 +81,13 @@ def holds_tensors(kind: str) -> bool:
 
 
 def why_no_gpu() -> str | None:
-    """Why there is none to measure, in words; None where there is one."""
+    """Why there is no GPU to measure, in words; None if there is one."""
     import torch
 
     if torch.cuda.is_available():
         return None
     if other := other_accelerator():
-        return f"what PyTorch finds here, {other}, cannot be measured"
+        return f"PyTorch finds {other} here, which cannot be measured"
     if not (torch.version.cuda or torch.version.hip):
         return f"PyTorch {torch.__version__} is built without CUDA and ROCm"
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
@@ -107,19 +107,20 @@ def _why_cuda_fails() -> str:
 
 
 def backends() -> list[str]:
-    """What torch.compile knows by name, for debugging and from other packages, too, but not torch's own tests."""
+    """The backends that torch.compile knows by name, including those for debugging and of other packages, but not those
+    of torch's own tests."""
     import torch
 
     return [name for name in torch.compiler.list_backends(()) if not name.endswith("_TESTING_ONLY")]
 
 
 def has_torch() -> bool:
-    """Is there a PyTorch for the child processes to import? Does not import it."""
+    """Whether the child processes can import PyTorch; does not import it."""
     return importlib.util.find_spec("torch") is not None
 
 
 def missing_compiler(device: str) -> str | None:
-    """What inductor would need on that device and does not find, in words; None if all is there."""
+    """What Inductor needs on that device but does not find, in words; None if nothing is missing."""
     if not device.startswith("cuda"):
         cxx = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         return None if shutil.which(cxx) else f"a C++ compiler ({cxx})"
@@ -166,7 +167,8 @@ def _gpus() -> list[dict[str, Any]]:
 
 
 def _cupti() -> str | None:
-    """The version of the library that reports kernels to the profiler, where it came with PyTorch as a package."""
+    """The version of the library that reports kernels to the profiler, if it was installed as a package with
+    PyTorch."""
     for each in importlib.metadata.distributions():
         if (each.metadata["Name"] or "").startswith("nvidia-cuda-cupti"):
             return each.version

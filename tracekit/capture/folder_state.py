@@ -1,6 +1,6 @@
-"""Which of the user's files changed meanwhile, whoever changed them? Told by their sizes and times of change.
+"""Which of the user's files changed meanwhile, whatever changed them? Judged by their sizes and modification times.
 
-A journal of what Python does cannot know what libraries in C write by themselves, or programs that a script starts.
+A journal of what Python does misses what C libraries and programs started by a script write.
 """
 
 import os
@@ -12,13 +12,13 @@ from pathlib import Path
 from tracekit.capture.job import Job
 
 _MOST_FILES = 10_000
-_MOST_SECONDS = 0.5  # on a disk across a network
+_MOST_SECONDS = 0.5  # on a slow network disk
 _NOT_LOOKED_AT = {"__pycache__", "node_modules"}  # nor into hidden folders
 _State = tuple[int, int]  # size in bytes, last change in unix ns
 
 
 class FolderState:
-    """The files of some folders, as they were when it was made: those nearest to the top, where there are many."""
+    """The files of some folders at the time of its creation; if there are many, those nearest the top."""
 
     def __init__(self, folders: list[str], spared: list[str]) -> None:
         self._folders, self._spared = folders, {os.path.realpath(each) for each in spared}
@@ -32,7 +32,7 @@ class FolderState:
             self._files[path] = state
 
     def changed(self) -> list[str]:
-        """Those that have another content now, or are gone; and new ones, where all had been looked at."""
+        """The files that have changed or are gone, and new ones, if all files had been looked at."""
         now = {path: _state(path) for path in self._files}
         other = [path for path, state in self._files.items() if now[path] != state]
         new = (path for path, _ in self._walk() if path not in self._files) if self._is_whole else iter(())
@@ -41,7 +41,7 @@ class FolderState:
     def _walk(self) -> Iterator[tuple[str, _State]]:
         ours = _outputs()
         waiting, seen = [os.path.realpath(each) for each in self._folders], set(self._spared)
-        for folder in waiting:  # it grows meanwhile: the nearest come first
+        for folder in waiting:  # the list grows meanwhile: the nearest folders come first
             if folder in seen:
                 continue
             seen.add(folder)
@@ -66,7 +66,7 @@ def before(job: Job) -> FolderState:
 
 
 def _outputs() -> set[int]:
-    """The files, by inode, that what the capture itself says is written to."""
+    """The files, by inode, to which the capture's own output goes."""
     numbers = set()
     for descriptor in (1, 2):
         with suppress(OSError):

@@ -1,6 +1,6 @@
-"""How fast does a GPU gather rows when it does nothing else? The measure for message passing.
+"""How fast does a GPU gather rows when it does nothing else? This is the yardstick for message passing.
 
-A capture measures it once, before anything else runs on the GPU: a tenth of a second, and 300 MB that it gives back.
+A capture measures it once, before anything else runs on the GPU: it takes a tenth of a second and, meanwhile, 300 MB.
 """
 
 import time
@@ -12,7 +12,8 @@ _TIMES = 10
 
 
 def gather_bytes_per_s(device: str, rows: int = _ROWS) -> float | None:
-    """Bytes read and written a second while random rows of 256 bytes are picked; None where memory does not suffice."""
+    """Bytes read and written per second while random rows of 256 bytes are gathered; None if memory does not
+    suffice."""
     import torch
 
     try:

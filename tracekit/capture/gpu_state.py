@@ -28,7 +28,7 @@ _DOES = (
 )
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 _SECONDS = 10
-# Bits of NVML's mask of what holds the clocks down; being idle, or limited by an application, is not a fault.
+# Bits of NVML's mask of reasons for low clocks; being idle, or limited by an application, is not a problem.
 _REASONS = {
     0x4: "power cap",
     0x8: "hardware slowdown",
@@ -41,17 +41,17 @@ Row = dict[str, str]
 
 
 def identity(uuid: str | None = None) -> list[Row]:
-    """Name, driver, limits: what does not change while it works; empty without nvidia-smi."""
+    """Name, driver and limits, which do not change while the GPU works; empty without nvidia-smi."""
     return _query(_IS, uuid)
 
 
 def under_load(uuid: str | None = None) -> list[Row]:
-    """Clocks, power and what holds them down, at this moment: ask while it works."""
+    """Clocks, power and the reasons for low clocks, at this moment: to be called while the GPU works."""
     return _query(_DOES, uuid)
 
 
 def throttled_by(row: Row) -> list[str]:
-    """Why it ran slower than it could, in words."""
+    """Why the GPU ran slower than it could, in words."""
     mask = row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or "0"
     try:
         bits = int(mask, 16)
@@ -61,7 +61,7 @@ def throttled_by(row: Row) -> list[str]:
 
 
 def _query(fields: Sequence[str], uuid: str | None) -> list[Row]:
-    """A row for each GPU, or the one of that uuid; fields that this driver does not know are left out."""
+    """A row for each GPU, or for the one with that uuid; fields that this driver does not know are left out."""
     if not fields or not shutil.which("nvidia-smi"):
         return []
     chosen = ["-i", uuid] if uuid else []

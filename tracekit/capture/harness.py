@@ -1,4 +1,4 @@
-"""Capture a recipe: every pass of every variant in a process of its own, and one run file for all of them."""
+"""Captures a recipe or a script: every pass of every variant in a separate process, and one run file for all."""
 
 import os
 import shutil
@@ -24,8 +24,8 @@ __all__ = ["Options", "capture", "exit_code"]
 def capture(options: Options) -> Run:
     """Run every pass, and write the run file after each variant.
 
-    A variant that fails does not stop the others. Ctrl-C, SIGTERM and SIGHUP keep what was finished, and end in a
-    KeyboardInterrupt.
+    A variant that fails does not stop the others. After Ctrl-C, SIGTERM or SIGHUP, what was finished is stored, and a
+    KeyboardInterrupt is raised.
     """
     with interruption.by_any_signal():
         return _capture(options)
@@ -56,7 +56,7 @@ def _capture(options: Options) -> Run:
 
 
 def exit_code(run: Run) -> int:
-    """1 if a variant did not come to its end."""
+    """1 if a variant did not finish."""
     return int(any(variant.outcome != "ok" for variant in run.variants))
 
 
@@ -66,12 +66,12 @@ def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out:
         variant, data = capture_variant(plan, prepared, folder, caches[plan.name], options)
         run = _with(run, variant, data)
         options.tell(messages.ending(variant, run))
-        # An earlier run makes way only for a result: a recipe with a typing error must not replace it.
+        # An earlier run is replaced only by a result: a recipe with a typing error must not replace it.
         if any(each.measured for each in run.variants) and (aside := runs.write(run, out)):
             options.tell(messages.moved_aside(aside))
         if variant.outcome == "interrupted":
             options.tell(messages.interrupted(run, out))
-            raise KeyboardInterrupt(variant.error)  # the command line reads from it which signal it was
+            raise KeyboardInterrupt(variant.error)  # the command line learns from it which signal it was
     if not any(each.measured for each in run.variants):
         first = run.variants[0]
         raise NothingCapturedError(run.script, first.error or first.outcome, first.outcome)
@@ -79,7 +79,7 @@ def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out:
 
 
 def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
-    """Measure again; the run file holds what is known after each round."""
+    """Measure again; the run file is updated after each round."""
     if options.passes == 1:
         return run
     try:
@@ -95,7 +95,7 @@ def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
 
 
 def _train(run: Run, prepared: Prepared, folder: Path, out: Path, options: Options) -> Run:
-    """Train to the end, with compiler caches that the first seed finds empty; the run file holds what is known."""
+    """Train to the end, with compiler caches that are empty for the first seed; the run file is updated each time."""
     with ExitStack() as stack:
         caches = {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
         try:
@@ -125,9 +125,9 @@ def _was_written(run: Run, out: Path) -> bool:
 
 
 def run_file(out: Path) -> Path:
-    """Where the run goes, whatever becomes of the current folder; refuses to take the place of anything but a run.
+    """The absolute path of the run file; refuses to replace anything but a run.
 
-    A link is followed, so that it stays one, and traces are beside the file that names them.
+    A link is followed, so that it remains a link, and traces are beside the file that names them.
     """
     if out.is_dir():
         raise OutputError(out, f"it is a folder: name a file in it, as in {out / 'run.json'}")
@@ -139,7 +139,7 @@ def run_file(out: Path) -> Path:
 
 
 def make_folder(out: Path, created: str) -> Path:
-    """`run-20261121-070501` beside `run.json`: the name that an earlier run's file gets, too."""
+    """Make the folder `run-20261121-070501` beside `run.json`; an earlier run's file gets such a name, too."""
     name = f"{out.stem}-{runs.stamp(created)}"
     for tries in range(1, 1000):
         folder = out.with_name(name if tries == 1 else f"{name}-{tries}")

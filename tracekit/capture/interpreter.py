@@ -1,4 +1,4 @@
-"""Can another Python run a pass? Asked before anything is captured, at the cost of starting that Python once."""
+"""Can another Python run a pass? Checked before anything is captured, by starting that Python once."""
 
 import subprocess
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 60
 
 
 def check(python: str) -> None:
-    """Raises NoInterpreterError with the reason where this executable cannot run a pass."""
+    """Raise NoInterpreterError with the reason if this executable cannot run a pass."""
     try:
         answer = subprocess.run(
             [python, "-c", _QUESTION], capture_output=True, text=True, timeout=_PATIENCE_S, check=True

@@ -21,7 +21,7 @@ from tracekit.run import (
     Workload,
 )
 
-SO_FAR = "so_far.json"  # in the scratch folder: an answer, but for what is still to come
+SO_FAR = "so_far.json"  # in the scratch folder: a preliminary answer
 Stage = Literal["inspect", "measure", "profile", "check", "train", "audit"]
 
 
@@ -41,25 +41,25 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 0  # to train
     workload: Workload = "training"  # of a recipe: a step trains, or calls infer()
     python: str = ""  # the interpreter to run in; "" is the parent's
-    script: bool = False  # no recipe: it trains by itself, and its optimizer says where steps end
+    script: bool = False  # a script, which trains by itself, and whose optimizer shows where steps end
     arguments: list[str] = []  # the script's own
-    module: bool = False  # `recipe` is the name of a module, as python -m takes it
-    step_every: int = 1  # ends of steps in a step
-    step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" is for the script to show
+    module: bool = False  # `recipe` is the name of a module, as for python -m
+    step_every: int = 1  # how many such ends make a step
+    step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" means that the script shows it
     windows: tuple[Window, ...] = ("cold", "steady", "detail")  # to trace
-    available: int | None = None  # all the steps the script has, where it came to its end before
+    available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
     folder: str = "."  # where the traces go
-    scratch: str = ""  # where the answers go, and the journal of a script's files; none where no parent waits
-    in_place: bool = False  # what a script does to files stays
+    scratch: str = ""  # the folder for the answers and the journal of a script's files; empty if no parent waits
+    in_place: bool = False  # what a script does to files is not undone
     rank: int = 0
     ranks: int = 1  # of a job of several processes
-    port: int = 0  # where the first rank listens
+    port: int = 0  # on which the first rank listens
     meeting: str = ""  # the folder in which ranks agree
-    rounded: bool = False  # sums are rounded differently, to see how far losses move
+    rounded: bool = False  # round sums differently, to see how far losses move
 
 
 class PassResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a pass; only the fields of its stage are set."""
+    """The result of a pass; only the fields of its stage are set."""
 
     outcome: Outcome = "ok"
     error: str | None = None  # one line
@@ -74,10 +74,10 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     why_no_gpu: str | None = None
     backends: list[str] = []  # that torch.compile knows
     has_setup: bool = False
-    ended: int | None = None  # the script came to its end after so many steps
+    ended: int | None = None  # after how many steps the script ended
     boundary: str = ""  # where a script's steps end: a Boundary's name
     step: str = ""  # what a step of a script is, in words
-    no_steps: bool = False  # there are none in any variant: running it again would find none either
+    no_steps: bool = False  # no variant has any step, so running it again would find none either
     # measure
     measured: Measured | None = None
     memory: Memory = Memory()
@@ -101,5 +101,5 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def has_something(answer: PassResult) -> bool:
-    """Whether the pass found what is worth having, however it ended."""
+    """Whether the pass has any useful result, however it ended."""
     return answer.measured is not None or answer.traces != Traces()

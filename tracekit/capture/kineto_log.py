@@ -1,16 +1,16 @@
-"""What the profiler's library prints on the terminal, where it would otherwise be lost."""
+"""The messages that the profiler's library prints on the terminal, where they would otherwise be lost."""
 
 import os
 import re
 from collections import Counter
 
-_LEVEL = "KINETO_LOG_LEVEL"  # PyTorch silences the library, all but errors, unless this is set
+_LEVEL = "KINETO_LOG_LEVEL"  # unless this is set, PyTorch silences everything but the library's errors
 _WARNINGS = "2"
 _CHATTER = re.compile(r"^(?:VERBOSE|INFO|STAGE|USDT):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] .*\n?", re.M)
 _LINE = re.compile(r"^(WARNING|ERROR):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] (.+)$", re.M)
-# Said at every start, or of no consequence for what a trace holds.
+# Messages that appear at every start, or do not affect the content of a trace.
 _HARMLESS = re.compile(
-    # The last is about calls of Python in threads, which are given the process that they ran in.
+    # The last one is about calls of Python in threads, which are assigned to the process that they ran in.
     r"Requested GPU activity buffer|Roctracer|^Log file|does not have any .*annotation|CPU activity with pid 0",
     re.IGNORECASE,
 )
@@ -18,25 +18,25 @@ _MOST = 5
 
 
 def loud() -> dict[str, str]:
-    """The environment in which it says what it has to say; whoever has chosen a level keeps it."""
+    """The environment in which the library prints its warnings; a level that the user chose is respected."""
     return {_LEVEL: os.environ.get(_LEVEL) or _WARNINGS}
 
 
 def without_chatter(log: str) -> str:
-    """The log for people: what it says at every start and stop is of no use."""
+    """The log without the messages of every start and stop, which do not help people."""
     return _CHATTER.sub("", log)
 
 
 def warnings(log: str) -> list[str]:
-    """Each warning once, with how often it came.
+    """Each warning once, with how often it occurred.
 
-    Not how many records it dropped as "out of range": all those of the warm-up are among them.
+    The number of records dropped as "out of range" is left out, because it includes all those of the warm-up.
     """
     counts = Counter(text.strip() for _, text in _LINE.findall(log) if not _HARMLESS.search(text))
     return [text if times == 1 else f"{text} ({times} times)" for text, times in counts.items()][:_MOST]
 
 
 def lacks_permission(log: str) -> bool:
-    """Whether the driver refused: ERR_NVGPUCTRPERM."""
+    """Whether the driver denied access: ERR_NVGPUCTRPERM."""
     # Its hint, printed after every failure, names that error, too.
     return any("INSUFFICIENT_PRIVILEGES" in text for _, text in _LINE.findall(log))

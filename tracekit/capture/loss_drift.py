@@ -1,4 +1,4 @@
-"""How far do the losses of a script move from run to run? Measured by another run, in which sums round differently."""
+"""How much do the losses of a script vary from run to run? Measured by another run, in which sums round differently."""
 
 import math
 from collections.abc import Callable
@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from tracekit.capture.job import PassResult
 from tracekit.run import divergence
 
-# A relative difference of the first loss, before training has amplified anything: rounding cannot cause so large a one.
+# A relative difference of the first loss, before training has amplified anything, that rounding cannot explain.
 _OTHER_TRAINING = 1e-2
 
 
 def with_drift(checked: PassResult, again: Callable[[], PassResult]) -> PassResult:
-    """The losses of an eager variant, with how far rounding moves them; none where the script never trains twice alike.
+    """The losses of an eager variant, with how far rounding moves them; none if no two runs of the script are alike.
 
-    `again` runs it once more, rounded differently.
+    `again` runs it once more with different rounding.
     """
     if checked.outcome != "ok" or not checked.losses:
         return checked

@@ -1,4 +1,4 @@
-"""Does a trace hold what its launches did on the GPU? Some profilers lose the first kernels of a session, or all."""
+"""Does a trace hold the GPU work of its launches? Some profilers lose the first kernels of a session, or all."""
 
 import gzip
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from tracekit.capture.job import PassResult
 from tracekit.run import Traces, Window
 
 _LAUNCH = event_names.call(event_names.KERNEL_LAUNCH)
-_TOO_MANY = 0.05  # a launch or two at either end of a window may be lost without harm
+_TOO_MANY = 0.05  # of the launches: losing one or two at either end of a window does no harm
 
 
 class _Args(msgspec.Struct):
@@ -33,30 +33,30 @@ class _Trace(msgspec.Struct):
 
 @dataclass(frozen=True)
 class GpuSide:
-    """Launches of kernels and graphs in a trace, and those of them of which no activity is there."""
+    """The number of launches of kernels and graphs in a trace, and of those without an activity."""
 
     launches: int
     lost: int
 
     @property
     def incomplete(self) -> bool:
-        """So much is missing that the GPU seems idle where it worked."""
+        """Whether so much is missing that the GPU seems idle while it worked."""
         return self.lost > _TOO_MANY * self.launches
 
     def sentence(self) -> str:
-        """For whoever reads the run."""
+        """A sentence for readers of the run."""
         if self.lost == self.launches:
             return f"its trace holds {self.launches} launches, but no kernel: tracekit doctor shows possible causes"
         return f"for {self.lost} of {self.launches} launches the trace holds no kernel: the profiler lost them"
 
 
 def gpu_side(path: Path) -> GpuSide | None:
-    """What the trace at that path holds; None where it cannot be read."""
+    """What the trace at that path holds; None if it cannot be read."""
     try:
         with gzip.open(path) as file:
             events = msgspec.json.decode(file.read(), type=_Trace).traceEvents
     except (OSError, EOFError, msgspec.DecodeError):
-        return None  # the reader of traces mends what it can, and says what it could not
+        return None  # the reader of traces repairs what it can, and reports what it could not
     return count(events)
 
 
@@ -76,21 +76,21 @@ def count(events: Iterable[_Event]) -> GpuSide:
 
 
 def notes_of(path: Path) -> list[str]:
-    """What there is to say of the trace at that path: nothing where it is whole."""
+    """Notes on the trace at that path; none if it is complete."""
     side = gpu_side(path)
     return [side.sentence()] if side is not None and side.incomplete else []
 
 
 def completed(answer: PassResult, folder: Path, take: Callable[[Window], PassResult]) -> PassResult:
-    """That pass's answer, with each trace that lost kernels taken again alone, and what there is to say of it.
+    """The answer of a pass, with each trace that lost kernels taken again by itself, and notes on that.
 
-    CUPTI of CUDA 12.6 to 13.0 gives the first kernels of a later session no time at all, and Kineto drops those.
+    CUPTI of CUDA 12.6 to 13.0 reports no times for the first kernels of a later session, and Kineto drops those.
     """
     windows: tuple[Window, ...] = ("cold", "steady", "detail")
     before = {window: _side(answer.traces, window, folder) for window in windows}
     if not any(before.values()):
         return answer
-    if before["cold"] is None:  # a process's first session is whole
+    if before["cold"] is None:  # a process's first session is complete
         for window in ("steady", "detail"):
             if before[window] is not None:
                 answer = _with_window(answer, take(window), window)
@@ -98,7 +98,7 @@ def completed(answer: PassResult, folder: Path, take: Callable[[Window], PassRes
 
 
 def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
-    """What is wrong with that trace, if there is one and something is."""
+    """What is missing in that trace, if there is a trace and something is missing."""
     name = getattr(traces, window)
     side = gpu_side(folder / name) if name else None
     return side if side is not None and side.incomplete else None

@@ -1,4 +1,4 @@
-"""What the person at the terminal reads while a capture runs."""
+"""The messages on the terminal while a capture runs."""
 
 import shlex
 import sys
@@ -32,8 +32,8 @@ _OUTCOMES: dict[Outcome, str] = {
 
 
 def on_stderr(line: str) -> None:
-    """One line, harmless to the terminal, whoever chose the names in it. stdout is for data."""
-    with suppress(OSError):  # stderr is closed: the capture goes on all the same
+    """Print one line on stderr, in which no name can control the terminal. stdout is for data."""
+    with suppress(OSError):  # stderr is closed: the capture continues
         print(sanitize(line), file=sys.stderr, flush=True)
 
 
@@ -43,7 +43,7 @@ def beginning(run: Run) -> str:
 
 
 def on_the_cpu(why: str) -> str:
-    """Why `--device auto` chose it."""
+    """Why `--device auto` chose the CPU."""
     return f"No GPU: {why}. Training on the CPU."
 
 
@@ -53,8 +53,8 @@ def doing(name: str, stage: Stage) -> str:
 
 
 def taking_again(window: str) -> str:
-    """Some profilers lose the kernels of a process's later sessions."""
-    return f"  kernels are missing: taking the {window} trace again, in a process of its own …"
+    """A trace is taken again, because the profiler lost kernels, as some do in later sessions of a process."""
+    return f"  kernels are missing: taking the {window} trace again, in a separate process …"
 
 
 def ending(variant: Variant, run: Run) -> str:
@@ -73,7 +73,7 @@ def ending(variant: Variant, run: Run) -> str:
 
 
 def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
-    """What to say where more wants to run than there are processors."""
+    """A warning if more processes want to run than there are processors."""
     cores = environment.get("cpus_usable")
     if load is None or not isinstance(cores, int) or load <= cores:
         return None
@@ -94,17 +94,17 @@ def training(name: str, epochs: int, seed: int) -> str:
 
 
 def lost_training(name: str, seed: int, error: str) -> str:
-    """A training that did not come to its end."""
+    """A training that did not finish."""
     return f"{name}: training with seed {seed} failed ({error})"
 
 
 def lost_pass(name: str, number: int, error: str) -> str:
-    """A pass that failed after one that did not."""
+    """A pass that failed after an earlier one succeeded."""
     return f"{name}: unprofiled pass {number + 1} failed ({error}); its step time is based on the earlier ones"
 
 
 def step_times(run: Run) -> Iterator[str]:
-    """What all the passes say: `compiled: 4.02 ms a step, 1.32 × faster than eager (1.25–1.40; 7 passes)`."""
+    """The result of all passes: `compiled: 4.02 ms a step, 1.32 × faster than eager (1.25–1.40; 7 passes)`."""
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
     (first, base), *_ = measured
     for name, each in measured:
@@ -114,22 +114,22 @@ def step_times(run: Run) -> Iterator[str]:
 
 
 def interrupted(run: Run, out: Path) -> str:
-    """What Ctrl-C left."""
+    """What is left after Ctrl-C."""
     if not any(variant.measured for variant in run.variants):
         return "Interrupted. Nothing was written."
     finished = [variant.name for variant in run.variants if variant.outcome == "ok"]
-    return f"Interrupted. {short(out)} keeps {', '.join(finished) or 'no finished variant'}."
+    return f"Interrupted. {short(out)} contains {', '.join(finished) or 'no finished variant'}."
 
 
 def written(out: Path) -> list[str]:
-    """Where it is, and what opens it."""
+    """Where the run is, and the commands that open it."""
     typed = shlex.quote(str(short(out)))
     return [f"Wrote {short(out)}", f"Open it:  tracekit tui {typed}   or   tracekit report {typed}"]
 
 
 def moved_aside(aside: Path) -> str:
-    """Where the run that stood there before is now."""
-    return f"The earlier run is kept: {short(aside)}"
+    """Where the earlier run is now."""
+    return f"The earlier run was moved to {short(aside)}"
 
 
 def quoted(text: str) -> list[str]:
@@ -138,10 +138,10 @@ def quoted(text: str) -> list[str]:
 
 
 def short(path: Path) -> Path:
-    """As one would type it here."""
+    """The path as one would type it in the current folder."""
     try:
         return path.relative_to(Path.cwd())
-    except (ValueError, OSError):  # it is elsewhere, or this folder is gone
+    except (ValueError, OSError):  # it is elsewhere, or the current folder is gone
         return path
 
 
@@ -161,7 +161,7 @@ def _compilations(variant: Variant) -> str:
     graphs = sum(entry.kind in ("first", "recompile") and not entry.failed for entry in ledger.compiles)
     again = sum(entry.kind == "recompile" for entry in ledger.compiles)
     counts = [_some(graphs, "graph"), _some(again, "recompilation"), _some(len(ledger.breaks), "graph break")]
-    if ledger.breaks:  # an operator that Dynamo cannot trace is named in the reason
+    if ledger.breaks:  # the reason names an operator that Dynamo cannot trace
         counts[-1] += f" ({_commonest(ledger.breaks)})"
     return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"
 
@@ -187,5 +187,5 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
         return [f"losses differ from {eager.name}'s by up to {apart:.1e}, over the first {len(variant.losses)}"]
     if apart > loss_tolerance():
         drift = f"{eager.loss_drift:.1e}"
-        return [f"same losses as {eager.name} except for rounding, which alone moves those by {drift}"]
+        return [f"same losses as {eager.name} except for rounding, which by itself changes those by {drift}"]
     return [f"same losses as {eager.name}"]

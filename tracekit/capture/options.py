@@ -1,4 +1,4 @@
-"""What to capture, and how thoroughly."""
+"""The options of a capture: what to capture, and how thoroughly."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,27 +11,27 @@ from tracekit.run import Workload
 
 @dataclass(frozen=True)
 class Options:
-    """One capture. Only the recipe has no default."""
+    """The options of one capture. All but the recipe have defaults."""
 
     recipe: str | Path
     variants: Sequence[str] = ()  # none: eager, compiled and the recipe's own
     params: Mapping[str, Any] = field(default_factory=dict)  # text is read as the default's type
-    device: str = "auto"  # cuda where there is one
+    device: str = "auto"  # cuda if there is one
     backend: str = "inductor"
     steps: int = 20  # in the steady trace
     warmup: int = 10  # at least; more while something still compiles
     seed: int = 0
     timeout: float = 1800  # seconds a pass may take
     passes: int = 8  # unprofiled ones of a variant, at most
-    budget: float | None = None  # seconds that those after the first may take, of all variants; None: by their number
+    budget: float | None = None  # seconds for the later passes of all variants; None: depends on their number
     epochs: int = 0  # of trainings of a recipe to its end, to see how well it trains; 0: none
     seeds: int = 3  # to train each variant with, from `seed` on
     arguments: Sequence[str] = ()  # of a script that is not a recipe
     step_every: int = 1  # ends of steps that make a step of a script
-    step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" is for the script to show
+    step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" means that the script shows it
     script: bool = False  # a script, even if it looks like a recipe
-    in_place: bool = False  # what a script writes in its passes stays
-    module: bool = False  # `recipe` names a module, as python -m takes it
+    in_place: bool = False  # what a script writes in its passes is not undone
+    module: bool = False  # `recipe` names a module, as for python -m
     workload: Workload = "training"  # of a recipe: what a step is
     nproc: int = 1  # ranks that run a script together, as under torchrun
     python: str = ""  # the interpreter that runs the passes; "" is this one

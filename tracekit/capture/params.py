@@ -1,4 +1,4 @@
-"""`--param hidden=128`: text, read as the type of the recipe's default."""
+"""Parses `--param hidden=128`: the text is converted to the type of the recipe's default."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def parse_all(given: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Each value as its parameter's type; a value that is not text is taken as it is."""
+    """Each value, converted to its parameter's type; a value that is not text is used as it is."""
     check_known(given, declared)
     return {
         name: parse(name, value, declared[name]) if isinstance(value, str) else value for name, value in given.items()
@@ -19,14 +19,14 @@ def parse_all(given: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str
 
 
 def check_known(names: Iterable[str], declared: Mapping[str, Any]) -> None:
-    """Refuse what the recipe does not declare."""
+    """Refuse parameters that the recipe does not declare."""
     for name in names:
         if name not in declared:
             raise UnknownParameterError(name, sorted(declared))
 
 
 def parse(name: str, text: str, default: Any) -> Any:
-    """`text` as the type of `default`; `none` is None where the default is."""
+    """`text`, converted to the type of `default`; `none` is None if the default is."""
     if isinstance(default, bool):
         return _parse_bool(name, text)
     if isinstance(default, int):

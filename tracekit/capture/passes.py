@@ -1,4 +1,4 @@
-"""All passes of one variant, up to the first that fails."""
+"""Runs all passes of one variant, up to the first that fails."""
 
 import os
 import re
@@ -20,8 +20,8 @@ from tracekit.capture.variants import Plan
 from tracekit.errors import NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window
 
-# Each group gets compiler caches of its own, empty at first. Nothing is timed in the check, so it may find
-# there what the profiled pass compiled. Those of the measured pass stay, for the passes after it.
+# Each group gets its own compiler caches, which are empty at first. Nothing is timed in the check, so it may use what
+# the profiled pass compiled. The caches of the measured pass remain for the passes after it.
 _GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile", "check"))
 _WITHOUT_CHECK: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))
 PassResults = dict[Stage, PassResult]
@@ -30,9 +30,9 @@ PassResults = dict[Stage, PassResult]
 def capture_variant(
     plan: Plan, prepared: Prepared, folder: Path, caches: Path, options: Options
 ) -> tuple[Variant, str | None]:
-    """The variant, and what it trained on in the recipe's own words. Traces go to a folder of its name.
+    """The variant, and what it trained on in the recipe's own words. Traces go to a folder named after it.
 
-    The measured pass finds `caches` empty, and leaves there what it compiled.
+    `caches` is empty at first, and the measured pass leaves there what it compiled.
     """
     traces_folder = folder / slug(plan.name, prepared.run.planned)
     answers: PassResults = {}
@@ -49,7 +49,7 @@ def capture_variant(
 def measure_again(
     number: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
-    """Another unprofiled pass: with what the first one compiled, and shorter."""
+    """Another, shorter unprofiled pass, which uses what the first one compiled."""
     traces_folder = folder / slug(plan.name, prepared.run.planned)
     job = replace(_job("measure", plan, prepared, traces_folder, options=options, before=None), round=number)
     return _perform(job, caches, traces_folder, options)
@@ -72,7 +72,7 @@ def slug(name: str, among: Sequence[str]) -> str:
 def _perform_all(
     plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, answers: PassResults
 ) -> None:
-    # A recipe has a metric, too. Of a script only losses could be compared, and a single variant has none to compare.
+    # A recipe has a metric, too. For a script only losses could be compared, which takes more than one variant.
     without_losses = (prepared.script and len(prepared.plans) == 1) or options.workload == "inference"
     for stages in _WITHOUT_CHECK if without_losses else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
@@ -91,7 +91,7 @@ def _perform_all(
 
 
 def _again(job: Job, scratch: Path, traces_folder: Path, options: Options, window: Window) -> PassResult:
-    """That window alone, in a process of its own."""
+    """That window by itself, in a separate process."""
     options.tell(messages.taking_again(window))
     return _perform(replace(job, windows=(window,)), scratch, traces_folder, options)
 
@@ -144,13 +144,13 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
 
 
 def _which(job: Job) -> str:
-    """What distinguishes the log of a pass from others of its stage."""
+    """The suffix that distinguishes the log of a pass from others of its stage."""
     number = f"-{job.round + 1}" if job.round else f"-seed-{job.seed}" if job.stage == "train" else ""
     return f"{number}{'-rounded' if job.rounded else ''}"
 
 
 def _with_warnings(answer: PassResult, log: Path) -> PassResult:
-    """The answer, with what the profiler's library warned of. Its log is kept if it says anything else."""
+    """The answer, with the warnings of the profiler's library. Its log remains if it says anything else."""
     text = log.read_text(errors="replace")
     if rest := kineto_log.without_chatter(text):
         log.write_text(rest)
@@ -181,7 +181,7 @@ def _as_pass(job: Job, answer: PassResult, measured: Measured, began: int, load:
 
 
 def _variant(plan: Plan, answers: PassResults, traces_folder: Path, outcome: Outcome, error: str | None) -> Variant:
-    """What the passes found, put together; a pass that did not happen leaves its fields empty."""
+    """The variant, made of the results of the passes; a pass that did not happen leaves its fields empty."""
     nothing = PassResult()
     measured, profiled = answers.get("measure", nothing), answers.get("profile", nothing)
     checked = answers.get("check", nothing)
@@ -208,7 +208,7 @@ def _variant(plan: Plan, answers: PassResults, traces_folder: Path, outcome: Out
 
 
 def _joined(effective: Effective, *others: Effective) -> Effective:
-    """With what the other passes had to say, each thing once."""
+    """The notes, with those of the other passes, each once."""
     every = (effective, *others)
     notes = dict.fromkeys(note for each in every for note in each.notes)
     remarks = dict.fromkeys(remark for each in every for remark in each.remarks)
@@ -216,7 +216,7 @@ def _joined(effective: Effective, *others: Effective) -> Effective:
 
 
 def relative(traces: Traces, traces_folder: Path) -> Traces:
-    """The worker knows file names; the run file is beside the run's folder."""
+    """The path relative to the run file, which is beside the run's folder; the worker only knows file names."""
     named = {which: getattr(traces, which) for which in ("cold", "steady", "detail")}
     return replace(
         traces,
@@ -225,5 +225,5 @@ def relative(traces: Traces, traces_folder: Path) -> Traces:
 
 
 def _data(answers: PassResults) -> str | None:
-    """What the recipe's setup said in the last pass that got so far."""
+    """What the recipe's setup said about its data in the last pass that reached it."""
     return next(("; ".join(answer.notes) for answer in reversed(answers.values()) if answer.notes), None)

@@ -1,4 +1,4 @@
-"""Before anything is timed: look at the recipe and the machine, and refuse what cannot work."""
+"""Before anything is timed, examines the recipe and the machine, and refuses what cannot work."""
 
 import math
 import shlex
@@ -36,16 +36,16 @@ from tracekit.run import Run
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run that holds no variants yet, those to capture, and the parameters given for all of them."""
+    """A run without variants yet, the variants to capture, and the parameters given for all of them."""
 
     run: Run
     plans: list[Plan]
     overrides: dict[str, Any]
-    script: bool = False  # no recipe
+    script: bool = False  # whether it is a script, not a recipe
 
 
 def prepare(options: Options) -> Prepared:
-    """Read the recipe in a child process, let it fetch its data, and plan the variants. A script is only looked at."""
+    """Load the recipe in a child process, let it fetch its data, and plan the variants. A script is not run."""
     check_options(options)
     if options.python:
         interpreter.check(options.python)
@@ -77,7 +77,7 @@ def prepare(options: Options) -> Prepared:
 
 
 def check_options(options: Options, verb: str = "capture") -> None:
-    """Refuse what no capture and no audit can work with."""
+    """Refuse options that no capture and no audit can work with."""
     if not options.module:
         if not Path(options.recipe).is_file():
             raise NoSuchRecipeError(options.recipe, verb)
@@ -115,12 +115,12 @@ def _check_boundary(step_at: str) -> None:
 
 
 def is_no_recipe(options: Options) -> bool:
-    """A script, by what was said of it or by the look of it."""
+    """Whether it is a script, by the options or by its content."""
     return options.script or options.module or is_script(options.recipe)
 
 
 def check_kind(options: Options, script: bool, verb: str = "capture") -> None:
-    """Refuse what is given to a recipe and is for scripts, or the other way round."""
+    """Refuse options for scripts that are given to a recipe, and the other way round."""
     if not script and (options.arguments or options.step_every > 1 or options.step_at):
         raise NoScriptError(options.recipe)
     if options.epochs and (script or options.workload == "inference"):
@@ -133,7 +133,7 @@ def check_kind(options: Options, script: bool, verb: str = "capture") -> None:
 
 
 def _script_params(options: Options) -> dict[str, Any]:
-    """What the script was run with, where it was run with anything."""
+    """The arguments of the script, as parameters; empty if it has none."""
     given = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
     steps = {"step_every": options.step_every} if options.step_every > 1 else {}
     ranks = {"nproc": options.nproc} if options.nproc > 1 else {}

@@ -1,4 +1,5 @@
-"""Small experiments of the doctor, each in a process of its own: what a machine says it can do, it may not."""
+"""Small experiments for `tracekit doctor`, each in a separate process: a machine may fail at what it claims to
+support."""
 
 import json
 import os
@@ -17,20 +18,20 @@ _SECONDS = 180  # a first compilation on a slow machine takes a minute
 
 
 class ProbeError(Exception):
-    """It does not work, in words."""
+    """What does not work, in words."""
 
 
 def profile_cpu() -> str:
-    """A traced multiplication has a row in the trace."""
+    """Check that a traced multiplication appears in the trace."""
     import torch
 
     if not _rows(_trace([torch.profiler.ProfilerActivity.CPU], "cpu"), "cpu_op"):
-        raise ProbeError("a traced multiplication left no rows")
-    return f"records ({_build()})"
+        raise ProbeError("a traced multiplication does not appear in the trace")
+    return f"works ({_build()})"
 
 
 def compile_cpu() -> str:
-    """Inductor makes code that computes."""
+    """Check that Inductor generates working code."""
     import torch
 
     made = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
@@ -39,7 +40,7 @@ def compile_cpu() -> str:
 
 
 def name_gpu() -> str:
-    """PyTorch sees one, and how fast the first one gathers rows, which is what message passing does."""
+    """The GPUs that PyTorch sees, and how fast the first one gathers rows, as in message passing."""
     import torch
 
     if not torch.cuda.is_available():
@@ -50,7 +51,7 @@ def name_gpu() -> str:
 
 
 def profile_gpu() -> str:
-    """Kernels that ran have rows in the trace: the profiler may listen to the driver, in later sessions, too."""
+    """Check that kernels appear in the trace, in later sessions, too: the driver has to allow profiling."""
     import torch
 
     if not torch.cuda.is_available():
@@ -61,7 +62,7 @@ def profile_gpu() -> str:
 
 
 def compile_gpu() -> str:
-    """Inductor makes kernels that compute."""
+    """Check that Inductor generates working kernels."""
     import torch
 
     if not torch.cuda.is_available():
@@ -78,16 +79,19 @@ def _verdict(sessions: list[tuple[int, int]]) -> str:
     """What the runtime calls and kernels of each session say about the profiler."""
     calls, kernels = sessions[0]
     if not kernels:
-        heard = "its launches were seen" if calls else "nor were its launches seen"
-        raise ProbeError(f"a kernel ran and left no row, {heard}: no permission, or another profiler holds CUPTI")
+        heard = "though not its launch" if calls else "and so is its launch"
+        raise ProbeError(f"a kernel is missing in the trace, {heard}: no permission, or another profiler uses CUPTI")
     fewer = [count for _, count in sessions[1:] if count < kernels]
     if fewer:
-        return f"recorded; later sessions of a process lose some ({min(fewer)} of {kernels}): windows get processes"
+        return (
+            f"recorded; later sessions of a process lose some ({min(fewer)} of {kernels}), so each trace gets its "
+            "own process"
+        )
     return f"recorded, {len(sessions)} sessions in a row"
 
 
 def run(name: str) -> tuple[bool, str]:
-    """Does it work, and what does it say?"""
+    """Run a probe; returns whether it works, and its message."""
     with tempfile.TemporaryDirectory(prefix="tracekit-probe-") as folder:
         try:
             done = subprocess.run(
@@ -110,15 +114,15 @@ def run(name: str) -> tuple[bool, str]:
 
 
 def explained(text: str, log: str) -> str:
-    """A failure, with what the profiler's library had to say of it."""
+    """A failure, with the warning of the profiler's library about it."""
     if kineto_log.lacks_permission(log):
-        return f"{text} (the driver refused: ERR_NVGPUCTRPERM)"
+        return f"{text} (the driver denied access: ERR_NVGPUCTRPERM)"
     warnings = kineto_log.warnings(log)
     return f"{text} ({warnings[0]})" if warnings else text
 
 
 def main(name: str, folder: str) -> None:
-    """Do it, and leave the answer in that folder."""
+    """Run the probe, and write its answer to that folder."""
     probe = {each.__name__: each for each in (profile_cpu, compile_cpu, name_gpu, profile_gpu, compile_gpu)}[name]
     try:
         answer = (True, probe())
@@ -131,7 +135,7 @@ def main(name: str, folder: str) -> None:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    # An empty cache: code that was compiled on another day would hide a missing compiler.
+    # An empty cache, because code from an earlier compilation would hide a missing compiler.
     variables = {"PYTHONPATH": python_path(), "TORCHINDUCTOR_CACHE_DIR": folder}
     return {**os.environ, **kineto_log.loud(), **variables}
 

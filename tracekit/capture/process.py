@@ -1,4 +1,4 @@
-"""One pass, one process: with empty compiler caches, a time limit, and nothing left behind."""
+"""Runs one pass in one process: with empty compiler caches, with a time limit, and leaving nothing behind."""
 
 import ctypes
 import os
@@ -25,13 +25,13 @@ from tracekit.workspace import temporary_home, workspace
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOG_TAIL = 30  # lines
 _LOOKED_EVERY_S = 1.0
-_GRACE_S = 20.0  # for the other ranks, once one has ended
+_GRACE_S = 20.0  # for the other ranks to end, once one has ended
 
 
 def scratch() -> AbstractContextManager[Path]:
-    """An empty folder for compiler caches, gone afterwards; those of killed captures go too.
+    """An empty folder for compiler caches, removed afterwards, as are those of killed captures.
 
-    What the script of a killed capture wrote is undone before that: the journal is in there, and so are backups.
+    Before that, what the script of a killed capture wrote is undone, because the folder holds the journal and backups.
     """
     return workspace(temporary_home("tracekit-passes"), before_removal=undo)
 
@@ -39,7 +39,7 @@ def scratch() -> AbstractContextManager[Path]:
 def perform(
     job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
 ) -> PassResult:
-    """Run the pass in a process of its own; a time-out or a crash becomes an answer too."""
+    """Run the pass in a separate process; a time-out or a crash becomes an answer, too."""
     files = folder_state.before(job)
     try:
         answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
@@ -78,26 +78,26 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
 
 
 def _answer(folder: Path, log: Path, process: subprocess.Popen[bytes]) -> tuple[PassResult, float]:
-    """What it answered, and when."""
+    """The answer, and when it was written."""
     file = folder / "answer.json"
     if not file.exists():
-        when = time.time() if process.returncode == -9 else 0.0  # killed: for another's failure
+        when = time.time() if process.returncode == -9 else 0.0  # it was killed because of another rank's failure
         return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log)), when
     result = msgspec.json.decode(file.read_bytes(), type=PassResult)
-    if result.outcome != "ok" and not result.traceback:  # nothing was raised: what it printed says why
+    if result.outcome != "ok" and not result.traceback:  # no exception was raised: its output says why
         result = msgspec.structs.replace(result, traceback=_tail(log))
     return result, file.stat().st_mtime
 
 
 def _remove_empty(logs: Iterator[Path]) -> None:
-    """What says nothing but the profiler's chatter; the first rank's log is looked after elsewhere."""
+    """Remove logs that hold only the profiler's routine messages; the first rank's log is handled elsewhere."""
     for log in logs:
         if not kineto_log.without_chatter(log.read_text(errors="replace")):
             log.unlink()
 
 
 def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: progress.Reader) -> None:
-    """Until all have ended. Ranks that did well end together: where one ends alone, the others get little time."""
+    """Wait until all have ended. Successful ranks end together: once one has ended, the others get little time."""
     ends = time.monotonic() + timeout
     while running := [process for process in processes if process.poll() is None]:
         if len(running) < len(processes):
@@ -107,7 +107,7 @@ def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: prog
             running[0].wait(max(0, min(left, _LOOKED_EVERY_S)))
         except subprocess.TimeoutExpired:
             if left <= _LOOKED_EVERY_S and len(running) < len(processes):
-                return  # who waits for a rank that is gone
+                return  # the others wait for a rank that is gone
             if left <= _LOOKED_EVERY_S:
                 raise
             interruption.check()
@@ -115,7 +115,7 @@ def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: prog
 
 
 def _with_so_far(failed: PassResult, path: Path) -> PassResult:
-    """What it had found before it failed, with the failure."""
+    """The results before it failed, with the failure."""
     if failed.outcome == "ok" or has_something(failed):
         return failed
     try:
@@ -139,37 +139,38 @@ def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _die_with(parent: int) -> None:
-    """From its start: a capture killed outright cannot stop a pass, not even one that is only starting."""
+    """Make the process end with its parent, from its start on: a capture that is killed cannot stop its passes."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was killed before that
+    if os.getppid() != parent:  # the parent was killed earlier
         os._exit(1)
 
 
 def _environment(job: Job, folder: Path) -> dict[str, str]:
-    """Ours, with compiler caches that are still empty; ranks share them."""
+    """Our environment, with compiler caches that are still empty; ranks share them."""
     folder = Path(job.meeting) if job.meeting else folder
     return {
         **os.environ,
         **(kineto_log.loud() if job.stage == "profile" else {}),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
-        # Where a program puts texts into a set, their order is part of its randomness, and every pass has the same.
+        # If a program puts texts into a set, their order is part of its randomness, which has to be the same in every
+        # pass.
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
-        # Elsewhere the path of a socket in it would grow too long.
+        # On other systems, the path of a socket in it would become too long.
         **({"TMPDIR": str(folder)} if sys.platform == "linux" else {}),
         **torchrun_environment(job),
     }
 
 
 def _kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """The pass and whatever it started: compile workers, loader workers, those with a session of their own."""
+    """Kill the pass and whatever it started: compile workers, loader workers, processes with their own session."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
     except (ProcessLookupError, PermissionError):
-        pass  # all gone already
+        pass  # all have already ended
     process.wait()
     for stray in _strays(folder):
         with suppress(ProcessLookupError):
@@ -177,7 +178,7 @@ def _kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _strays(folder: Path) -> Iterator[int]:
-    """Processes that left the group, recognised by the folder for temporary files that we gave it; only on Linux."""
+    """Processes that left the group, recognised by the folder for temporary files that we set; only on Linux."""
     mark = f"TMPDIR={folder}\0".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""How far has a pass come? Its process writes that down now and then, and the process that waits for it reports it."""
+"""The progress of a pass: its process writes it to a file now and then, and the waiting process reports it."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tracekit.units import duration
 
 _FILE = "progress.json"
 _WRITTEN_EVERY_NS = 1_000_000_000
-_SAID_EVERY_S = 15  # the first time, too: most passes are over by then
+_SAID_EVERY_S = 15  # also before the first report: most passes are over by then
 
 
 class _Progress(msgspec.Struct):
@@ -21,7 +21,7 @@ class _Progress(msgspec.Struct):
 
 
 class Writer:
-    """In the pass. It costs one comparison a step."""
+    """The side of the pass, which costs one comparison per step."""
 
     def __init__(self, folder: str, wanted: int) -> None:
         self._file = Path(folder, _FILE) if folder else None
@@ -29,7 +29,7 @@ class Writer:
         self._next_ns = 0
 
     def took(self, taken: int, now_ns: int, last_ns: int) -> None:
-        """So many steps, the last of them from then to now."""
+        """Note how many steps were taken, and how long the last one took."""
         if self._file is None or now_ns < self._next_ns:
             return
         self._next_ns = now_ns + _WRITTEN_EVERY_NS
@@ -37,7 +37,7 @@ class Writer:
 
 
 class Reader:
-    """Where it is waited for."""
+    """The side of the waiting process."""
 
     def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
         self._file, self._tell = folder / _FILE, tell
@@ -45,7 +45,7 @@ class Reader:
         self._next_s = time.monotonic() + _SAID_EVERY_S
 
     def look(self) -> None:
-        """Say how far it is, if it was not said lately."""
+        """Report the progress, unless it was reported recently."""
         if time.monotonic() < self._next_s or not self._file.exists():
             return
         self._next_s = time.monotonic() + _SAID_EVERY_S

@@ -1,4 +1,4 @@
-"""One pass on several ranks: a process for each, which find each other as under torchrun."""
+"""One pass on several ranks: a process for each, which connect as under torchrun."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ from tracekit.run import RankTraces, Traces
 
 
 def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
-    """The job of each rank, and its scratch folder: the first one's is the pass's own."""
+    """The job of each rank, and its scratch folder; the first rank uses that of the pass."""
     jobs = []
     port = _free_port() if job.ranks > 1 else 0
     for rank in range(job.ranks):
@@ -35,14 +35,14 @@ def rank_folder(folder: Path, rank: int) -> Path:
 
 
 def rank_log(log: Path, rank: int) -> Path:
-    """Where that rank prints."""
+    """The file for that rank's output."""
     return log if rank == 0 else log.with_name(f"{log.stem}-rank{rank}{log.suffix}")
 
 
 def torchrun_environment(job: Job) -> dict[str, str]:
-    """What torchrun sets; nothing for a single process.
+    """The variables that torchrun sets; none for a single process.
 
-    As there, each process computes on one thread unless configured otherwise.
+    As under torchrun, each process uses one thread unless configured otherwise.
     """
     if job.ranks == 1:
         return {}
@@ -67,9 +67,9 @@ def _free_port() -> int:
 
 
 def combined(answers: Sequence[tuple[PassResult, float]]) -> PassResult:
-    """The first rank's answer, with the traces of the others; where some failed, the failure that came first.
+    """The first rank's answer, with the traces of the others; if some failed, the failure that came first.
 
-    Given is when each answered: a rank that fails breaks the connections of the others, which then fail, too.
+    This needs to know when each answered: a rank that fails breaks the connections of the others, which then fail, too.
     """
     first = answers[0][0]
     others = [

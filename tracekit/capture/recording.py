@@ -1,4 +1,4 @@
-"""`with tracekit.record("run.json"):` – what runs inside, in this process, as a variant of a run."""
+"""`with tracekit.record("run.json"):` records what runs inside, in this process, as a variant of a run."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ from tracekit.installed import version
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
 from tracekit.sanitize import sanitize
 
-_NOTE = "recorded in a running process: it was not measured without the profiler, and its losses were not compared"
+_NOTE = "it was recorded in a running process: not measured without the profiler, and without comparing losses"
 
 
 @contextmanager
 def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: bool = False) -> Iterator[None]:
-    """Profile what runs inside, and write it to that run: the trace, its steps, and what the compiler did.
+    """Profile what runs inside, and write it to a run: the trace, its steps, and what the compiler did.
 
-    A step ends where `tracekit.step()` is called, or else where the first optimizer to step does; without either all
-    of it is one step. With `stacks` the trace also shows the lines of your code that its time is for, and the shapes of
-    its operators, at the price of slower steps. Other profilers are idle meanwhile. A second
-    recording adds its variant to the run of the first, unless the run has one of that name: that begins a new run.
+    A step ends where `tracekit.step()` is called, or else where the first optimizer to step does so; without either,
+    all of it is one step. With `stacks`, the trace also shows which lines of your code the time belongs to, and the
+    shapes of operators, but steps become slower. Other profilers are idle meanwhile. A second recording adds its
+    variant to the run of the first; if the run already has a variant of that name, a new run begins.
     """
     if not environment.has_torch():
         raise NoTorchError
     if is_captured():
-        yield  # the script that records runs in a capture, which records it
+        yield  # the recording script itself runs in a capture, which records it
         return
     _refuse_a_second_profiler()
     out = run_file(Path(path))
@@ -61,7 +61,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
         outcome, error = "error", sanitize(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
         raise
     finally:
-        if recording.result is None:  # it never began: another profiler is running
+        if recording.result is None:  # the recording never began, because another profiler is running
             shutil.rmtree(traces_folder.parent)
         else:
             made = _variant(variant, recording.result, traces_folder, outcome, error)
@@ -101,7 +101,7 @@ class _Recording:
         step_marks.stop_listening(self._marked)
         self._ends.__exit__()
         if not self._steps:
-            self._stepped()  # all of it is one
+            self._stepped()  # all of it is one step
         self._compiler.__exit__()
         try:
             self._pass.throw(timing.EndedError)
@@ -125,7 +125,7 @@ def _run_to_add_to(out: Path, variant: str) -> Run:
     try:
         known = runs.read(out)
     except TracekitError:
-        known = None  # none there, or a damaged one: writing moves it aside
+        known = None  # there is no run, or a damaged one, which will be moved aside
     if known is not None and known.variant(variant) is None:
         return known
     return Run(
@@ -154,13 +154,13 @@ def _variant(name: str, result: PassResult, traces_folder: Path, outcome: Outcom
 
 
 def _warnings(result: PassResult, traces_folder: Path) -> Iterator[str]:
-    """What is not in the trace, and happened."""
+    """Warnings about what happened but is not in the trace."""
     import torch
 
     if torch.cuda.is_available() and result.traces.steady:
         yield from lost_kernels.notes_of(traces_folder / result.traces.steady)
     elif (other := environment.other_accelerator()) and environment.holds_tensors(other):
-        yield f"what it did on {other} is not in its trace, and was not waited for: that cannot be measured"
+        yield f"its work on {other} is not in its trace, and was not waited for, because {other} cannot be measured"
 
 
 def _device() -> str:

@@ -1,4 +1,4 @@
-"""More unprofiled passes, with variants taking turns: no single pass can show how much passes differ.
+"""More unprofiled passes, with variants taking turns, because no single pass can show how much passes differ.
 
 Each round reverses the order, so that a steady drift favours no variant.
 """
@@ -21,15 +21,15 @@ from tracekit.capture.variants import Plan
 from tracekit.run import Measured, Pass, Run, Variant
 from tracekit.unprofiled import contrast, step_interval
 
-# With so many rounds, passes that found everything compiled suffice; of fewer, each is needed, the first one too.
+# With this many rounds, the first pass, which had to compile, is left out; with fewer, every pass is needed.
 ENOUGH_ROUNDS = 4
-NARROW = 0.02  # of the step time to either side: then more passes add little
+NARROW = 0.02  # of the step time to either side: with a narrower interval, more passes add little
 _SECONDS_A_VARIANT = 30
 _MOST_SECONDS = 600  # unless requested
 
 
 def budget(run: Run, options: Options) -> float:
-    """Seconds that later rounds may take: what was requested, or as long as the first passes took, within reason."""
+    """Seconds for later rounds: those requested, or as long as the first passes took, within bounds."""
     if options.budget is not None:
         return options.budget
     first = sum(each.seconds for variant in run.variants for each in _passes(variant))
@@ -47,7 +47,7 @@ class Rounds:
     lost: set[str] = field(default_factory=set)  # variants of which a pass failed
 
     def each(self, run: Run) -> Iterator[Run]:
-        """The run after each round."""
+        """Yield the run after each round."""
         ends = time.monotonic() + budget(run, self.options)
         expected = _expected_seconds(run)
         for number in range(1, self.options.passes):
@@ -76,14 +76,15 @@ class Rounds:
 
 
 def is_narrow(run: Run) -> bool:
-    """Whether every ratio to the first variant's step time is known well enough; of a single one the time itself."""
+    """Whether every ratio to the first variant's step time is known well enough; for a single variant, its step
+    time."""
     first, *others = (variant.measured for variant in run.variants if variant.measured)
     intervals = [contrast(each, first).interval for each in others] or [step_interval(first)]
     return all(each is not None and math.log(each[1] / each[0]) / 2 <= NARROW for each in intervals)
 
 
 def merged(first: Measured, passes: list[Pass]) -> Measured:
-    """What all the passes say; compiling, first steps and inference are the first one's."""
+    """The results of all passes; compiling, first steps and inference are those of the first pass."""
     late = [each for each in passes if each.round]
     passes = [replace(each, counted=bool(each.round) or len(late) < ENOUGH_ROUNDS) for each in passes]
     counted = [each for each in passes if each.counted]
@@ -111,7 +112,7 @@ def _taken(variant: Variant, answer: PassResult) -> Variant:
 
 
 def _expected_seconds(run: Run) -> float:
-    """A round takes what the first passes took, without their compiling."""
+    """The expected duration of a round: as long as the first passes took, without compiling."""
     measured = [variant.measured for variant in run.variants if variant.measured]
     return sum(each.passes[0].seconds - each.compile_ns / 1e9 for each in measured if each.passes)
 

@@ -1,4 +1,4 @@
-"""Is a file a training script or a recipe? Told by looking, without running it."""
+"""Is a file a training script or a recipe? Judged by its source, without running it."""
 
 import ast
 from pathlib import Path
@@ -7,7 +7,7 @@ from tracekit.errors import BrokenSyntaxError
 
 
 def is_script(path: str | Path) -> bool:
-    """Is it a training script? A recipe defines `setup`. Raises BrokenSyntaxError."""
+    """Whether it is a training script; a recipe defines `setup`. Raises BrokenSyntaxError."""
     return not any(_defines_setup(statement) for statement in statements(path))
 
 
@@ -17,14 +17,14 @@ def statements(path: str | Path) -> list[ast.stmt]:
         return ast.parse(Path(path).read_bytes()).body
     except SyntaxError as error:
         raise BrokenSyntaxError(path, error.lineno or 1, error.msg) from None
-    except (ValueError, RecursionError, MemoryError) as error:  # of old versions, and of what is nested too deeply
+    except (ValueError, RecursionError, MemoryError) as error:  # old versions, and code that is nested too deeply
         raise BrokenSyntaxError(path, 1, str(error) or type(error).__name__) from None
 
 
 def _defines_setup(statement: ast.stmt) -> bool:
     match statement:
         case ast.FunctionDef(name="setup", args=taken):
-            return len(taken.args) == 1 or taken.vararg is not None  # setup(rank, world_size) is distributed training's
+            return len(taken.args) == 1 or taken.vararg is not None  # setup(rank, world_size) is distributed
         case ast.ClassDef(name="setup"):
             return True
         case ast.Assign(targets=targets):

@@ -1,4 +1,4 @@
-"""Trainings to their end, a process each: every variant with every seed, variants taking turns."""
+"""Complete trainings, each in a process: every variant with every seed, variants taking turns."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from tracekit.run.training import TrainingOutcome
 
 
 def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> Iterator[Run]:
-    """The run after each training. One that fails does not stop the others."""
+    """Yield the run after each training. One that fails does not stop the others."""
     sound = {each.name for each in run.variants if each.outcome == "ok"}
     able = [plan for plan in prepared.plans if plan.name in sound]
     for seed in range(run.seed, run.seed + options.seeds):
@@ -39,7 +39,7 @@ def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path
 
 
 def results(run: Run) -> Iterator[str]:
-    """What came of them, each variant against the first."""
+    """The results, each variant compared with the first."""
     trained = [each for each in run.variants if reached(each.trainings) is not None]
     for each in trained[1:]:
         if (contrast := accuracy_contrast(each.trainings, trained[0].trainings)) is not None:

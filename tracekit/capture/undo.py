@@ -1,4 +1,4 @@
-"""Put the user's files back as they were before a pass, from the journal that it kept."""
+"""Restores the user's files as they were before a pass, from its journal."""
 
 import json
 import os
@@ -13,14 +13,14 @@ from tracekit.capture.child.file_journal import BACKUPS, JOURNAL
 
 @dataclass
 class Undone:
-    """What became of what the pass wrote."""
+    """What was undone of the files that the pass wrote."""
 
     undone: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)  # data that the program prepared, and read before its first step
+    left: list[str] = field(default_factory=list)  # data that the program prepared and read before its first step
     failed: dict[str, str] = field(default_factory=dict)  # and why
 
     def add(self, other: "Undone") -> None:
-        """What became of what another rank wrote."""
+        """Add what was undone for another rank."""
         self.undone = [*dict.fromkeys([*self.undone, *other.undone])]
         self.left = sorted({*self.left, *other.left})
         self.failed |= other.failed
@@ -50,15 +50,15 @@ def _entries(journal: Path) -> Iterator[dict[str, Any]]:
         try:
             entry = json.loads(line)
         except ValueError:
-            continue  # the last one, of a pass that was killed
+            continue  # the incomplete last entry of a pass that was killed
         if entry.get("op") != "unknown":
             yield entry
 
 
 def _data(entries: list[dict[str, Any]]) -> set[str]:
-    """What the program made before its first step and read back, with all that it put beside this in folders it made.
+    """Data that the program made before its first step and read back, with everything beside it in folders it made.
 
-    A later pass finds it, as a second run would: no data set is fetched anew for each of them.
+    A later pass finds it, as a second run would, so that no data set is fetched again for each pass.
     """
     made = {entry["path"] for entry in entries if entry["op"] == "made" and entry["preparing"]}
     made |= {entry["to"] for entry in entries if entry["op"] == "renamed" and entry["preparing"]}
@@ -70,7 +70,7 @@ def _data(entries: list[dict[str, Any]]) -> set[str]:
 
 
 def _undo(entry: dict[str, Any], backups: Path, spared: set[str]) -> bool:
-    """Whether there was anything to do."""
+    """Undo one entry; returns whether there was anything to do."""
     path = entry["path"]
     match entry["op"]:
         case "made":
@@ -97,7 +97,7 @@ def _remove(path: str) -> bool:
 
 
 def _remove_folder(path: str, spared: set[str]) -> bool:
-    """Also removes what programs other than Python wrote into it, but spares the data."""
+    """Remove a folder with what programs other than Python wrote into it, but not the data."""
     removed = False
     for folder, folders, files in os.walk(path, topdown=False):
         for name in [*files, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:

@@ -1,4 +1,4 @@
-"""Which variants to run: their names, read into parameters and compile options."""
+"""Which variants to run: parses their names into parameters and compile options."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from tracekit.errors import BadParameterError, UnknownVariantError
 from tracekit.run import Requested
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-# What a variant may set beside the recipe's parameters; each value's type says how it is read from text.
+# What a variant may set besides the recipe's parameters; the type of each value says how text is converted.
 _COMPILE_OPTIONS: dict[str, Any] = {
     "compile": True,
     "mode": "",
@@ -22,7 +22,7 @@ _COMPILE_OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """One variant to run: `params` are those that differ from the run's."""
+    """One variant to run; `params` holds those that differ from the run's."""
 
     name: str
     requested: Requested
@@ -43,7 +43,7 @@ def split_names(text: str) -> list[str]:
 def plan(
     names: Iterable[str], params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str
 ) -> list[Plan]:
-    """The variants of these names, or the usual ones: eager, compiled and what the recipe declares."""
+    """The variants of these names, or by default eager, compiled and those that the recipe declares."""
     wanted = split_names(",".join(names)) or ["eager", "compiled", *declared]
     return [_plan_one(name, params, declared, backend) for name in dict.fromkeys(wanted)]
 

@@ -1,4 +1,4 @@
-"""What is said about the files that a pass wrote: undone, left, or changed by something unknown."""
+"""Sentences about the files that a pass wrote: undone, left, or changed by something unknown."""
 
 import os
 from pathlib import Path
@@ -12,12 +12,12 @@ _NAMED = 3  # files in a sentence
 
 
 def with_files(answer: PassResult, files: Undone, changed: list[str]) -> PassResult:
-    """The answer, with a sentence for each kind of change. `changed` are files that are not what they were."""
+    """The answer, with a sentence for each kind of change. `changed` lists files whose content differs."""
     remarks, notes = [*answer.effective.remarks], [*answer.effective.notes]
     if files.undone:
         remarks.append(f"what it wrote was undone: {_some(files.undone)} (--in-place leaves it)")
     if files.left:
-        remarks.append(f"what it prepared before its first step is left: {_some(files.left)}")
+        remarks.append(f"data that it prepared before its first step is left: {_some(files.left)}")
     if files.failed:
         failed = [f"{path} ({why})" for path, why in files.failed.items()]
         notes.append(f"what it wrote could not be undone: {_some(failed)}")
@@ -30,7 +30,7 @@ def with_files(answer: PassResult, files: Undone, changed: list[str]) -> PassRes
 
 
 def _some(paths: list[str]) -> str:
-    """A few of them, as one would type them here."""
+    """A few of the files, as one would type them in the current folder."""
     here = f"{Path.cwd()}{os.sep}"
     named = [path.removeprefix(here) for path in paths]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""

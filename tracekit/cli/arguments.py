@@ -1,4 +1,4 @@
-"""The parts of the command line that verbs share: the inputs, and the types of options."""
+"""What verbs share on the command line: the inputs, common options, and the types of options."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """What is read, and whether the cache may be used."""
+    """The inputs, and the options for reading them."""
     parser.add_argument(
         "inputs",
         nargs="+",
@@ -21,14 +21,14 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         default="annotated",
         help="if a trace has no ProfilerStep: take all of it as one step, or infer steps from what repeats in it",
     )
-    parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
+    parser.add_argument("--no-cache", action="store_true", help="read every trace again, and cache nothing")
     parser.add_argument(
         "--no-ranks", action="store_true", help="make each trace a variant, even if several are ranks of one job"
     )
 
 
 def add_readers(parser: argparse.ArgumentParser) -> None:
-    """Who reads the ranks of a job, if there are many."""
+    """The options that say what reads the ranks of a job, if there are many."""
     parser.add_argument(
         "--workers", type=positive, metavar="N", help="read the ranks of a job in N processes on this machine"
     )
@@ -40,7 +40,7 @@ def add_readers(parser: argparse.ArgumentParser) -> None:
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Which cells of a study are looked at."""
+    """The option that selects cells of a study."""
     parser.add_argument(
         "--only",
         type=selection,
@@ -51,20 +51,20 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 
 def add_baseline(parser: argparse.ArgumentParser) -> None:
-    """Which variant the others are compared with."""
+    """The option that chooses the baseline."""
     parser.add_argument(
         "--baseline", metavar="NAME", help="variant to compare the others with (default: the first of each run)"
     )
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
-    """What the user has to say about a trace that was not captured by tracekit."""
+    """The options with what only the user knows about a trace that tracekit did not capture."""
     parser.add_argument(
         "--mine",
         action="append",
         default=[],
         metavar="PACKAGE",
-        help="a package of yours, in a trace that was not captured by tracekit; repeatable",
+        help="one of your packages, in a trace that was not captured by tracekit; repeatable",
     )
     parser.add_argument(
         "--compile-log",
@@ -87,7 +87,7 @@ def add_parameters(parser: argparse.ArgumentParser) -> None:
 
 
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that only a script needs, because it knows nothing of steps."""
+    """The options that only a script needs, because it knows nothing about steps."""
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module, as in python -m")
     parser.add_argument(
         "--script", action="store_true", help="it is a training script, even if it defines setup(ctx) like a recipe"
@@ -112,7 +112,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def source(text: str) -> Path:
-    """What is read: a path, or the run that comes with tracekit."""
+    """An input: a path, or the run that comes with tracekit."""
     path = Path(text)
     if text != "sample" or path.exists():
         return path
@@ -126,7 +126,7 @@ def rows(text: str) -> int:
     if text == "all":
         return sys.maxsize
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows: give 0 or more, or all")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a row count: give 0 or more, or all")
     return int(text)
 
 
@@ -162,7 +162,7 @@ def positive(text: str) -> int:
 
 
 def percentage(text: str) -> float:
-    """A number of per cent, as a share."""
+    """A percentage, as a share."""
     try:
         share = float(text) / 100
     except ValueError:

@@ -1,4 +1,4 @@
-"""`tracekit audit`: what would block on a GPU, without one."""
+"""`tracekit audit`: which lines would block on a GPU, found without one."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,8 @@ from tracekit.cli.streams import write_out
 
 
 class AuditVerb:
-    """Say which lines of a training script would wait for a GPU, copy, crash or break a graph there. Needs no GPU."""
+    """Find the lines of a training script that would wait for a GPU, copy to it, crash or break a graph. Needs no
+    GPU."""
 
     name = "audit"
 
@@ -46,7 +47,7 @@ class AuditVerb:
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        """Run the steps, and say what was seen; 1 where it failed, or where --fail-on says so."""
+        """Run the steps, and print the result; 1 if they failed, or if --fail-on says so."""
         from tracekit.capture.audit.auditing import Options, audit, exit_code
         from tracekit.capture.audit.drawing import as_json, as_text
 

@@ -1,4 +1,4 @@
-"""`tracekit cache`: the traces that were read before and need not be read again."""
+"""`tracekit cache`: the traces that have been read, and need not be read again."""
 
 import argparse
 
@@ -14,7 +14,7 @@ class CacheVerb:
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--clear", action="store_true", help="remove all of them")
+        parser.add_argument("--clear", action="store_true", help="remove all traces from the cache")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

@@ -31,12 +31,15 @@ class CaptureVerb:
         )
         add_parameters(parser)
         parser.add_argument(
-            "--device", default="auto", help="cpu, cuda, cuda:1, …; auto is a GPU where there is one (default: auto)"
+            "--device", default="auto", help="cpu, cuda, cuda:1, …; auto: a GPU if there is one (default: auto)"
         )
         parser.add_argument("--backend", default="inductor", help="inductor or aot_eager (default: inductor)")
         parser.add_argument("--steps", type=positive, default=20, help="profiled steps (default: 20)")
         parser.add_argument(
-            "--warmup", type=positive, default=10, help="warm-up steps before the profiled ones, at least (default: 10)"
+            "--warmup",
+            type=positive,
+            default=10,
+            help="fewest warm-up steps before the profiled ones (default: 10)",
         )
         parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
@@ -47,7 +50,7 @@ class CaptureVerb:
             type=positive,
             default=8,
             metavar="N",
-            help="unprofiled passes of each variant, at most; fewer once their intervals are narrow (default: 8)",
+            help="most unprofiled passes of each variant; fewer if intervals are narrow earlier (default: 8)",
         )
         parser.add_argument(
             "--budget",
@@ -81,7 +84,7 @@ class CaptureVerb:
             type=positive,
             default=1,
             metavar="N",
-            help="run a script in N processes that find each other as under torchrun, each a rank (default: 1)",
+            help="run a script in N processes, one per rank, which connect as under torchrun (default: 1)",
         )
         parser.add_argument(
             "--python",
@@ -95,7 +98,7 @@ class CaptureVerb:
             type=Path,
             default=Path("run.json"),
             metavar="FILE",
-            help="the run file; its traces go to a folder beside it, and an earlier run is kept (default: run.json)",
+            help="the run file; its traces go to a folder beside it; an earlier run is renamed (default: run.json)",
         )
         parser.set_defaults(unknown="A script's own arguments go after --: tracekit capture train.py -- --epochs 3")
 

@@ -19,7 +19,7 @@ _FORMATS = ("text", "markdown", "json", "junit")
 
 
 class CheckVerb:
-    """Hold a run to a budget, or to an earlier run, and exit with 1 if it is worse. Made for pull requests."""
+    """Compare a run with a budget or an earlier run, and exit with 1 if it is worse. Made for pull requests."""
 
     name = "check"
     reads_traces = True
@@ -57,14 +57,14 @@ class CheckVerb:
             help="a metric that may stay unanswered, repeatable (default: what cannot be answered fails)",
         )
         add_format(parser, _FORMATS, _FORMATS[0])
-        add_output(parser, "write there instead of to stdout (-)")
+        add_output(parser, "write to this file instead of stdout (-)")
         parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there as well")
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="write Markdown there as well")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace again, and cache nothing")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        """Check, and say what came of it."""
+        """Check, and print the outcome."""
         from tracekit.cli.progress import Progress
         from tracekit.errors import UnknownMetricError
         from tracekit.faces import Options

@@ -1,4 +1,4 @@
-"""`tracekit hta`: what HTA says about a trace."""
+"""`tracekit hta`: the analyses of HTA on a trace."""
 
 import argparse
 import sys
@@ -55,7 +55,7 @@ class HtaVerb:
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        """Ask, and show or write the answer."""
+        """Run the analysis, and show or write its tables."""
         from tracekit.cli.progress import Progress
         from tracekit.faces.parquet import write_table
         from tracekit.faces.shared.files import fill
@@ -99,7 +99,7 @@ def _answers(options: argparse.Namespace, profiles: "list[Profile]", folder: Pat
 
 
 def _chosen(options: argparse.Namespace, profiles: "list[Profile]") -> "list[Profile]":
-    """The variant that is asked about; before it, where two are compared, the first of the others."""
+    """The variant to analyse; if two are compared, preceded by the first of the others."""
     named = [each for each in profiles if each.name == options.variant] if options.variant else profiles[:1]
     if not named:
         raise UnknownVariantError(options.variant, [each.name for each in profiles])

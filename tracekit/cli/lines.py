@@ -1,4 +1,4 @@
-"""`tracekit lines`: what each line of yours costs, beside your source."""
+"""`tracekit lines`: what each line of your code costs, beside the source."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ _ROWS = 20
 
 
 class LinesVerb:
-    """Say what each line of yours costs, eager and compiled side by side."""
+    """Show what each line of your code costs, eager and compiled side by side."""
 
     name = "lines"
     reads_traces = True
@@ -43,11 +43,11 @@ class LinesVerb:
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
         parser.add_argument("--full", action="store_true", help="split costs by forward and backward, and by bucket")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew and cache nothing")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace again, and cache nothing")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        """Draw them."""
+        """Draw the lines."""
         from tracekit.cli.progress import Progress
         from tracekit.faces import Options
         from tracekit.faces.text import draw_blocks
@@ -81,6 +81,6 @@ def _of_file(side_by_side: "SideBySide", where: str) -> "list[Block]":
 
 
 def _ends_in(file: str, name: str) -> bool:
-    """Whether a path equals another, or ends in it, folder by folder."""
+    """Whether a path equals another one, or ends with it, folder by folder."""
     wanted = Path(name).parts
     return bool(wanted) and Path(file).parts[-len(wanted) :] == wanted

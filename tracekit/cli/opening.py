@@ -1,4 +1,4 @@
-"""Opening what a verb was given, as its options say."""
+"""Opens the inputs of a verb according to its options."""
 
 import argparse
 from pathlib import Path
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress") -> "Subject":
-    """The runs and traces, by `--mine`, `--compile-log` and, where the verb has them, `--steps`, `--only` and who reads
-    ranks.
+    """The runs and traces, opened according to `--mine`, `--compile-log` and, if the verb has them, `--steps`,
+    `--only`, `--workers` and `--cluster`.
 
     Raises TracekitError.
     """
@@ -41,7 +41,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress
 
 
 def _narrowed(subject: "Subject", only: dict[str, list[str]], path: Path) -> "Subject":
-    """Some cells of a study."""
+    """The selected cells of a study."""
     from tracekit.errors import NotAStudyError
     from tracekit.profile.of_study import study_subject
     from tracekit.study.narrowed import narrowed

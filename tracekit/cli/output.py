@@ -55,14 +55,14 @@ def _format_by_name(output: Path | None, formats: Collection[str]) -> str | None
 
 
 def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting":
-    """What must not be overwritten, as the command line names it."""
+    """What must not be overwritten, according to the command line."""
     from tracekit.faces.shared.files import Overwriting
 
     return Overwriting(inputs, options.force)
 
 
 def check_output(face: "Face", options: argparse.Namespace, inputs: list[Path]) -> None:
-    """Refuse, before anything is read, what cannot be written. Raises TracekitError."""
+    """Refuse an output that cannot be written before anything is read. Raises TracekitError."""
     from tracekit.faces.shared.files import refuse_early
 
     if options.output in (None, STDOUT):
@@ -75,7 +75,7 @@ def check_output(face: "Face", options: argparse.Namespace, inputs: list[Path]) 
 
 
 def write_report(face: "Face", report: "Report", how: "Options", options: argparse.Namespace) -> None:
-    """Draw a report, and put it where the command line says. Raises TracekitError."""
+    """Draw a report, and write it where the command line says. Raises TracekitError."""
     from tracekit.faces.shared.files import write
 
     if face.draw is not None and options.output in (None, STDOUT):

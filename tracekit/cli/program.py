@@ -1,6 +1,7 @@
-"""From the command line to a verb, and from errors to exit codes; the one place where they meet.
+"""Turns the command line into a verb, and errors into exit codes; no other module does either.
 
-0 fine, 1 a failure the user can cause, 2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
+Exit codes: 0 success, 1 a failure that the user can cause, 2 wrong usage, 130 interrupted (143 by SIGTERM, 129 by
+SIGHUP).
 """
 
 import argparse
@@ -49,7 +50,7 @@ VERBS = (
     CacheVerb,
     DoctorVerb,
 )
-_MESSAGE_WIDTH = 400  # of what argparse says of an argument
+_MESSAGE_WIDTH = 400  # of argparse's message about an argument
 
 
 def entry() -> int:
@@ -60,8 +61,8 @@ def entry() -> int:
     open_streams()
     with by_any_signal():
         code = main()
-    if "duckdb" not in sys.modules:  # which complains of what is not collected
-        gc.freeze()  # the process ends: a last search for garbage would take 30 ms
+    if "duckdb" not in sys.modules:  # which complains about objects that are not collected
+        gc.freeze()  # the process ends, and a last garbage collection would take 30 ms
     return code
 
 
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Version(argparse.Action):
-    """Says the version, looked up only then: what reads a package's metadata takes a while to import."""
+    """Prints the version, which is looked up only then, because importing what reads a package's metadata is slow."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from tracekit.installed import version
@@ -81,20 +82,22 @@ class _Version(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """What it quotes of the command line is shown, and not obeyed."""
+    """A parser whose messages quote the command line without letting it control the terminal."""
 
     def error(self, message: str) -> NoReturn:
         super().error(sanitize(message, _MESSAGE_WIDTH))
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
         if file is sys.stdout:
-            write_out(message)  # argparse passes over what cannot be written
+            write_out(message)  # argparse ignores errors when writing
         else:
             super()._print_message(message, file)
 
 
 def _run(arguments: list[str]) -> int:
-    parser = _Parser(prog="tracekit", description="Where a PyTorch training step's wall time goes, to the nanosecond.")
+    parser = _Parser(
+        prog="tracekit", description="Find out where a PyTorch training step's wall time goes, to the nanosecond."
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for verb in VERBS:
@@ -129,18 +132,18 @@ def _guarded(work: Callable[[], int]) -> int:
         try:
             return work()
         finally:
-            write_out()  # what others have printed, argparse too
+            write_out()  # flush what others have printed, including argparse
     except TracekitError as error:
         return _failed(error)
     except KeyboardInterrupt as interrupt:
         tell("tracekit: interrupted")
-        name = str(interrupt)  # as tracekit.interruption raises it; Ctrl-C gives none
+        name = str(interrupt)  # as raised by tracekit.interruption; empty for Ctrl-C
         return 128 + (signal.Signals[name] if name in signal.Signals.__members__ else signal.SIGINT)
     except BrokenPipeError:
-        return 0  # the reader of our output has gone (`| head`): what it wanted, it has
+        return 0  # the reader of our output has ended (`| head`), and has what it wanted
     except OSError as error:
         why = error.strerror or str(error)
-        # An error that names no file is one of a stream.
+        # An error that names no file is about a stream.
         return _failed(UnreadableFileError(error.filename, why) if error.filename else StandardOutputError(why))
 
 

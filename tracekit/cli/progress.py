@@ -8,11 +8,11 @@ from typing import Any, Self
 from tracekit.trace.reading.convert import Seen
 from tracekit.units import count, size
 
-_PATIENCE = 1.0  # seconds without a word
+_PATIENCE = 1.0  # seconds before anything is shown
 
 
 class Progress:
-    """A line on stderr while traces are read; nothing where stderr is not a terminal. Call it with what was read."""
+    """A line on stderr while traces are read, if stderr is a terminal. It is called with what has been read."""
 
     def __init__(self) -> None:
         self._wanted = sys.stderr.isatty()
@@ -22,7 +22,7 @@ class Progress:
         self._last = 0
 
     def __call__(self, seen: Seen) -> None:
-        """Say how far it is."""
+        """Show how far reading has come."""
         if seen.done < self._last:  # the next file
             self._began = time.monotonic()
         self._last = seen.done
@@ -35,7 +35,7 @@ class Progress:
         self._bar.update(self._task, completed=seen.done, total=max(seen.size, 1), description=text)
 
     def ranks(self, done: int, of: int) -> None:
-        """Say how many ranks were read, of how many."""
+        """Show how many of the ranks have been read."""
         if self._wanted and time.monotonic() - self._began >= _PATIENCE:
             if self._bar is None:
                 self._open()

@@ -11,7 +11,7 @@ from tracekit.cli.output import STDOUT, add_format, add_output, check_format, ch
 
 
 class ReportVerb:
-    """Say where each step's wall time went, and what changed between variants."""
+    """Report where each step's wall time went, and what changed between variants."""
 
     name = "report"
     reads_traces = True
@@ -34,12 +34,12 @@ class ReportVerb:
         parser.add_argument(
             "--full",
             action="store_true",
-            help="everything: all sections, all rows, all conditions; of a large study only the first cells",
+            help="show all sections, rows and conditions; of a large study only the first cells",
         )
         parser.add_argument(
             "--hta", action="store_true", help="add sections by HTA: critical path, idle time, overlap, queue length"
         )
-        add_output(parser, "write there instead of to stdout (-); a folder for csv and parquet")
+        add_output(parser, "write to this file instead of stdout (-); a folder for csv and parquet")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ class ReportVerb:
 
 
 def _asked(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """In its context a report has the sections that an option asks for. Raises NeedsPackageError."""
+    """A context in which a report has the sections that an option requests. Raises NeedsPackageError."""
     if not options.hta:
         return nullcontext()
     from tracekit.cli.start_up import admit_pandas

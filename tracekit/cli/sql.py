@@ -33,11 +33,11 @@ class SqlVerb:
         )
         add_knowledge(parser)
         add_format(parser, _FORMATS, _FORMATS[0])
-        add_output(parser, "write there instead of to stdout (-)")
+        add_output(parser, "write to this file instead of stdout (-)")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        """Ask, and write the answer."""
+        """Run the query, and write its result."""
         from tracekit.cli.progress import Progress
         from tracekit.faces.shared.files import put
         from tracekit.faces.shared.one_table import drawn

@@ -1,4 +1,4 @@
-"""The standard streams: stdout is data, stderr is for people."""
+"""The standard streams: stdout is for data, stderr for people."""
 
 import os
 import sys
@@ -9,9 +9,9 @@ from tracekit.errors import StandardOutputError
 
 
 def open_streams() -> None:
-    """Give every stream that was closed (`>&-`) a stand-in, and make none fail at a character that it cannot encode.
+    """Replace every stream that was closed (`>&-`), and keep all from failing at a character that they cannot encode.
 
-    Without, the next file to be opened would be taken for the stream.
+    Otherwise, the next file to be opened would take the place of the closed stream.
     """
     if sys.stdin is None:
         sys.stdin = open(os.open(os.devnull, os.O_WRONLY), encoding="utf-8")  # noqa: SIM115 - fails when read
@@ -25,7 +25,7 @@ def open_streams() -> None:
 
 
 def tell(sentence: str) -> None:
-    """Print a sentence on stderr; where that cannot be written either, it is lost."""
+    """Print a sentence on stderr; if that cannot be written either, it is lost."""
     with suppress(OSError):
         print(sentence, file=sys.stderr)
 
@@ -36,11 +36,11 @@ def write_out(content: str | bytes = "") -> None:
         if isinstance(content, bytes):
             sys.stdout.flush()
             sys.stdout.buffer.write(content)
-        elif content:  # without a buffer, even an empty write fails on a full disk
+        elif content:  # unbuffered, even an empty write fails on a full disk
             sys.stdout.write(content)
         sys.stdout.flush()
     except OSError as error:
-        # What is left over has somewhere to go when Python ends.
+        # The rest of the buffer needs a destination when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise

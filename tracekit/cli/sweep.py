@@ -1,4 +1,4 @@
-"""`tracekit sweep`: a grid of captures."""
+"""`tracekit sweep`: captures a grid."""
 
 import argparse
 from pathlib import Path

@@ -11,8 +11,8 @@ from tracekit.cli.arguments import add_baseline, add_inputs
 from tracekit.cli.start_up import import_numpy
 from tracekit.errors import NoTerminalError
 
-_KEYS, _SCREEN = 0, 2  # the files that Textual reads keys from, and draws on
-_ESCAPE_MS = "20"  # that Textual waits after Esc for the rest of a key that begins with it; its default is 100
+_KEYS, _SCREEN = 0, 2  # the file descriptors from which Textual reads keys, and to which it draws
+_ESCAPE_MS = "20"  # how long Textual waits after Esc for the rest of a key sequence; its default is 100
 
 
 class TuiVerb:
@@ -37,8 +37,8 @@ class TuiVerb:
             raise NoTerminalError(options.inputs)
         first_frame.show(options.inputs)
         os.environ.setdefault("ESCDELAY", _ESCAPE_MS)
-        gc.disable()  # what is imported stays: looking for garbage in it would take an eighth of the start
-        import_numpy()  # here, and not by `reads_traces`: after there is something to look at
+        gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
+        import_numpy()  # here, not because of `reads_traces`, so that the first screen appears earlier
         try:
             if (folder := _study(options.inputs)) is not None:
                 from tracekit.tui.study import browse
@@ -60,7 +60,7 @@ class TuiVerb:
 
 
 def _study(inputs: list[Path]) -> Path | None:
-    """The folder of a study, if that is what was named."""
+    """The folder of a study, if the input is one."""
     from tracekit.study import is_study
 
     return inputs[0] if len(inputs) == 1 and is_study(inputs[0]) else None
@@ -71,10 +71,10 @@ def _on_a_terminal() -> bool:
 
 
 def _take_keys_from_the_terminal() -> None:
-    """Standard input may be a trace, which is left to the reader of `-`; keys come from the terminal itself."""
+    """Read keys from the terminal itself, because standard input may be a trace, which the reader of `-` needs."""
     if os.isatty(_KEYS):
         return
-    with suppress(OSError):  # without a terminal, that is what is said
+    with suppress(OSError):  # the lack of a terminal is reported elsewhere
         terminal = os.open("/dev/tty", os.O_RDWR)
         sys.stdin = open(os.dup(_KEYS), encoding="utf-8")  # noqa: SIM115 - read to its end
         os.dup2(terminal, _KEYS)

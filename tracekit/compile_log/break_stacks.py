@@ -1,8 +1,8 @@
 """On which line of a compiled function does its graph break?
 
-Dynamo's stack of a break goes down to the caller of the compiled function, and on in what that calls: where it was
-inlining a module, the function itself is left out. But what runs after the break is compiled anew below the function,
-and the stack of that compilation has its line.
+Dynamo's stack of a break ends with the caller of the compiled function and continues in the functions that were
+inlined: if Dynamo was inlining a module, the function itself is missing. But what runs after the break is compiled
+again below that function, and the stack of that compilation has its line.
 """
 
 import re
@@ -39,7 +39,7 @@ class BreakStacks:
     def __init__(self, breaks: list[LogEntry]) -> None:
         self._breaks = breaks
         self._files: dict[int, str] = {}
-        self._stacks: dict[str, list[_Frame]] = {}  # of each compilation, the function itself innermost
+        self._stacks: dict[str, list[_Frame]] = {}  # for each compilation, with the function itself innermost
         self._open: list[int] = []  # breaks whose line is not known yet
 
     def take(self, metadata: dict[str, Any], compile_id: str) -> None:
@@ -56,11 +56,11 @@ class BreakStacks:
             self._stacks[compile_id] = frames
 
     def broke(self) -> None:
-        """The last of the breaks was just taken."""
+        """Note that the latest break was just recorded."""
         self._open.append(len(self._breaks) - 1)
 
     def _complete(self, callers: list[_Frame]) -> None:
-        """Look for functions that broke among the callers of one that is about to be compiled."""
+        """Look for functions with breaks among the callers of a function that is about to be compiled."""
         for at in [*self._open]:
             stack = self._stacks.get(self._breaks[at].id)
             line = next((each for each in reversed(callers) if stack and each.code == stack[-1].code), None)
@@ -71,7 +71,7 @@ class BreakStacks:
 
 
 def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
-    """A break's text with that frame below the function's callers, unless it is there already."""
+    """A break's text with that frame inserted below the function's callers, unless it is already there."""
     head, mark, rest = text.partition(TRACEBACK)
     stack, raised, error = rest.partition(_RAISED)
     entries = _ENTRY.split(stack)

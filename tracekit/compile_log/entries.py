@@ -1,4 +1,4 @@
-"""What the compiler's log says, record by record."""
+"""The records of the compiler's log."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Span:
 
 @dataclass(frozen=True)
 class LogEntry:
-    """Something the compiler said, and about which compilation."""
+    """A message of the compiler, and the compilation that it is about."""
 
     id: str
     t_ns: int
@@ -28,7 +28,7 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class LimitHit:
-    """Dynamo's warning that it no longer compiles a function, because a limit was reached."""
+    """Dynamo's warning that it no longer compiles a function."""
 
     id: str
     t_ns: int

@@ -1,4 +1,5 @@
-"""The compiler's log as the run's ledger: joined by compile id, placed in passes and steps, said once."""
+"""Makes the run's ledger from the compiler's log: joined by compile id, assigned to passes and steps, without
+duplicates."""
 
 import re
 from bisect import bisect_right
@@ -25,7 +26,7 @@ _SMALL = 0.01  # phases below this share of the compilation are summed up as "ot
 
 @dataclass(frozen=True)
 class StepMark:
-    """When a step began, unix ns, and in which pass."""
+    """The beginning of a step, unix ns, and its pass."""
 
     t_ns: int
     step: int
@@ -43,7 +44,7 @@ def ledger(log: CompileLog, marks: Sequence[StepMark]) -> Ledger:
 
 
 def total_ns(spans: Sequence[Span]) -> int:
-    """Wall time inside compilations: where threads compile side by side it counts once."""
+    """Wall time inside compilations; time in which several threads compile counts once."""
     total = reached = 0
     for span in sorted(spans, key=lambda span: span.start_ns):
         total += max(0, span.end_ns - max(span.start_ns, reached))
@@ -90,7 +91,7 @@ def _guard(reason: str) -> str:
 
 
 def _cleaned(reason: str) -> str:
-    """Its first line, without the column that the comment is aligned to."""
+    """The first line of a reason, without the spaces that align its comment."""
     return re.sub(r" {2,}", "  ", reason.partition("\n")[0].partition(" (HINT:")[0])
 
 
@@ -134,14 +135,14 @@ def _break(note: LogEntry) -> Break:
 
 
 def _reason(head: str) -> str:
-    """What broke and why, without Dynamo's hints."""
+    """What broke the graph and why, without Dynamo's hints."""
     match = _REASON.search(head)
     lines = [line.strip() for line in (match[1] if match else head).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Encountered graph break when"):
         lines = lines[1:]
     wanted = [line.removeprefix("Explanation:").strip(" .") for line in lines[:2] if not line.startswith("Hint:")]
     reason = ": ".join(filter(None, wanted))
-    operator = _OPERATOR.search(head)  # named for developers only
+    operator = _OPERATOR.search(head)  # named only in the part for developers
     return f"{reason} ({operator[1]})" if operator and operator[1] not in reason else reason
 
 

@@ -15,7 +15,7 @@ _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d
 
 
 class CompileLog:
-    """Torch's structured log, as far as it is used here: fed with records, wherever they come from."""
+    """The parts of torch's structured log that are used here; it takes records from any source."""
 
     def __init__(self) -> None:
         self.compiled: list[Span] = []
@@ -29,7 +29,7 @@ class CompileLog:
         self._open: dict[int, list[Span]] = defaultdict(list)
 
     def take(self, metadata: dict[str, Any], payload: Any, t_ns: int, thread: int) -> None:
-        """One record of the structured log, of a thread, at a time in unix ns."""
+        """Process one record of the structured log, given its thread and its time in unix ns."""
         compile_id = f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
         artifact = (metadata.get("artifact") or {}).get("name")
         self.provenance.take(metadata, payload, compile_id, thread)
@@ -51,15 +51,15 @@ class CompileLog:
         t_ns = round(event["ts"] * 1000)
         spans = self._open[thread]
         if event["ph"] == "B":
-            # torch 2.6 gives the id only beside the event.
+            # torch 2.6 has the id beside the event only.
             spans.append(Span(event["name"], str(event["args"].get("compile_id") or compile_id), thread, t_ns))
         elif event["ph"] == "E" and any(span.name == event["name"] for span in spans):
-            while spans[-1].name != event["name"]:  # an exception ended these without a word
+            while spans[-1].name != event["name"]:  # an exception ended these without a record
                 spans.pop()
             self._close(spans, t_ns)
 
     def _close(self, spans: list[Span], t_ns: int) -> None:
-        root = next((span for span in spans if span.name in COMPILE_SPANS), None)  # the outermost: one compilation each
+        root = next((span for span in spans if span.name in COMPILE_SPANS), None)  # the outermost is one compilation
         span = spans.pop()
         span.end_ns = t_ns
         if spans:
@@ -70,7 +70,7 @@ class CompileLog:
             self.compiled.append(span)
 
     def take_warning(self, text: str, t_ns: int, thread: int) -> None:
-        """One warning of Dynamo's or Inductor's."""
+        """Process one warning of Dynamo's or Inductor's."""
         spans = self._open[thread]
         at = spans[0].id if spans else "None/None"
         if limit := _LIMIT.search(text):
@@ -81,7 +81,7 @@ class CompileLog:
             self._take_skip(at, t_ns, text)
 
     def _take_skip(self, compile_id: str, t_ns: int, text: str) -> None:
-        """Said in a warning first, and again in the metrics of the compilation, if it was said within one."""
+        """Process a skipped CUDA graph, which is reported in a warning, and again in the metrics of the compilation."""
         match = _SKIP.search(text)
         reason = (match[1] if match else text).strip()
         if all((each.id, each.text) != (compile_id, reason) for each in self.skips):

@@ -1,7 +1,7 @@
-"""Which lines is each call of a compiled graph for, where the compiler keeps no stacks of its kernels?
+"""From which lines does each call of a compiled graph come, if the compiler stores no stacks for its kernels?
 
-So it is before torch 2.9, and where it compiles a backward graph late. The code that Inductor generates names in
-comments the nodes that a call was made of, and the graphs that it was made of name the line of each node.
+This is the case before torch 2.9, and if a backward graph is compiled late. Comments in the code that Inductor
+generates name the nodes that a call was made of, and the graphs that it was made from give the line of each node.
 """
 
 import re
@@ -50,8 +50,8 @@ def calls(code: str, sources: Mapping[str, Node], nodes: Mapping[str, Node]) -> 
     """What generated code calls, in order: "name:position", and the frames of the work behind it.
 
     `sources` are the nodes that Dynamo traced, `nodes` those of the graph that was lowered. Comments name the nodes of
-    a Triton kernel and the sources of an operator. Where none does, an operator may be for any line that calls it, and
-    a kernel for the CPU for any line of the graph.
+    a Triton kernel and the sources of an operator. Without such a comment, an operator may come from any line that
+    calls it, and a kernel for the CPU from any line of the graph.
     """
     kernels = _kernels(code, nodes)
     return [
@@ -61,7 +61,7 @@ def calls(code: str, sources: Mapping[str, Node], nodes: Mapping[str, Node]) -> 
 
 
 def _kernels(code: str, nodes: Mapping[str, Node]) -> dict[str, list[str]]:
-    """The frames of the kernels that say which nodes they were made of."""
+    """The frames of the kernels whose nodes are named."""
     kernels: dict[str, list[str]] = {}
     fragment: list[str] = []
     for line in code.splitlines():

@@ -1,6 +1,6 @@
-"""Which lines of the user's does a compiled kernel come from? Inductor says so if that was requested before it started.
+"""From which lines of the user's does a compiled kernel come? Inductor records this if requested before it starts.
 
-Where it does not, the code that it generated and the graphs that it lowered say it less sharply.
+Otherwise, the generated code and the lowered graphs give the lines less precisely.
 """
 
 import json
@@ -17,7 +17,7 @@ _LOWERED, _CODE = "inductor_post_grad_graph", "inductor_output_code"  # of a gra
 
 
 class Provenance:
-    """Joins a graph's stacks, or its code, with its key: records of one thread, in this order."""
+    """Joins a graph's stacks, or its code, with its key; the records of a thread come in this order."""
 
     def __init__(self) -> None:
         self.graphs: list[Graph] = []

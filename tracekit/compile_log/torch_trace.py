@@ -1,4 +1,4 @@
-"""A log that TORCH_TRACE wrote, read as if tracekit had listened. tlparse reads the same log; torch is not needed.
+"""Reads a log that TORCH_TRACE wrote as if tracekit had listened. tlparse reads the same log; torch is not needed.
 
 A record is a line in the format of glog, with its metadata as JSON; a payload follows in lines that begin with a tab.
 The format has neither year nor time zone, so times are taken from the compiler's own spans, which are in unix time.
@@ -21,9 +21,9 @@ _FILES = "dedicated_log_torch_trace_*.log"
 
 
 def read(path: Path) -> tuple[Ledger, list[Graph]]:
-    """What was compiled, and the lines of the kernels where the compiler kept them. Raises BadCompileLogError.
+    """What was compiled, and the lines of the kernels if the compiler stored them. Raises BadCompileLogError.
 
-    Of the folder that TORCH_TRACE named, or of one file in it; of several files, one for each rank, the first.
+    The path is the folder that TORCH_TRACE named, or one file in it; of several files, one per rank, the first is read.
     """
     try:
         files = sorted(path.glob(_FILES)) if path.is_dir() else [path]
@@ -39,7 +39,7 @@ def read(path: Path) -> tuple[Ledger, list[Graph]]:
 
 
 def _listened(lines: Iterator[str]) -> tuple[CompileLog, int]:
-    """The log, and how many records were understood; one that was not is left out."""
+    """The log, and the number of records that were understood; others are left out."""
     log, t_ns, records = CompileLog(), 0, 0
     for process, metadata, payload in _records(lines):
         try:

@@ -1,4 +1,4 @@
-"""Every failure a user can cause: one class each, one sentence that names the thing and the next step.
+"""Every failure that a user can cause is a class here, with a sentence that names the cause and the next step.
 
 The command line turns these into exit codes; nothing else catches them wholesale.
 """

@@ -9,11 +9,11 @@ class TracekitError(Exception):
 
 
 def named(path: object) -> str:
-    """A path in a sentence: one that is very long, cut in its middle."""
+    """A path for a sentence; a very long one is cut in the middle."""
     text = str(path)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
 
 
 def read_from(path: object) -> str:
-    """What is read, in a sentence."""
+    """The input for a sentence."""
     return "standard input" if str(path) == _STDIN else named(path)

@@ -4,10 +4,10 @@ from tracekit.errors.base import TracekitError, named
 
 
 class NoSuchRecipeError(TracekitError):
-    """The recipe to capture names no file."""
+    """The recipe or script to capture does not exist."""
 
     def __init__(self, path: object, verb: str = "capture") -> None:
-        super().__init__(f"{named(path)}: no such recipe. Try: tracekit {verb} recipes/gcn_cora.py")
+        super().__init__(f"{named(path)}: no such recipe or script. Try: tracekit {verb} recipes/gcn_cora.py")
 
 
 class NotARecipeError(TracekitError):
@@ -15,15 +15,15 @@ class NotARecipeError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{named(path)}: is not a recipe ({why}). A recipe defines setup(ctx) and returns its training step."
+            f"{named(path)} is not a recipe ({why}). A recipe defines setup(ctx) and returns its training step."
         )
 
 
 class NotPythonError(TracekitError):
-    """A file to capture that Python would not run, or would run by accident: JSON reads as an expression."""
+    """A file to capture that Python would not run, or only by accident, as JSON is a valid expression."""
 
     def __init__(self, path: object) -> None:
-        super().__init__(f"{named(path)}: is not a Python file. A recipe or a training script is a .py file.")
+        super().__init__(f"{named(path)} is not a Python file. A recipe or a training script is a .py file.")
 
 
 class BrokenSyntaxError(TracekitError):
@@ -31,7 +31,7 @@ class BrokenSyntaxError(TracekitError):
 
     def __init__(self, path: object, line: int, why: str) -> None:
         super().__init__(
-            f"{named(path)}:{line}: is not valid Python ({why}). Fix that line; python {named(path)} shows it, too."
+            f"{named(path)}:{line} is not valid Python ({why}). Fix that line; python {named(path)} shows it, too."
         )
 
 
@@ -40,7 +40,7 @@ class NoRecipeError(TracekitError):
 
     def __init__(self, path: object, name: str, value: object, verb: str = "capture") -> None:
         super().__init__(
-            f"{named(path)}: is a script, and only recipes take --param. Pass a script its own arguments after --, "
+            f"{named(path)} is a script, and only recipes take --param. Pass a script its own arguments after --, "
             f"as in tracekit {verb} {named(path)} -- --{name} {value}"
         )
 
@@ -50,7 +50,7 @@ class NoScriptError(TracekitError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path}: is a recipe, and arguments after --, --step-every and --step-at are for scripts only. "
+            f"{path} is a recipe, and arguments after --, --step-every and --step-at are for scripts only. "
             "Set its parameters with --param NAME=VALUE, or run it as a script with --script"
         )
 
@@ -99,14 +99,14 @@ class RecipeFailedError(TracekitError):
     """The recipe raised an exception before anything was captured."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: failed before anything was captured ({why}). Does it run by itself?")
+        super().__init__(f"{named(path)} failed before anything was captured ({why}). Does it run by itself?")
 
 
 class AuditFailedError(TracekitError):
     """What was to be audited raised an exception before its first steps were done."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: failed before its steps could be audited ({why}). Does it run by itself?")
+        super().__init__(f"{named(path)} failed before its steps could be audited ({why}). Does it run by itself?")
 
 
 class UnknownParameterError(TracekitError):
@@ -117,10 +117,10 @@ class UnknownParameterError(TracekitError):
 
 
 class BadParameterError(TracekitError):
-    """A value that does not fit the parameter or option it is given to."""
+    """A value that does not suit its parameter or option."""
 
     def __init__(self, name: str, value: object, wanted: str) -> None:
-        super().__init__(f"{name}={value}: is not {wanted}. Give one, as in {name}=…")
+        super().__init__(f"{name}: {value} is not {wanted}. Give one, as in {name}=…")
 
 
 class NoTorchError(TracekitError):
@@ -137,7 +137,7 @@ class NoInterpreterError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{named(path)}: cannot run a capture ({why}). Name a Python 3.11 or later that has torch and msgspec."
+            f"{named(path)} cannot run a capture ({why}). Name a Python 3.11 or later that has torch and msgspec."
         )
 
 
@@ -151,7 +151,7 @@ class ProfilerBusyError(TracekitError):
 
 
 class NoCompilerError(TracekitError):
-    """torch.compile without what it generates code for."""
+    """torch.compile without the compiler that it needs."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -182,13 +182,13 @@ class ForeignDeviceError(TracekitError):
 
     def __init__(self, script: object, device: str) -> None:
         super().__init__(
-            f"{script}: it trains on {device}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "
+            f"{script} trains on {device}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "
             "Make it train on the CPU, for example by an argument after --"
         )
 
 
 class NoInferenceError(TracekitError):
-    """Inference is to be measured, but the recipe has none."""
+    """Inference is to be measured, but the recipe has no infer()."""
 
     def __init__(self, recipe: object) -> None:
         super().__init__(f"{recipe}: its setup() returns no infer(), so there is no inference to measure.")

@@ -16,18 +16,18 @@ class BudgetError(TracekitError):
     """A budget that cannot be used."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: is not a budget: {why}.")
+        super().__init__(f"{named(path)} is not a budget: {why}.")
 
 
 class OutputError(TracekitError):
     """An output path that cannot be written."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: cannot be written ({why}). Choose another path with -o.")
+        super().__init__(f"{named(path)} cannot be written ({why}). Choose another path with -o.")
 
 
 class StandardOutputError(TracekitError):
-    """Standard output that takes nothing: a full disk, or it was closed."""
+    """Standard output that cannot be written: the disk is full, or it was closed."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Standard output cannot be written to ({why}). Redirect it elsewhere.")
@@ -41,17 +41,17 @@ class NeedsFolderError(TracekitError):
 
 
 class OtherFormatError(TracekitError):
-    """A file whose name says another format than the one that is asked for."""
+    """A file whose suffix names another format than the requested one."""
 
     def __init__(self, path: object, by_name: str, given: str) -> None:
         super().__init__(
-            f"{named(path)}: its name says {by_name}, and --format says {given}. Leave out --format, or give the file "
-            "another name."
+            f"{named(path)}: the suffix means {by_name}, but --format says {given}. Leave out --format, or give the "
+            "file another name."
         )
 
 
 class BytesToTerminalError(TracekitError):
-    """Output that is not text and would go to a terminal."""
+    """Output that is not text, but would go to a terminal."""
 
     def __init__(self) -> None:
         super().__init__("This format is not text, and a terminal cannot show it. Name a file: -o FILE")

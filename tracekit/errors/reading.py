@@ -14,7 +14,7 @@ _ADVICE = {
 
 
 class NoSuchFileError(TracekitError):
-    """The path names nothing."""
+    """The path does not exist."""
 
     def __init__(self, path: object) -> None:
         super().__init__(f"{read_from(path)}: no such file or folder. Check the path.")
@@ -28,7 +28,7 @@ class DirectoryGivenError(TracekitError):
 
 
 class NoTraceInsideError(DirectoryGivenError):
-    """A folder that was named for its traces holds none."""
+    """A folder that should have traces has none."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class UnreadableFileError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         advice = next((said for code, said in _ADVICE.items() if os.strerror(code) == why), "Name another file.")
-        super().__init__(f"{read_from(path)}: cannot be read ({why}). {advice}")
+        super().__init__(f"{read_from(path)} cannot be read ({why}). {advice}")
 
 
 class NotATraceError(TracekitError):
@@ -49,7 +49,7 @@ class NotATraceError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{read_from(path)}: is not a PyTorch profiler trace ({why}). "
+            f"{read_from(path)} is not a PyTorch profiler trace ({why}). "
             "Write one with prof.export_chrome_trace('trace.json.gz')."
         )
 
@@ -59,17 +59,16 @@ class EmptyTraceError(TracekitError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{read_from(path)}: the trace holds no events. "
-            "Was the profiler active? Its schedule may have ended before a step."
+            f"{read_from(path)} holds no events. Was the profiler active? Its schedule may have ended before a step."
         )
 
 
 class BadRunError(TracekitError):
-    """A run.json that does not say what it should."""
+    """A run.json that is not valid."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{read_from(path)}: is not a run that this version can read ({why}). "
+            f"{read_from(path)} is not a run that this version can read ({why}). "
             "Capture it again: tracekit capture RECIPE"
         )
 
@@ -79,7 +78,7 @@ class NoTraceInRunError(TracekitError):
 
     def __init__(self, path: object, why: str, measured: bool) -> None:
         next_step = f"See what was measured: tracekit report {named(path)}" if measured else "Capture it again."
-        super().__init__(f"{named(path)}: holds no trace ({why}), so there is nothing to break down. {next_step}")
+        super().__init__(f"{named(path)} holds no trace ({why}), so there is nothing to break down. {next_step}")
 
 
 class BombError(TracekitError):
@@ -87,7 +86,7 @@ class BombError(TracekitError):
 
     def __init__(self, path: object, packed: int, limit: int, setting: str) -> None:
         super().__init__(
-            f"{read_from(path)}: unpacks from {packed:,} to more than {limit:,} bytes, which no trace does. "
+            f"{read_from(path)} unpacks from {packed:,} to more than {limit:,} bytes, which no trace does. "
             f"If it is a trace all the same, raise the limit: {setting}={limit * 4}"
         )
 
@@ -96,15 +95,15 @@ class SourceUnavailableError(TracekitError):
     """An address that cannot be fetched."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: cannot be fetched ({why}). Download it by other means, and name the file.")
+        super().__init__(f"{named(path)} cannot be fetched ({why}). Download it by other means, and name the file.")
 
 
 class NothingOfYoursError(TracekitError):
-    """Lines are requested, but no recording has any."""
+    """Lines are requested, but no recording has them."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{read_from(path)}: no line of yours can be identified: {why}. "
+            f"{read_from(path)}: none of your lines can be identified, because {why}. "
             "Capture with tracekit capture, or profile with with_stack=True."
         )
 
@@ -114,15 +113,15 @@ class BadCompileLogError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{path}: not usable as a compile log: {why}. Give one trace, and the folder that TORCH_TRACE named."
+            f"{path} cannot be used as a compile log: {why}. Give one trace, and the folder that TORCH_TRACE named."
         )
 
 
 class NoSuchSourceError(TracekitError):
-    """A name that does not stand for exactly one file or function of the user's."""
+    """A name that does not identify exactly one file or function of the user's."""
 
     def __init__(self, name: object, known: list[str]) -> None:
         shown = ", ".join(known[:8]) or "none"
         super().__init__(
-            f"{named(name)}: does not name exactly one file or function of yours in this recording. Available: {shown}"
+            f"{named(name)} does not name exactly one file or function of yours in this recording. Available: {shown}"
         )

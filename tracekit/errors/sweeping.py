@@ -9,7 +9,7 @@ class SweepFileError(TracekitError):
     """A sweep file that cannot be used."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: is not a sweep file: {why}.")
+        super().__init__(f"{named(path)} is not a sweep file: {why}.")
 
 
 class NoCellError(TracekitError):
@@ -25,7 +25,7 @@ class StudyInUseError(TracekitError):
 
     def __init__(self, folder: object) -> None:
         super().__init__(
-            f"{named(folder)}: another sweep is writing here. Wait for it, or name another folder with -o."
+            f"{named(folder)}: another sweep is writing to this folder. Wait for it, or name another folder with -o."
         )
 
 
@@ -43,7 +43,7 @@ class BadStudyError(TracekitError):
     """A file of a study that cannot be read."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(f"{named(path)}: cannot be read as part of a study ({why}).")
+        super().__init__(f"{named(path)} cannot be read as part of a study ({why}).")
 
 
 class NothingMeasuredError(TracekitError):
@@ -60,13 +60,13 @@ class StudyAmongOthersError(TracekitError):
 
     def __init__(self, folder: object) -> None:
         super().__init__(
-            f"{named(folder)}: is a study, which must be opened by itself. To open its runs with others, name them: "
+            f"{named(folder)} is a study, which must be opened by itself. To open its runs with others, name them: "
             "cells/*/run.json"
         )
 
 
 class NotAStudyError(TracekitError):
-    """Cells that are to be selected where there are none."""
+    """Cells are to be selected, but the input is not a study."""
 
     def __init__(self, path: object) -> None:
-        super().__init__(f"{named(path)}: is not the folder of a study: --only has no cells to select.")
+        super().__init__(f"{named(path)} is not the folder of a study: --only has no cells to select.")

@@ -1,9 +1,9 @@
-"""The report, drawn: a file per format. A face lays out and escapes; it computes nothing, and names no section.
+"""The faces: one file per output format. A face lays out and escapes; it computes nothing, and names no section.
 
 A face is a module here, named after its format, with a function under `@face(...)`; `@folder_face(...)` where it writes
 several files, `@variant_face(...)` where it writes one for each variant. `--format` offers it. A face
 that lives elsewhere registers itself in the same way when it is imported. `shared` has what faces have in common;
-`shared.files` puts what they make where it belongs.
+`shared.files` writes what they make to its destination.
 """
 
 import pkgutil
@@ -24,11 +24,11 @@ FIRST = "text"  # the default
 
 @dataclass(frozen=True)
 class Options:
-    """How much of the report to draw, and for where."""
+    """How much of the report to draw, and for which destination."""
 
-    rows: int | None = None  # of each table; None leaves it to what a section is worth
+    rows: int | None = None  # of each table; None: it depends on the worth of the section
     full: bool = False  # everything, all rows included
-    stream: TextIO | None = None  # where it will go, for a face that depends on its width and colours
+    stream: TextIO | None = None  # the destination, for a face that depends on its width and colours
 
 
 Draw = Callable[["Report", Options], str | bytes]
@@ -40,7 +40,8 @@ _Fill = TypeVar("_Fill", bound=Fill)
 
 @dataclass(frozen=True)
 class Face:
-    """A format, made by one of three: `draw` makes text or bytes, `fill` the files of a folder, the other one file."""
+    """A format, made by one of three functions: `draw` returns text or bytes, `fill` makes the files of a folder,
+    `write_variant` writes a file for one variant."""
 
     name: str
     draw: Draw | None = None
@@ -53,7 +54,7 @@ _registered = Registry[Face]("faces")
 
 
 def face(name: str) -> Callable[[_Draw], _Draw]:
-    """Register the function that makes a report into one text, or the bytes of one file, of that format."""
+    """Register the function that turns a report into text, or into the bytes of one file, of that format."""
 
     def register(draw: _Draw) -> _Draw:
         _registered.register(name, Face(name, draw=draw), draw)
@@ -63,7 +64,7 @@ def face(name: str) -> Callable[[_Draw], _Draw]:
 
 
 def folder_face(name: str) -> Callable[[_Fill], _Fill]:
-    """Register the function that writes a report as files into a folder, which it finds empty."""
+    """Register the function that writes a report as files into an empty folder."""
 
     def register(fill: _Fill) -> _Fill:
         _registered.register(name, Face(name, fill=fill), fill)
@@ -83,12 +84,12 @@ def variant_face(name: str, suffix: str) -> Callable[[WriteVariant], WriteVarian
 
 
 def unregister(name: str) -> None:
-    """Forget a face again."""
+    """Remove the face of that name."""
     _registered.unregister(name)
 
 
 def names() -> list[str]:
-    """The formats there are; nothing is imported for it."""
+    """The names of all formats, without importing them."""
     here = {module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg}
     return sorted(here | _registered.keys(), key=lambda name: (name != FIRST, name))
 

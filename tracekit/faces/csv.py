@@ -13,7 +13,7 @@ from tracekit.faces.shared.flat_tables import flat_tables
 from tracekit.report import Report
 from tracekit.sanitize import sanitize
 
-# A spreadsheet would take a text that begins so for a formula, and run it.
+# A spreadsheet would take a text that begins with one of these for a formula, and run it.
 _FORMULA = ("=", "+", "-", "@", "|", "%")
 _ROWS = 1 << 14  # written at a time
 
@@ -32,7 +32,7 @@ def write(rows: pa.Table, path: Path) -> None:
 
 
 def write_rows(rows: pa.Table, file: TextIO) -> None:
-    """The same into an open file, which must not change line ends."""
+    """The same, written to an open file, which must not translate line ends."""
     writer = csv.writer(file)
     writer.writerow([inert(name) for name in rows.column_names])
     writer.writerows(_lines(rows))
@@ -44,7 +44,7 @@ def _lines(rows: pa.Table) -> Iterator[tuple[object, ...]]:
 
 
 def _plain(value: object) -> object:
-    """Numbers exactly, text inert, nothing for what is not known."""
+    """The value as text: numbers exact, text inert, empty if unknown."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -55,6 +55,6 @@ def _plain(value: object) -> object:
 
 
 def inert(text: str) -> str:
-    """Text that a spreadsheet shows as it is: what would be a formula begins with an apostrophe."""
+    """Text that a spreadsheet shows as it is: an apostrophe precedes what would be a formula."""
     shown = sanitize(text)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown

@@ -1,4 +1,4 @@
-"""The report as one page: nothing is fetched, only its own script runs; it reads on a phone, in the dark, on paper."""
+"""The report as one page that fetches nothing and runs only its own script; for phones, dark mode and paper, too."""
 
 import base64
 import hashlib
@@ -20,25 +20,25 @@ from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Tab
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, outline
 
-_TIMELINE = 2_000_000  # events of a variant: a picture of one step is not worth holding more in memory
+_TIMELINE = 2_000_000  # events of a variant: a picture of one step does not justify holding more in memory
 _READING = (
     ("Wall time", "is what a step takes: what the GPU was doing and, while it was idle, what kept it idle."),
     ("Host time", "is what the host threads that drive the training were doing meanwhile."),
-    ("Buckets", "add up to the step, exactly; rest the pointer on one to read what counts there."),
+    ("Buckets", "add up to the step, exactly; rest the pointer on one to read what it means."),
     ("Δ", "is the difference from the baseline; the waterfall shows it bucket by bucket."),
-    ("~ noise", "marks a difference whose 95 % interval holds zero."),
+    ("~ noise", "marks a difference whose 95 % interval contains zero."),
     ("Unprofiled times", "are the ones to quote; those under the profiler explain them."),
-    ("inferred", "marks what a recording does not say outright; what cannot be answered is said, and is never zero."),
+    ("inferred", "marks what is not recorded directly; what cannot be answered is stated, and never shown as zero."),
 )
 
 
 @dataclass(frozen=True)
 class Page:
-    """How much of a block to show, and whose it is."""
+    """How much of a block to show, and what it is about."""
 
     full: bool
     rows: int | None
-    of: str = ""  # whose it is, where nothing has said so yet
+    of: str = ""  # what the block is about, unless that was already shown
 
 
 @face("html")
@@ -49,7 +49,7 @@ def render(report: Report, options: Options | None = None) -> str:
 
 
 def _part(*names: str) -> tuple[str, str]:
-    """Files of the page's own as one text, and the digest by which the page allows it."""
+    """Some of the page's own files as one text, and the digest by which the page allows it."""
     text = "".join(files("tracekit.faces.shared").joinpath(name).read_text(encoding="utf-8") for name in names)
     return text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
@@ -99,7 +99,7 @@ def _timeline(report: Report) -> Iterator[str]:
         yield f'<section id="timeline"><h2>One typical step</h2><div class="scroll">{picture}</div>'
         for profile in report.profiles:
             if profile not in short_enough:
-                yield f'<p class="quiet">{escape(profile.name)}: too long to be drawn here; the TUI shows it.</p>'
+                yield f'<p class="quiet">{escape(profile.name)}: too many events to draw here; the TUI shows them.</p>'
         yield "</section>"
 
 

@@ -1,4 +1,4 @@
-"""The report for machines: one JSON object."""
+"""The report for programs: one JSON object."""
 
 import json
 
@@ -9,5 +9,5 @@ from tracekit.report import Report
 
 @face("json")
 def render(report: Report, options: Options | None = None) -> str:
-    """The report as JSON text; whatever a name contains is escaped in ASCII."""
+    """The report as JSON text in ASCII, whatever names contain."""
     return json.dumps(as_document(report), indent=1, allow_nan=False).replace("\x7f", "\\u007f") + "\n"

@@ -1,4 +1,4 @@
-r"""The report as LaTeX: booktabs tables for a paper, to be taken in by `\input`."""
+r"""The report as LaTeX: booktabs tables for a paper, to be included by `\input`."""
 
 import sys
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.units import thousandths
 
-_BARS = 60  # steps that are drawn in a line
+_BARS = 60  # steps that are drawn as bars
 _BAR, _BESIDE, _HEIGHT = 1.2, 0.6, 8.0  # points: how wide one is, how far from the next, how high at most
 _CHIP = 9.0  # points that the colour of a bucket takes
 _NAME = 18  # letters of a variant beside its bars
 _SIDE_BY_SIDE = 2  # variants that have room in a table together with their differences
-_HELD = 12  # tables that LaTeX may have to hold until it finds a page for them
+_HELD = 12  # tables that may wait until LaTeX finds a page for them
 
 
 @dataclass(frozen=True)
 class Page:
-    """How much of a block to write, and whose it is."""
+    """How much of a block to write, and what it is about."""
 
     full: bool
     rows: int | None
@@ -38,7 +38,7 @@ class Page:
 
     @property
     def caption(self) -> str:
-        """Of its tables: the title of the chapter."""
+        """The caption of its tables: the title of the chapter."""
         return f"{self.title}: {self.of}" if self.of else self.title
 
 
@@ -47,14 +47,14 @@ def render(report: Report, options: Options) -> str:
     """The report as LaTeX to be included."""
     head = "% Made by tracekit. Needs \\usepackage{array,booktabs,longtable,xcolor}, and no other package.\n"
     rows = options.rows if options.rows is not None or report.subject.study is None else sys.maxsize
-    outlined = outline(report, rows, options.full)  # a table of a study is for a paper, which has all of it
+    outlined = outline(report, rows, options.full)  # a table of a study is for a paper, which needs all of it
     lines = [line for chapter in outlined.chapters for line in _chapter(chapter, options.full)]
     lines += [f"\n{prose(sentence)}" for sentence in outlined.closing]
     return head + "\n".join(_letting_tables_out(lines)) + "\n"
 
 
 def _letting_tables_out(lines: list[str]) -> Iterator[str]:
-    """LaTeX gives up where too many tables wait for a page."""
+    """The lines, with page breaks wherever too many tables wait for a page, which LaTeX cannot handle."""
     held = 0
     for line in lines:
         yield line
@@ -107,7 +107,7 @@ def _(block: Series, page: Page) -> Iterator[str]:
 
 
 def _bars(line: Line) -> str:
-    """A rule for each step, as high as it is long; one that compiles is as high as the highest, and grey."""
+    """A rule for each step, whose height shows its duration; one that compiles is grey and as high as the highest."""
     steps = len(line.values)
     steady = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
     top = max(steady, default=0) or 1
@@ -160,7 +160,7 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
 
 
 def _parts(block: Breakdown, page: Page, variants: list[str], compared: list[str]) -> Iterator[str]:
-    """A row for each bucket: of these variants what it takes, of those the difference."""
+    """A row for each bucket: the time of some variants, and the difference of others."""
     labels = [label(block, key) for key in block.keys]
     chips = [_chip(block, key) + escape(said) for key, said in zip(block.keys, labels, strict=True)]
     columns = [Column(f"bucket ({block.unit})", labels, written=chips, drawn=_CHIP)]

@@ -1,4 +1,4 @@
-"""The report as Markdown, fit for a comment of a pull request: the verdict and the parts of a step, details folded."""
+"""The report as Markdown, for a comment on a pull request: the verdict and the parts of a step, with details folded."""
 
 import html
 import re
@@ -19,8 +19,8 @@ from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
-# Addresses become links, @name notifies people and #12 an issue, all of it after escapes were undone: only an element
-# in between, of which nothing is seen, prevents that.
+# GitHub turns addresses into links, @name into notifications and #12 into references, even if they are escaped: only an
+# invisible element inside them prevents that.
 _LIVE = re.compile(r"(?<=@)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 _STEPS = 80  # cells of a line of steps
 _COMMENT = 60_000  # characters: GitHub's comments take 65,536
@@ -28,7 +28,7 @@ _COMMENT = 60_000  # characters: GitHub's comments take 65,536
 
 @dataclass(frozen=True)
 class Page:
-    """How much of a block to write, and whose it is."""
+    """How much of a block to write, and what it is about."""
 
     full: bool
     rows: int | None
@@ -42,7 +42,7 @@ def render(report: Report, options: Options | None = None) -> str:
 
 
 def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
-    """Some blocks alone, as the report writes them."""
+    """Some blocks by themselves, as the report writes them."""
     options = options or Options()
     paragraphs = ("\n".join(written(block, Page(options.full, options.rows, ""))) for block in blocks)
     return "\n\n".join(paragraphs) + "\n"
@@ -54,7 +54,7 @@ def escape(text: str) -> str:
 
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
-    """What a reviewer needs is open; everything else is folded, and left out where a comment has no room for it."""
+    """What a reviewer needs is open; all else is folded, or left out if a comment has no room for it."""
     folded = [*_written(report, options, fold=True)]
     if options.full or options.rows is not None or sum(map(len, folded)) < _COMMENT:
         yield from folded
@@ -93,7 +93,7 @@ def _folded(title: str) -> Iterator[str]:
 
 
 def _is_short(chapter: Chapter) -> bool:
-    """Whether it is among the first, and says what it says in sentences or as parts of a step."""
+    """Whether the chapter is among the first, and consists of sentences or the parts of a step."""
     blocks = [block for entry in chapter.entries for block in entry.blocks]
     first = chapter.entries[0].section.stage == "lead"
     return first and all(isinstance(block, Sentences | Breakdown) or is_detail(block) for block in blocks)

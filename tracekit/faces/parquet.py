@@ -68,12 +68,12 @@ def _of_run(piece: pa.Table, run: str, runs: Mapping[str, str]) -> pa.Table:
 
 
 def _without_run(piece: pa.Table) -> pa.Table:
-    """Without a column of its own for what the folder says."""
+    """Without the column `run`, because the folder names the run."""
     return piece.drop_columns(["run"]) if "run" in piece.schema.names else piece
 
 
 def _schema(name: str, schema: pa.Schema) -> pa.Schema:
-    """The columns, and in the file which table of which data set they are."""
+    """The columns, with metadata that names the table and the data set."""
     return schema.with_metadata({"tracekit.schema": SCHEMA, "tracekit.table": name})
 
 

@@ -1,7 +1,7 @@
-"""A trace for ui.perfetto.dev: the original, byte for byte, and before its events tracks of ours that explain them.
+"""A trace for ui.perfetto.dev: the original, byte for byte, preceded by tracks of ours that explain its events.
 
-Ours begin and end by `B` and `E`, which the profiler never writes: whoever reads the file again, tracekit too, finds
-the original's events and no more. The times are the trace's own.
+Our events use the phases `B` and `E`, which the profiler never writes: any program that reads duration events from the
+file, including tracekit, gets only those of the original. Times are on the trace's own clock.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _HEADER = 64 << 20  # bytes in which the list of events must begin
 
 @variant_face("perfetto", ".json.gz")
 def export(report: Report, profile: Profile, path: Path) -> None:
-    """One variant's trace with our tracks. Raises OutputError where the original cannot be read again."""
+    """One variant's trace with our tracks. Raises OutputError if the original cannot be read again."""
     original = profile.trace.path
     if not original.is_file():
         raise OutputError(path, f"{original} is not a file that can be read again")
@@ -41,7 +41,7 @@ def export(report: Report, profile: Profile, path: Path) -> None:
 
 
 def _write_tracks(out: IO[bytes], events: Iterator[bytes], alone: bool) -> None:
-    """Our events, each piece of them ending with a comma; without the last one where no other event follows."""
+    """Write our events, each piece ending with a comma; the last comma is left out if no other event follows."""
     waiting = b""
     for piece in events:
         out.write(waiting)
@@ -50,7 +50,7 @@ def _write_tracks(out: IO[bytes], events: Iterator[bytes], alone: bool) -> None:
 
 
 def _head(source: Source) -> tuple[bytes, bytes] | None:
-    """What comes before the first event, including the bracket, and what follows it in what was read."""
+    """The text before the first event, including the bracket, and the rest of what was read."""
     begun = bytearray()
     for piece in _pieces(source):
         begun += piece

@@ -26,13 +26,13 @@ from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, Entry, outline
 from tracekit.sanitize import sanitize
 
-_PIPED_WIDTH = 160  # of a report that goes to no terminal
+_PIPED_WIDTH = 160  # of a report that does not go to a terminal
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
 
 @face("text")
 def draw(report: Report, options: Options) -> str:
-    """The report as text: for a terminal, with its colours and as wide as it is."""
+    """The report as text, in the width and with the colours of the terminal."""
     console = _console(options.stream)
     with console.capture() as drawn:
         show(report, console, options)
@@ -40,7 +40,7 @@ def draw(report: Report, options: Options) -> str:
 
 
 def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
-    """Some blocks alone, as the report draws them."""
+    """Some blocks by themselves, as the report draws them."""
     options = options or Options()
     console = _console(options.stream)
     with console.capture() as captured:
@@ -75,7 +75,7 @@ def show(report: Report, console: Console, options: Options | None = None) -> No
 
 @dataclass(frozen=True)
 class Page:
-    """Where a block is drawn: how wide, how much of it, and whose it is."""
+    """How to draw a block: how wide, how much of it, and what it is about."""
 
     width: int
     full: bool = False

@@ -17,13 +17,13 @@ from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
 
-_ROWS = 1 << 20  # of a sheet, less one for the head
+_ROWS = 1 << 20  # of a sheet, including the head
 _TEXT = 32_000  # letters of a cell: Excel takes 32,767
 _NAME = 31  # letters of a sheet's name
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")
 _WIDTHS = (8, 60)  # letters of a column, at least and at most
 _WRAPPED = 90  # letters of a sentence in a line
-# Two commas divide what is shown by a million: the cell holds ns, and people read ms.
+# Two commas divide what is shown by a million: the cell holds ns, but shows ms.
 _FORMATS = {"ns": '#,##0.000,,"\u2009ms"', "B": '#,##0.0,,"\u2009MB"', "share": "0.0%"}
 _FORMATS |= {"×": '0.00"\u2009×"', "1": "0.0000"}
 
@@ -93,7 +93,7 @@ def _write_table(sheet: Any, table: FlatTable, formats: _Formats) -> None:
 
 
 def _write(sheet: Any, row: int, at: int, value: object, shape: Any) -> int:
-    """One cell; says about how wide it is. Text is written as text, whatever it looks like."""
+    """Write one cell; returns its approximate width. Text is written as text, whatever it looks like."""
     if value is None:
         return 0
     if isinstance(value, bool):
@@ -151,7 +151,7 @@ def _values(block: Breakdown, key: str) -> Iterable[float | None]:
 
 
 def _sheet_name(name: str, taken: set[str]) -> str:
-    """As Excel takes it: short, without some signs, and no two alike."""
+    """A name that Excel accepts: short, without some signs, and unique."""
     plain = _FORBIDDEN.sub("_", sanitize(name))[:_NAME] or "_"
     unique, tries = plain, 1
     while unique.lower() in taken:

@@ -1,9 +1,9 @@
-"""Many ranks, read by several processes of this machine, or by a Dask cluster.
+"""Reads many ranks with several processes on this machine, or with a Dask cluster.
 
     traces ──Readers.submit──▶ RankColumns of each, read where its file is ──open_ranks──▶ Subject
 
-Only columns of totals and of communication come back (`tracekit.ranks`). One rank of each job is opened here, for all
-that a report says beside comparing ranks. `readers` gives the processes or the cluster, which are used alike.
+Only columns of totals and of communication come back (`tracekit.ranks`). One rank of each job is also opened here, for
+everything in a report besides comparing ranks. `readers` provides the processes or the cluster, which are used alike.
 """
 
 from tracekit.fleet.opening import open_ranks

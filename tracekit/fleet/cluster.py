@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster: each rank is read by one that has its file."""
+"""The workers of a Dask cluster: each rank is read by a worker that has its file."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class Cluster:
             raise ClusterError(address, "it has no workers")
 
     def traces(self, paths: Sequence[Path]) -> list[Path]:
-        """What the workers have of it, with the traces of a folder in its place. Raises TracekitError."""
+        """The given paths that the workers have, with a folder replaced by its traces. Raises TracekitError."""
         try:
             answers: dict[str, tuple[str | None, list[list[Path]]]] = self._client.run(traces_there, [*paths])
         except Exception as error:  # a worker without tracekit may raise anything
@@ -58,31 +58,31 @@ class Cluster:
         return files_seen
 
     def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
-        """Read that trace on a worker that has it. The future raises where workers die over it."""
+        """Read that trace on a worker that has it. The future raises an exception if workers die while reading it."""
         executor = self._client.get_executor(workers=self._having.get(path), pure=False)
         future: Future[Read] = executor.submit(read_one, path, infer_steps)
         return future
 
     def pieces(self, path: Path) -> Iterator[bytes]:
-        """What that file holds, from a worker that has it. Raises ClusterError."""
+        """The content of that file, from a worker that has it. Raises ClusterError."""
         at, piece = 0, b" "
         while piece:
             reading = self._client.submit(_piece, path, at, workers=self._having.get(path), pure=False)
             try:
                 piece = reading.result()
-            except Exception as error:  # a cluster raises classes of its own where workers die
+            except Exception as error:  # a cluster raises its own exceptions when workers die
                 raise ClusterError(self._address, f"{named(path)} cannot be fetched: {error}") from None
             at += len(piece)
             yield piece
 
     def restart(self) -> None:
-        """The scheduler gives a dead worker's work to others by itself."""
+        """Nothing to do: the scheduler reassigns a dead worker's work by itself."""
 
     def why_idle(self) -> str | None:
-        """Where no worker is left, or no scheduler."""
+        """The reason if there is no worker or no scheduler left, else None."""
         if self._client.status != "running":
-            return "the cluster does not answer any more"
-        return None if self._workers() else "the cluster has no workers any more"
+            return "the cluster no longer answers"
+        return None if self._workers() else "the cluster has no workers left"
 
     def _workers(self) -> dict[str, dict[str, Any]]:
         return dict(self._client.scheduler_info(n_workers=-1)["workers"])
@@ -95,12 +95,12 @@ class Cluster:
 
 
 def traces_there(paths: list[Path]) -> tuple[str | None, list[list[Path]]]:
-    """Runs in a worker: its tracekit's version, and of each path the traces that it has."""
+    """Runs in a worker: its version of tracekit, and for each path the traces that it has."""
     return version(), [_traces(path) for path in paths]
 
 
 def _piece(path: Path, at: int) -> bytes:
-    """Runs in a worker: some of a file."""
+    """Runs in a worker: reads a part of a file."""
     with path.open("rb") as file:
         file.seek(at)
         return file.read(_PIECE)

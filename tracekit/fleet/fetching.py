@@ -1,4 +1,4 @@
-"""The trace of the rank that is opened here; if only a worker has it, it is fetched from there."""
+"""Provides the trace of the rank that is opened here; if only a worker has it, it is fetched from there."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tracekit.workspace import workspace_anywhere
 
 @contextmanager
 def fetched(path: Path, readers: Readers) -> Iterator[Path]:
-    """That path where its file is here; else that of a copy, which has the same name. Raises TracekitError."""
+    """The path if its file is here, else that of a copy with the same name. Raises TracekitError."""
     if _is_here(path):
         yield path
         return
@@ -38,7 +38,7 @@ def _is_here(path: Path) -> bool:
 
 
 def named_after(profile: Profile, path: Path) -> Profile:
-    """What was read in a copy, with the path of the original."""
+    """The members that were read from a copy, with the path of the original."""
     return replace(profile, captures=tuple(_named_after(each, path) for each in profile.captures))
 
 

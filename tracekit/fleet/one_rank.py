@@ -1,4 +1,4 @@
-"""What runs in a reader: one trace in, columns or a sentence out."""
+"""Runs in a reader: turns one trace into columns, or into a sentence that says why it cannot."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ from tracekit.ranks import RankColumns, read_rank
 
 @dataclass(frozen=True)
 class Lost:
-    """A rank that is not there, and why. It is returned: an exception might not survive the way between processes."""
+    """A rank that could not be read, and why. It is returned, because an exception may not survive pickling."""
 
     path: Path
     why: str
 
 
 def read_one(path: Path, infer_steps: bool = False) -> RankColumns | Lost:
-    """The columns of a trace; whatever is wrong with it is said, and the reader goes on to the next."""
+    """The columns of a trace, or what is wrong with it, so that the reader can continue with the next."""
     try:
         return read_rank(path, infer_steps=infer_steps, workers=1)
     except (TracekitError, OSError, MemoryError) as error:

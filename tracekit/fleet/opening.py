@@ -27,8 +27,8 @@ def open_ranks(
 ) -> Subject:
     """Read every trace by the readers; open the lowest rank of each job by `open_here`, for all other figures.
 
-    A rank that cannot be read, or whose reader dies, is among the members as one without a trace. Raises RanksLostError
-    where none can be read, and what `open_here` raises.
+    A rank that cannot be read, or whose reader dies, becomes a member without a trace. Raises RanksLostError if no rank
+    can be read, and whatever `open_here` raises.
     """
     read = read_all(readers.traces(paths), readers, infer_steps=infer_steps, watch=watch)
     lost = [each for each in read.values() if isinstance(each, Lost)]
@@ -53,7 +53,7 @@ def _opening(job: list[RankColumns]) -> RankColumns:
 
 
 def _opened(path: Path, readers: Readers, open_here: Open, name: str, rank: int | None) -> Profile:
-    """By itself: traces that are opened here together would be taken for ranks of one job."""
+    """Open the trace by itself: traces that are opened together would be taken for ranks of one job."""
     with fetched(path, readers) as file:
         (profile,) = open_here([file]).profiles
     profile = replace(named_after(profile, path), name=name)
@@ -63,7 +63,7 @@ def _opened(path: Path, readers: Readers, open_here: Open, name: str, rank: int 
 
 
 def _jobs(columns: list[RankColumns]) -> list[list[RankColumns]]:
-    """The ranks of each job, the lowest first; a rank that is there twice is a job of its own."""
+    """The ranks of each job, the lowest first; the second of two equal ranks is a separate job."""
     jobs: dict[object, dict[int, RankColumns]] = {}
     for each in columns:
         key: object = job_of(Path(each.trace), each.world_size)

@@ -1,4 +1,4 @@
-"""Who reads the ranks: processes on this machine, or the workers of a Dask cluster. Both are used in the same way."""
+"""What reads the ranks: processes on this machine, or the workers of a Dask cluster. Both are used in the same way."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -16,24 +16,24 @@ Read = RankColumns | Lost
 
 
 class Readers(Protocol):
-    """An executor of one kind of work. `with` stops it."""
+    """An executor that reads traces. Leaving its `with` block stops it."""
 
-    width: int  # how many traces are worth submitting at a time
+    width: int  # how many traces to submit at a time
 
     def traces(self, paths: Sequence[Path]) -> list[Path]:
-        """What was given, with the traces of a folder in its place. Raises TracekitError."""
+        """The given paths, with a folder replaced by its traces. Raises TracekitError."""
 
     def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
-        """Read that trace. The future raises where its reader dies."""
+        """Read that trace. The future raises an exception if its reader dies."""
 
     def restart(self) -> None:
-        """After a reader died: what was submitted before is gone."""
+        """Recover after a reader died; what was submitted before is lost."""
 
     def pieces(self, path: Path) -> Iterator[bytes]:
-        """What that file holds, which is not on this machine. Raises TracekitError."""
+        """The content of a file that is not on this machine. Raises TracekitError."""
 
     def why_idle(self) -> str | None:
-        """Why no reader is left; None while there is one."""
+        """Why no reader is left, or None while there is one."""
 
     def __enter__(self) -> "Readers": ...
 
@@ -41,35 +41,35 @@ class Readers(Protocol):
 
 
 class Processes:
-    """Processes of this machine."""
+    """Processes on this machine."""
 
     def __init__(self, workers: int) -> None:
         self.width = workers
         self._pool = self._started()
 
     def _started(self) -> ProcessPoolExecutor:
-        # A fork would inherit threads of numpy and Arrow in the middle of what they do.
+        # A fork would inherit threads of numpy and Arrow in the middle of their work.
         return ProcessPoolExecutor(self.width, mp_context=get_context("spawn"))
 
     def traces(self, paths: Sequence[Path]) -> list[Path]:
-        """What was given, with the traces of a folder in its place. Raises TracekitError."""
+        """The given paths, with a folder replaced by its traces. Raises TracekitError."""
         return [each for path in paths for each in (traces_in(path) if is_folder(path) else [path])]
 
     def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
-        """Read that trace. The future raises where its process dies."""
+        """Read that trace. The future raises an exception if its process dies."""
         return self._pool.submit(read_one, path, infer_steps)
 
     def restart(self) -> None:
-        """A pool of which one process died takes nothing any more."""
+        """Start a new pool: one in which a process died accepts no more work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = self._started()
 
     def pieces(self, path: Path) -> Iterator[bytes]:
-        """Processes have the files that are here, and no others."""
+        """Not possible: processes only have the files of this machine."""
         raise NoSuchFileError(path)
 
     def why_idle(self) -> str | None:
-        """Processes are started anew."""
+        """None, because processes are always restarted."""
         return None
 
     def __enter__(self) -> "Processes":
@@ -80,7 +80,7 @@ class Processes:
 
 
 def readers(workers: int, cluster: str | None) -> Readers:
-    """A cluster where one is named, else so many processes. Raises ClusterError and NeedsPackageError."""
+    """The cluster if one is named, else that many processes. Raises ClusterError and NeedsPackageError."""
     if cluster is None:
         return Processes(workers)
     from tracekit.fleet.cluster import Cluster

@@ -1,4 +1,4 @@
-"""All traces go through the readers, a few at a time: one that is broken, or kills its reader, affects no other."""
+"""Reads all traces with the readers, a few at a time: one that is damaged, or kills its reader, affects no other."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -8,15 +8,16 @@ from pathlib import Path
 from tracekit.fleet.one_rank import Lost
 from tracekit.fleet.readers import Read, Readers
 
-_SECONDS = 2.0  # after which it is checked whether any reader is left
+_SECONDS = 2.0  # between two checks whether any reader is left
 _DIED = "the process that read it died twice, perhaps because memory ran out"
-Watch = Callable[[int, int], None]  # how many traces are done, of how many
+Watch = Callable[[int, int], None]  # called with the number of finished traces, and of all traces
 
 
 def read_all(
     paths: Sequence[Path], readers: Readers, *, infer_steps: bool = False, watch: Watch = lambda done, of: None
 ) -> dict[Path, Read]:
-    """For each path its columns, or why there are none. When a reader dies, what it may have died of is read alone."""
+    """For each path, its columns, or why there are none. If a reader dies, the traces it may have died of are read
+    again, each alone."""
     known: dict[Path, Read] = {}
 
     def keep(path: Path, read: Read) -> None:
@@ -32,7 +33,7 @@ def read_all(
 def _one_pass(
     paths: Sequence[Path], readers: Readers, width: int, infer_steps: bool, keep: Callable[[Path, Read], None]
 ) -> list[Path]:
-    """Read them, so many at a time; returns those that were being read when a reader died."""
+    """Read the traces, that many at a time; returns those that were being read when a reader died."""
     waiting, running, suspects = deque(paths), dict[Future[Read], Path](), list[Path]()
     broken = False
     while waiting or running:
@@ -40,7 +41,7 @@ def _one_pass(
             path = waiting.popleft()
             try:
                 running[readers.submit(path, infer_steps)] = path
-            except BrokenExecutor:  # died since, of what is still running
+            except BrokenExecutor:  # a reader died since, of a trace that is still being read
                 broken = True
                 waiting.appendleft(path)
         done, _ = wait(running, _SECONDS, FIRST_COMPLETED)
@@ -55,7 +56,7 @@ def _one_pass(
             except BrokenExecutor:
                 broken = True
                 suspects.append(path)
-            except Exception as error:  # a cluster raises classes of its own where workers die over a trace
+            except Exception as error:  # a cluster raises its own exceptions when workers die while reading a trace
                 keep(path, Lost(path, f"reading it failed: {error or type(error).__name__}"))
         if broken and not running:
             readers.restart()

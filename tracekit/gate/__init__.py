@@ -1,9 +1,9 @@
-"""Does a run keep its budget, or what an earlier run reached? For a pull request: rows, each with its outcome.
+"""Does a run stay within its budget, or keep up with an earlier run? The result is rows, each with its outcome.
 
     Subject ──metrics──▶ readings ──within() or against()──▶ rows ──drawing──▶ text, Markdown, JSON, JUnit
 
-A metric is one entry of `metrics.METRICS`. Time is uncertain: a limit is broken only where the whole interval of a
-reading lies beyond it. What cannot be answered has an outcome of its own, and fails unless it is allowed.
+A metric is one entry of `metrics.METRICS`. Because times are uncertain, a limit is exceeded only if the whole interval
+of a reading lies beyond it. What cannot be answered has an outcome of its own, and fails unless it is allowed.
 """
 
 from tracekit.gate.against import against

@@ -10,7 +10,7 @@ from tracekit.unprofiled import contrast
 
 TOLERANCE = 0.03  # of the earlier value: less is not worth a failure
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
-_EXACT = ("recompiles", "graph_breaks")  # of the whole run; what is counted a step varies with the batches
+_EXACT = ("recompiles", "graph_breaks")  # counts of the whole run; counts per step vary with the batches
 
 
 def against(
@@ -22,15 +22,14 @@ def against(
 ) -> list[Row]:
     """A row for each variant of the earlier run and each metric.
 
-    The limit is the earlier value plus `tolerance` as a share of it; of recompilations and graph breaks, it is the
-    earlier number. If no `metrics` are named, they are the unprofiled step time, or else the wall time, and the counts
-    that the earlier run has.
+    The limit is the earlier value plus `tolerance`; for recompilations and graph breaks, it is the earlier number. By
+    default, the metrics are the unprofiled step time, or else the wall time, and the counts that the earlier run has.
     """
     return list(_rows(new, old, metrics, tolerance, allow))
 
 
 def pairs(new: Subject, old: Subject) -> Iterator[tuple[Member, Member | None]]:
-    """Each variant of the earlier run, and that of the later one; None where there is none any more."""
+    """Each variant of the earlier run, and the same variant of the later one; None if it no longer exists."""
     members = {member.name: member for member in new.known}
     if len(members) == len(old.known) == 1:  # two bare traces: their names are those of their files
         members = {old.known[0].name: new.known[0]}
@@ -48,7 +47,7 @@ def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, 
                 continue
             limit = earlier.value * (1 if metric in _EXACT else 1 + tolerance)
             if after is None:
-                yield unanswered(before.name, metric, limit, "there is no such variant any more", metric in allow)
+                yield unanswered(before.name, metric, limit, "this variant no longer exists", metric in allow)
             else:
                 yield judged(before.name, metric, limit, _reading(metric, after, before, earlier), metric in allow)
 
@@ -60,7 +59,7 @@ def _worth_checking(member: Member) -> list[str]:
 
 
 def _reading(metric: str, after: Member, before: Member, earlier: Reading) -> Reading:
-    """What the later run reads; its interval holds how sure both are."""
+    """The reading of the later run, whose interval covers the uncertainty of both runs."""
     reading = METRICS[metric](after)
     if reading.value is None or reading.interval is None or earlier.interval is None:
         return reading
@@ -72,7 +71,7 @@ def _reading(metric: str, after: Member, before: Member, earlier: Reading) -> Re
 
 
 def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
-    """What the later run reads, with an interval that the passes of both runs give."""
+    """The reading from the passes of both runs."""
     assert after.variant is not None
     assert before.variant is not None
     ours, theirs = after.variant.measured, before.variant.measured

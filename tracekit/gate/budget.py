@@ -1,6 +1,6 @@
 """Limits by variant and metric, written by hand in TOML.
 
-allow_unanswered = ["syncs"]        # optional: what may stay unknown
+allow_unanswered = ["syncs"]        # optional: metrics that may stay unknown
 
 [variant.compiled]
 step_ms = 12.5

@@ -1,4 +1,4 @@
-"""Did the two runs of a check run the same thing? If not, no outcome means what it seems to mean."""
+"""Did the two runs of a check run the same thing? If not, the outcomes may be misleading."""
 
 from collections.abc import Iterator
 
@@ -16,17 +16,14 @@ def differences(new: Subject, old: Subject) -> list[str]:
                 said.setdefault(f"a different {what} than in the earlier run ({now}; {earlier})", []).append(
                     before.name
                 )
-    return [
-        f"{', '.join(names)}: {text}: it may be slower, or faster, for that reason alone"
-        for text, names in said.items()
-    ]
+    return [f"{', '.join(names)}: {text}: that alone may make it slower or faster" for text, names in said.items()]
 
 
 def _differing(after: Member, before: Member) -> Iterator[tuple[str, str, str]]:
     others = [*different_things(after, before)]
     yield from others
     if any(what == "recipe" for what, _, _ in others):
-        return  # each has parameters of its own
+        return  # their parameters cannot be compared
     ours, theirs = _params(after), _params(before)
     if differing := [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]:
         now, earlier = (", ".join(f"{key}={of.get(key, 'none')}" for key in differing) for of in (ours, theirs))
@@ -34,6 +31,6 @@ def _differing(after: Member, before: Member) -> Iterator[tuple[str, str, str]]:
 
 
 def _params(member: Member) -> dict[str, object]:
-    """The parameters of its run, and its own."""
+    """The parameters of its run together with its own."""
     run = member.run.params if member.run is not None else {}
     return {**run, **(member.variant.params if member.variant is not None else {})}

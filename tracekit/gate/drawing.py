@@ -1,4 +1,4 @@
-"""The rows of a check for people, for a pull request, for machines, and for a build server."""
+"""The rows of a check as text, as Markdown for a pull request, as JSON, and as JUnit XML for a build server."""
 
 import json
 from collections.abc import Sequence
@@ -19,25 +19,25 @@ _COLUMNS = pa.schema(
         column("metric", LABEL, "what is limited, with its unit"),
         column("limit", pa.string(), "highest value that passes", role="figure"),
         column("value", pa.string(), "value that was measured", role="figure"),
-        column("interval", pa.string(), "interval of values that the measurement allows", role="figure"),
+        column("interval", pa.string(), "interval in which the value may lie", role="figure"),
         column("outcome", LABEL, "pass, noise, fail, unanswered or allowed"),
-        column("why", pa.string(), "reason, where the numbers do not show it"),
+        column("why", pa.string(), "the reason, if the numbers do not show it"),
     ]
 )
 
 
 def as_text(check: Check, options: Options) -> str:
-    """For a terminal."""
+    """The check as text for a terminal."""
     return text.draw_blocks(_blocks(check), options)
 
 
 def as_markdown(check: Check, options: Options) -> str:
-    """For a pull request."""
+    """The check as Markdown for a pull request."""
     return markdown.draw_blocks(_blocks(check), options)
 
 
 def as_json(check: Check, options: Options) -> str:
-    """For machines: `tracekit.check/1`."""
+    """The check as JSON, `tracekit.check/1`."""
     content = {
         "schema": SCHEMA,
         "failed": failed(check.rows),
@@ -48,7 +48,7 @@ def as_json(check: Check, options: Options) -> str:
 
 
 def as_junit(check: Check, options: Options) -> str:
-    """For a build server: a test case for each row."""
+    """The check as JUnit XML for a build server, with a test case for each row."""
     rows, failures = check.rows, sum(row.fails for row in check.rows)
     suite = ElementTree.Element("testsuite", name="tracekit check", tests=str(len(rows)), failures=str(failures))
     for row in rows:

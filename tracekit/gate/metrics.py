@@ -1,4 +1,4 @@
-"""The metrics that a check can limit, each read from a variant: a value and its interval, or why there is none."""
+"""The metrics that can be limited, and their readings: a value and its interval, or why it cannot be answered."""
 
 import math
 import statistics
@@ -16,13 +16,13 @@ from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_media
 from tracekit.unprofiled import cold_cost_ns, step_interval
 
 NS_PER_MS = 1e6
-# A project is checked hundreds of times without having changed: at 95 %, chance alone would fail some.
+# A project is checked hundreds of times without having changed: at 95 %, some checks would fail by chance.
 SURE = 0.99
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A metric of a variant, in the metric's own unit; None where it cannot be answered, and then why."""
+    """A metric of a variant, in the metric's own unit, or None and the reason if it cannot be answered."""
 
     value: float | None
     interval: Interval | None = None  # None: it is exact
@@ -33,7 +33,7 @@ Read = Callable[[Member], Reading]
 
 
 def _step(member: Member) -> Reading:
-    """A step without the profiler: the pace to quote."""
+    """The unprofiled step time, which is the one to quote."""
     measured = member.variant.measured if member.variant is not None else None
     if measured is None:
         return Reading(None, why="its unprofiled step time was not measured")
@@ -47,7 +47,7 @@ def _of_step(measured: Measured) -> Interval:
 
 
 def _of_view(name: str, key: str | None) -> Read:
-    """A step of that view, or one bucket of it, under the profiler."""
+    """The time of a step in that view, or of one of its buckets, under the profiler."""
 
     def read(member: Member) -> Reading:
         if isinstance(member, Untraced):
@@ -70,7 +70,7 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
 
 
 def _between_passes(profile: Profile) -> float:
-    """How far one more pass may be from the mean of those that were measured, as a share of the step."""
+    """How far another pass may be from the mean of those measured, as a share of the step."""
     measured = profile.variant.measured if profile.variant is not None else None
     logs = [math.log(each.step_ns) for each in measured.counted] if measured is not None else []
     if len(logs) < 2:
@@ -103,7 +103,7 @@ def _fallbacks(member: Member) -> float:
 
 
 def _per_step(analysis: str) -> Read:
-    """Calls per counted step, as the report's section of that name has them."""
+    """Calls per counted step, as in the report's section of that name."""
 
     def read(member: Member) -> Reading:
         if isinstance(member, Untraced):

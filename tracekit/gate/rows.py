@@ -7,14 +7,14 @@ from typing import Any, Literal
 from tracekit.gate.metrics import Reading
 from tracekit.uncertainty import Interval
 
-# `noise`: beyond the limit, but not for sure; `unanswered`: it cannot be known; `allowed`: nor need it be.
+# `noise`: beyond the limit, but not with certainty; `unanswered`: unknown; `allowed`: unknown, but need not be known.
 Outcome = Literal["pass", "noise", "fail", "unanswered", "allowed"]
 _FAILING = ("fail", "unanswered")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A metric of a variant, in the metric's unit, as its name says; `why` says what a number cannot."""
+    """A metric of a variant, in the unit that its name gives; `why` is the reason if there is no number."""
 
     variant: str
     metric: str
@@ -26,17 +26,17 @@ class Row:
 
     @property
     def fails(self) -> bool:
-        """Whether the check fails for it."""
+        """Whether this row makes the check fail."""
         return self.outcome in _FAILING
 
     def document(self) -> dict[str, Any]:
-        """As `tracekit.check/1` has it."""
+        """The row in the form of `tracekit.check/1`."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Check:
-    """The rows, and what makes them doubtful."""
+    """The rows, and warnings about them."""
 
     rows: list[Row]
     warnings: list[str]
@@ -48,7 +48,7 @@ def failed(rows: Iterable[Row]) -> bool:
 
 
 def judged(variant: str, metric: str, limit: float, reading: Reading, allowed: bool) -> Row:
-    """A reading against an upper limit: it fails where all of its interval lies beyond."""
+    """A reading compared with an upper limit: it fails if its whole interval lies beyond the limit."""
     if reading.value is None:
         return unanswered(variant, metric, limit, reading.why, allowed)
     low = reading.interval[0] if reading.interval is not None else reading.value

@@ -12,16 +12,16 @@ _EQUAL = re.compile(r"(L\[.+\])\.size\(\)\[(\d+)\] ==")
 
 
 class Changed(NamedTuple):
-    """A dimension of a tensor whose change made something compile again, and what of the graph it is."""
+    """A dimension of a tensor whose change caused a recompilation, and which size of the graph it is."""
 
     tensor: str
     dimension: int
-    what: str  # "nodes", "edges", "user nodes", "user__rates__movie edges"; empty where it is not a size of the graph
+    what: str  # "nodes", "edges", "user nodes", "user__rates__movie edges"; empty if it is not a size of the graph
     times: int
 
 
 def changed_sizes(variant: Variant) -> list[Changed]:
-    """The most frequent first; guards on anything but sizes are left out."""
+    """The changed sizes, the most frequent first; guards on anything else are left out."""
     counted: Counter[tuple[str, int, str]] = Counter()
     for each in variant.ledger.compiles:
         if each.kind == "recompile" and (size := _size(each)) is not None:
@@ -31,7 +31,7 @@ def changed_sizes(variant: Variant) -> list[Changed]:
 
 
 def _size(compiled: Compile) -> tuple[str, int, int | None] | None:
-    """The tensor, which of its dimensions, and how long that was; None where another guard failed."""
+    """The tensor, its dimension, and the size of that; None if another guard failed."""
     text = compiled.guard or compiled.reason or ""
     if mismatch := _MISMATCH.search(text):
         return mismatch[1], int(mismatch[2]), int(mismatch[3])

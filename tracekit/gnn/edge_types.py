@@ -8,7 +8,7 @@ _TO_HETERO = re.compile(r"[^_].*?__[^_].*?__[^_].*")  # conv.user__rates__movie
 
 
 def edge_type_of(chain: Sequence[str], paths: Mapping[str, str]) -> str | None:
-    """`user__rates__movie`, for the modules around a moment, as the trace counts them; None where there is none."""
+    """`user__rates__movie`, for the modules around a moment, as the trace numbers them; None if there is none."""
     for module in chain:
         for part in paths.get(module, "").split("."):
             if match := _HETERO_CONV.fullmatch(part):

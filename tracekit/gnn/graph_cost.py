@@ -13,16 +13,16 @@ from tracekit.run import GraphSizes
 
 LEAST_SIZES = 5  # different ones
 LEAST_STEPS = 10
-_FLAT = 0.1  # of a step: where no more than that can come of its graph, and it could as well be nothing
-_NOTHING = 0.03  # of a step: less is nothing, however sure it is
-_UNKNOWN_FIXED = 0.25  # of a step, to either side: beyond that it is unknown what is fixed
+_FLAT = 0.1  # of a step: a part that is at most this, and may be nothing, counts as nothing
+_NOTHING = 0.03  # of a step: a smaller part counts as nothing, however certain it is
+_UNKNOWN_FIXED = 0.25  # of a step, to either side: with a wider interval, the fixed part is unknown
 Growth = Literal["grows", "flat", "unclear"]
 Dimension = Literal["edges", "nodes"]
 
 
 @dataclass(frozen=True)
 class SizedSteps:
-    """Steps whose graph is known, a row each; nodes are −1 where they are not."""
+    """Steps whose graph is known, a row each; nodes are −1 if unknown."""
 
     nodes: Ints
     edges: Ints
@@ -35,19 +35,19 @@ class SizedSteps:
         return self.edges if dimension == "edges" else self.nodes
 
     def different(self, dimension: Dimension) -> int:
-        """How many sizes occur."""
+        """The number of different sizes."""
         return len(np.unique(self.of(dimension)))
 
     @property
     def dimension(self) -> Dimension:
-        """What varies: edges, unless only nodes do."""
+        """The size that varies: edges, unless only nodes vary."""
         varies = self.different("edges") < LEAST_SIZES <= self.different("nodes")
         return "nodes" if varies and bool((self.nodes >= 0).all()) else "edges"
 
 
 @dataclass(frozen=True)
 class GraphCost:
-    """Of one variant."""
+    """How the step time of one variant depends on the size of its graph."""
 
     steps: SizedSteps
 
@@ -58,7 +58,7 @@ class GraphCost:
 
     @cached_property
     def sizes(self) -> Ints:
-        """Of that, in each step."""
+        """That size in each step."""
         return self.steps.of(self.dimension)
 
     @property
@@ -73,7 +73,7 @@ class GraphCost:
 
     @property
     def why_not(self) -> str:
-        """Why no line can be drawn; nothing where one can."""
+        """Why no line can be fitted; None if one can."""
         different = self.steps.different(self.dimension)
         if self.is_constant:
             return "every step has the same graph"
@@ -83,14 +83,14 @@ class GraphCost:
 
     @cached_property
     def line(self) -> Line | None:
-        """ns, and ns for each edge (or node)."""
+        """The fitted line: fixed ns, and ns per edge (or node)."""
         if self.why_not:
             return None
         return fit(self.sizes.astype(float), self.steps.step_ns.astype(float), self.steps.passes)
 
     @property
     def growth(self) -> Growth:
-        """Whether larger graphs take longer; `unclear`: they could as well not, and could as well much."""
+        """Whether larger graphs take longer; `unclear` if the interval allows both nothing and much."""
         if self.line is None:
             return "unclear"
         low, high = self.line.slope_interval
@@ -116,7 +116,7 @@ class GraphCost:
 
 
 def graph_cost(member: Member) -> GraphCost | None:
-    """None where no graph was seen: in bare traces, older runs, and trainings without graphs."""
+    """The graph cost of a variant; None if no graph was seen: bare traces, older runs, trainings without graphs."""
     steps = _unprofiled(member)
     if steps is None and isinstance(member, Profile):
         steps = _of_trace(member)
@@ -124,7 +124,7 @@ def graph_cost(member: Member) -> GraphCost | None:
 
 
 def _unprofiled(member: Member) -> SizedSteps | None:
-    """The steps of the passes that count."""
+    """The steps of the counted passes."""
     measured = member.variant.measured if member.variant is not None else None
     rows: list[tuple[int, int, int, int]] = []
     for number, each in enumerate(measured.counted if measured is not None else []):
@@ -134,7 +134,7 @@ def _unprofiled(member: Member) -> SizedSteps | None:
 
 
 def _of_trace(profile: Profile) -> SizedSteps | None:
-    """The steps of the trace that count."""
+    """The counted steps of the trace."""
     graphs = profile.variant.graphs if profile.variant is not None else None
     view = profile.views["wall"] if profile.answered["wall"].any() else profile.views["host"]
     if graphs is None:

@@ -9,7 +9,7 @@ from tracekit.gnn.graph_cost import LEAST_SIZES, GraphCost
 
 
 class Padding(NamedTuple):
-    """The parts of a variant's edges and nodes that its sibling does without."""
+    """The shares of a variant's edges and nodes that its sibling does not have."""
 
     sibling: str
     edges: float
@@ -17,7 +17,7 @@ class Padding(NamedTuple):
 
 
 def padding(ours: GraphCost, siblings: Sequence[tuple[str, GraphCost]]) -> Padding | None:
-    """Inferred: of a variant whose graphs all have one size, where a sibling's vary, and none of those is larger."""
+    """The padding of a variant, inferred if its graphs all have one size and those of a sibling vary, none larger."""
     if not ours.is_constant or not ours.steps.edges[0]:
         return None
     whole = int(ours.steps.edges[0])

@@ -3,7 +3,7 @@
     profile of each rank ──frames──▶ HTA's data frames ──traces──▶ HTA's Trace ──▶ ColumnAnalysis ──results──▶ frames
 
 HTA is Holistic Trace Analysis, by Meta: `traceinsight` today, `HolisticTraceAnalysis` before; both install the package
-`hta`. Its faults stay as they are; docs/hta.md says where its numbers are not ours, and why.
+`hta`. Its faults are left as they are; docs/hta.md says where its numbers differ from ours, and why.
 """
 
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ def trace_analysis(
 ) -> "ColumnAnalysis":
     """HTA's `TraceAnalysis` of a variant, all of its ranks. Raises NeedsPackageError.
 
-    By default times are exact and the last step counts. HTA as it comes rounds to µs and leaves the last step out.
+    By default, times are exact and the last step counts. HTA's own defaults round to µs and leave out the last step.
     """
     needed()
     from tracekit.hta.analysis import ColumnAnalysis
@@ -33,9 +33,9 @@ def trace_analysis(
 
 
 def needed() -> None:
-    """Raise NeedsPackageError where HTA is not installed."""
+    """Raise NeedsPackageError if HTA is not installed."""
     try:
-        found = find_spec("hta.trace_analysis")  # of `hta` alone, any folder of that name would do
+        found = find_spec("hta.trace_analysis")  # just `hta` could be any folder of that name
     except ModuleNotFoundError:
         found = None
     if found is None:

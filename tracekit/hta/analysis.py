@@ -10,18 +10,18 @@ from tracekit.hta.traces import ColumnTrace
 
 
 class ColumnAnalysis(TraceAnalysis):  # type: ignore[misc]  # HTA has no types
-    """Everything that HTA's own has, over columns that were read already. Times are µs; `t` is HTA's Trace."""
+    """Everything in HTA's own class, on columns that were already read. Times are µs; `t` is HTA's Trace."""
 
     def __init__(self, trace: ColumnTrace) -> None:
         self.t = trace
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks, the lowest first; many analyses take them and ask rank 0 where none is named."""
+        """The ranks, the lowest first; many analyses take some of them, by default rank 0."""
         ranks: list[int] = self.t.get_ranks()
         return ranks
 
     def compare_traces(self, test: "ColumnAnalysis", **how: Any) -> pd.DataFrame:
-        """HTA's `TraceDiff`: operators and kernels of this trace (the control) against those of another."""
+        """HTA's `TraceDiff`: operators and kernels of this trace (the control) compared with those of another."""
         diff: pd.DataFrame = TraceDiff.compare_traces(self.t, test.t, **how)
         return diff

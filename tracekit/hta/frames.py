@@ -1,8 +1,8 @@
-"""The columns of a trace as the data frame that HTA's parser makes of its file: one row per event, times in µs.
+"""Makes the data frame that HTA's parser would make of a trace file from its columns: one row per event, in µs.
 
-What differs from the parser's frame, on purpose: rows are in order of time; categories have today's spelling; times
+It deliberately differs from the parser's frame: rows are in order of time; categories have today's spelling; times
 count from the earliest event of all ranks; a step is where its host annotation is, never where a GPU annotation of the
-same name is. Arguments that no analysis of HTA reads (shapes, collectives) are left out.
+same name is; arguments that no analysis of HTA reads (shapes, collectives) are left out.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotati
 
 
 def add_symbols(table: TraceSymbolTable, trace: Trace) -> None:
-    """Make names and categories of a trace known to HTA's table of symbols."""
+    """Add the names and categories of a trace to HTA's table of symbols."""
     table.add_symbols([*labels(trace.events["cat"]), *trace.names])
 
 
@@ -76,15 +76,15 @@ def _numbers(table: TraceSymbolTable, texts: Sequence[str]) -> Rows:
 
 
 def _ids(texts: list[str]) -> NDArray[np.object_]:
-    """Processes and threads: numbers where they are such, else text."""
+    """Processes and threads, as numbers if they are numbers, else as text."""
     ids = [int(text) if text.removeprefix("-").isdecimal() else text for text in texts]
     return np.array(ids, np.int64 if all(isinstance(each, int) for each in ids) else object)
 
 
 def _exact(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.number], NDArray[np.number]]:
-    """µs: whole numbers where the trace has such, else floats on a grid of a millionth.
+    """Times in µs: whole numbers if the trace has whole µs, else floats on a grid of a millionth.
 
-    On that grid sums and differences of floats are exact, so that what ends with its parent does so for HTA, too.
+    On that grid, sums and differences of floats are exact, so an event that ends with its parent does so for HTA, too.
     """
     start = ts_ns - origin_ns
     if not (ts_ns % 1000).any() and not (dur_ns % 1000).any():
@@ -94,7 +94,7 @@ def _exact(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.number
 
 
 def _rounded(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.number], NDArray[np.number]]:
-    """As HTA does: starts up and ends down, in floating point. A trace of whole µs stays as it is."""
+    """Times rounded as HTA does, starts up and ends down, in floating point; whole µs do not change."""
     if not (ts_ns % 1000).any():
         return _exact(ts_ns, dur_ns, origin_ns)
     start, length = ts_ns / 1000, dur_ns / 1000
@@ -103,7 +103,7 @@ def _rounded(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.numb
 
 
 def _noted(trace: Trace, name: str) -> Ints:
-    """What is noted of some events, -1 for all others."""
+    """The notes about some events; -1 for all others."""
     column = np.full(len(trace.ts_ns), -1, np.int64)
     rows, noted = rows_of(trace, trace.notes), values(trace.notes[name], null=-1)
     column[rows[rows >= 0]] = noted[rows >= 0]
@@ -120,7 +120,7 @@ def _counters(trace: Trace) -> dict[str, NDArray[np.float64]]:
 
 
 def _bandwidth(trace: Trace) -> NDArray[np.float64]:
-    """GB/s, as the profiler has it: bytes by ns, of finer times than a trace of whole µs holds."""
+    """The profiler's bandwidth in GB/s, computed from finer times than a trace of whole µs holds."""
     sizes, dur_ns = values(trace.events["bytes"]), trace.dur_ns
     speed = np.divide(sizes, dur_ns, out=np.zeros(len(sizes)), where=(sizes > 0) & (dur_ns > 0))
     for row, noted in zip(rows_of(trace, trace.notes).tolist(), trace.notes["bandwidth"].to_pylist(), strict=True):

@@ -1,4 +1,4 @@
-"""How GPU time divides, for HTA's questions but computed here: exactly, and by the profiler's kind of each event."""
+"""How GPU time divides, for HTA's questions but computed exactly, and by the profiler's kind of each event."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ class GpuTime:
     """The GPU time of one trace, from the first GPU activity to the end of the last, ns."""
 
     span_ns: int
-    compute_ns: int  # kernels that are not communication
+    compute_ns: int  # kernels other than communication
     busy_ns: int
     communication_ns: int
-    hidden_ns: int  # communication while compute kernels run
+    hidden_ns: int  # communication while those kernels run
 
     @property
     def idle_ns(self) -> int:
@@ -26,7 +26,7 @@ class GpuTime:
 
     @property
     def overlap(self) -> float | None:
-        """The part of communication that is hidden; None without communication."""
+        """The share of communication that computation overlaps; None without communication."""
         return self.hidden_ns / self.communication_ns if self.communication_ns else None
 
 
@@ -51,6 +51,6 @@ def gpu_time(trace: Trace) -> GpuTime:
 
 
 def taken_for_kernels(trace: Trace) -> tuple[int, int]:
-    """Events that carry a stream and are no GPU activity, which HTA counts as kernels: how many, and how long, ns."""
+    """Events with a stream that are not GPU activities, which HTA counts as kernels: their number and duration, ns."""
     others = (values(trace.events["stream"], null=-1) >= 0) & ~trace.roles.gpu & counted(trace)
     return int(others.sum()), int(trace.dur_ns[others].sum())

@@ -1,4 +1,4 @@
-"""HTA logs what it does, and pandas warns about how it does it; neither concerns the user."""
+"""Silences HTA's log and pandas' warnings about HTA's code, neither of which concerns the user."""
 
 import logging
 import warnings
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """In this context HTA says nothing: what it cannot do, it raises or leaves out."""
+    """A context in which HTA logs nothing; its failures are exceptions or missing results."""
     logger = logging.getLogger("hta")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)

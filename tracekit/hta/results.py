@@ -23,8 +23,8 @@ class Question:
     hta: ColumnAnalysis
     other: ColumnAnalysis | None = None  # the trace that is compared with it
     operator: str = "aten::"  # whose kernel sequences are counted
-    annotation: str = "ProfilerStep"  # in whose second instance the critical path is looked for
-    folder: Path | None = None  # where traces go that HTA draws upon
+    annotation: str = "ProfilerStep"  # the critical path is that of its second instance
+    folder: Path | None = None  # for traces on which HTA draws its overlay
 
 
 Frames = Mapping[str, pd.DataFrame | None]
@@ -38,20 +38,20 @@ def _asked(ask: _Ask) -> _Ask:
 
 
 def frames_of(name: str, question: Question) -> dict[str, pd.DataFrame]:
-    """The frames of an analysis that hold anything. Raises HtaError where HTA fails."""
+    """The frames of an analysis that are not empty. Raises HtaError if HTA fails."""
     try:
         with quietly():
             given = ANALYSES[name](question)
     except (HtaError, OSError):
         raise
-    except Exception as error:  # HTA lets whatever pandas raises through where a trace lacks what it looks for
+    except Exception as error:  # if a trace lacks something, HTA lets pandas' exceptions through
         raise HtaError(name, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
     return {key: frame for key, frame in given.items() if frame is not None and len(frame)}
 
 
 @_asked
 def temporal_breakdown(question: Question) -> Frames:
-    """How long each rank's GPU computes, does something else, idles."""
+    """How long each rank's GPU computes, does something else, or idles."""
     return {"temporal_breakdown": question.hta.get_temporal_breakdown(**_NO_CHART)}
 
 
@@ -72,7 +72,7 @@ def comm_comp_overlap(question: Question) -> Frames:
 
 @_asked
 def gpu_kernel_breakdown(question: Question) -> Frames:
-    """Kinds of kernels, and the kernels that take most of each."""
+    """Kinds of kernels, and the kernels of each kind that take most time."""
     kinds, kernels = question.hta.get_gpu_kernel_breakdown(**_NO_CHART)
     return {"kernel_types": kinds, "kernels": kernels}
 
@@ -112,7 +112,7 @@ def queue_length(question: Question) -> Frames:
 
 @_asked
 def memory_bandwidth(question: Question) -> Frames:
-    """What copies and sets achieve, GB/s."""
+    """The bandwidth that copies and memsets achieve, GB/s."""
     return {
         "memory_bandwidth_summary": question.hta.get_memory_bw_summary(question.hta.ranks),
         "memory_bandwidth": _by_rank(question.hta.get_memory_bw_time_series(question.hta.ranks)),
@@ -121,7 +121,7 @@ def memory_bandwidth(question: Question) -> Frames:
 
 @_asked
 def critical_path(question: Question) -> Frames:
-    """The longest chain of work that waits for one another, in the second step, or in the only one."""
+    """The longest chain of dependent work, in the second step, or in the only one."""
     summaries, edges = {}, {}
     for rank in question.hta.ranks:
         path = _critical_path(question, rank)
@@ -146,7 +146,8 @@ def _critical_path(question: Question, rank: int) -> pd.DataFrame:
 
 
 def second_on_host(trace: ParsedTrace, rank: int, annotation: str) -> int:
-    """HTA's number of the second instance of an annotation on the host, or the only one; it counts the GPU's, too.
+    """HTA's number of the second instance of an annotation on the host, or of the only one; HTA also counts those on
+    the GPU.
 
     The first step of a recording often lacks events.
     """
@@ -166,7 +167,7 @@ def cupti_counters(question: Question) -> Frames:
 
 @_asked
 def trace_diff(question: Question) -> Frames:
-    """Operators and kernels of one variant against those of another: how many, how long."""
+    """Operators and kernels of one variant compared with those of another: number and duration."""
     if question.other is None:
         raise HtaError("trace-diff", "it compares two variants, and one was given")
     diff = question.hta.compare_traces(question.other)
@@ -186,7 +187,7 @@ def frequent_patterns(question: Question) -> Frames:
 
 @_asked
 def potential_stragglers(question: Question) -> Frames:
-    """Which ranks come late to the longest collective."""
+    """Which ranks arrive late at the longest collective."""
     return {"potential_stragglers": pd.DataFrame({"rank": question.hta.get_potential_stragglers()})}
 
 

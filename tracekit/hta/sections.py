@@ -1,6 +1,6 @@
-"""What HTA adds to a report: critical path, overlap, idle time, queue length. Only on request.
+"""The sections that HTA adds to a report on request: critical path, overlap, idle time, queue length.
 
-Where HTA's number is not ours, the section says which is which, and why.
+Where HTA's number differs from ours, the section shows both, and says why.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ GPU_TIME = pa.schema(
 OVERLAP = pa.schema(
     [
         column("rank", pa.int64(), "rank of the job", role="identity"),
-        column("here", _REAL, "share of its communication that computation hides", "share"),
+        column("here", _REAL, "share of its communication that computation overlaps", "share"),
         column("hta", _REAL, "the same according to HTA", "share"),
         column("because", pa.string(), "why HTA's number differs"),
     ]
@@ -57,7 +57,7 @@ _KINDS = {"idle": "idle_time(us)", "compute": "compute_time(us)"}
 
 @contextmanager
 def asked_for() -> Iterator[None]:
-    """In this context reports have these sections."""
+    """A context in which reports have these sections."""
     asked = _Asked()
     made: dict[str, tuple[str, Callable[[_Asked, Profile], Contents | None]]] = {
         "hta_critical_path": ("Critical path, by HTA", _critical_path),
@@ -159,7 +159,7 @@ def _gpu_time(asked: _Asked, profile: Profile) -> Contents | None:
 
 
 def _by_default(profile: Profile) -> dict[int, dict[Any, Any]]:
-    """The temporal breakdown as HTA comes; nothing where that fails, as rounding can make it."""
+    """The temporal breakdown with HTA's defaults; empty if HTA fails, as it may because of rounding."""
     with quietly():
         alone = trace_analysis(profile, rounded=True, include_last_profiler_step=False)
     try:
@@ -169,7 +169,7 @@ def _by_default(profile: Profile) -> dict[int, dict[Any, Any]]:
 
 
 def _overlap(asked: _Asked, profile: Profile) -> Contents | None:
-    """The part of communication that computation hides, by rank."""
+    """The share of communication that computation overlaps, by rank."""
     ranks = asked.ranks(profile)
     ours = {rank: gpu_time(each.trace) for rank, each in ranks.items()}
     if all(each.overlap is None for each in ours.values()):
@@ -219,4 +219,4 @@ def _why(profile: Profile, ours: GpuTime) -> str:
         return f"it counts {number} host events that have a stream as kernels ({duration(length)})"
     if ours.overlap is not None:
         return "it recognises communication only by the names nccl and hccl"
-    return "for no reason that is known here"
+    return "the reason is unknown"

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 
 def as_table(frame: pd.DataFrame) -> pa.Table:
-    """A table with the frame's index as columns, unless it only counts, and columns of several levels as one name."""
+    """A table with the frame's index as columns, unless that only counts, and multi-level column names joined."""
     counts = frame.index.nlevels == 1 and frame.index.name is None and frame.index.dtype.kind == "i"
     plain = frame.reset_index(drop=counts)
     plain = plain.set_axis([_flat(name) for name in plain.columns], axis=1)
@@ -20,5 +20,5 @@ def _flat(name: object) -> str:
 def _column(values: pd.Series) -> pa.Array:
     try:
         return pa.Array.from_pandas(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # numbers and text in one: processes, threads
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a mixture of numbers and text: processes, threads
         return pa.array([None if each is None else str(each) for each in values], pa.string())

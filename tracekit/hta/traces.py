@@ -1,4 +1,4 @@
-"""HTA's `Trace`, filled from columns that are already read: it never parses a file."""
+"""HTA's `Trace`, filled from columns that were already read, so that it never parses a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ _US = 1000  # ns
 
 
 class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
-    """One rank or several. What HTA would parse anew is made from the same columns."""
+    """One rank or several. What HTA would parse again is made from the same columns."""
 
     def __init__(self, ranks: Mapping[int, Trace], *, rounded: bool, include_last_profiler_step: bool) -> None:
         super().__init__(trace_files={}, trace_dir="")
@@ -32,7 +32,8 @@ class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
             kind = infer_gpu_type(trace.meta, self.symbol_table.get_sym_id_map())
             self.meta_data[rank] = {**trace.meta, "baseTimeNanoseconds": base_ns, str(MetaDataKey.DEVICE_TYPE): kind}
         for rows in self.traces.values():
-            # HTA compares starts with the end of the last step, which it forgets to align: it keeps what comes later.
+            # HTA compares starts with the end of the last step, but does not align that: it would include what comes
+            # later.
             rows["end"] = rows["ts"] + rows["dur"] + self.min_ts
         self._filter_irrelevant_gpu_kernels(include_last_profiler_step)
         for rank, rows in self.traces.items():
@@ -42,12 +43,12 @@ class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
         self.is_parsed = True
 
     def parse_traces(self, *_: object, **__: object) -> None:
-        """Nothing is left to parse."""
+        """Do nothing, because nothing is left to parse."""
 
     def get_raw_trace_for_one_rank(self, rank: int = 0) -> dict[str, Any]:
-        """The events as the profiler would write them, for HTA to draw upon; event `index` is the item of that number.
+        """The events as the profiler would write them, for HTA's overlay; event `index` is the item of that number.
 
-        Only what the columns hold: a kernel's grid, for one, is not there.
+        They have only what the columns hold; a kernel's grid, for example, is missing.
         """
         rows = self.get_trace(rank)
         names, last = self.symbol_table.sym_table, int(rows["index"].max())
@@ -67,7 +68,7 @@ class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
         return {**self.meta_data[rank], "traceEvents": events}
 
     def write_raw_trace(self, output_file: str, trace_contents: dict[str, Any]) -> None:
-        """As HTA does, but never over a trace that was read."""
+        """Write the trace as HTA does, but never over a trace that was read."""
         if any(Path(output_file).resolve() == Path(each).resolve() for each in self.trace_files.values()):
             raise OutputError(Path(output_file), "the analysis is made from it")
         super().write_raw_trace(output_file, trace_contents)

@@ -13,7 +13,7 @@ from tracekit.trace.storing.results import recall, remember, result_name
 
 
 def known_use(profile: Profile) -> MemoryUse | None:
-    """None where no recording of the variant was taken with `profile_memory`, or it cannot be read."""
+    """The variant's memory use; None if no recording was made with `profile_memory`, or it cannot be read."""
     path = profile.detail_path
     if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
         return None
@@ -33,7 +33,7 @@ def known_use(profile: Profile) -> MemoryUse | None:
 
 
 def _recording(profile: Profile) -> tuple[Trace, Ownership]:
-    """The recording with stacks, and whose its own moments are; the trace itself where there is none."""
+    """The recording with stacks, and the owners of its moments; the trace itself if there is no such recording."""
     recording = profile.ownership.recording
     if recording is None or recording.trace is profile.trace:
         return profile.trace, profile.ownership
@@ -42,7 +42,7 @@ def _recording(profile: Profile) -> tuple[Trace, Ownership]:
 
 
 def _causes(profile: Profile) -> object:
-    """All that it depends on, wherever it is kept."""
+    """Everything that the result depends on, wherever it is stored."""
     recordings = [each for each in (profile.trace.path, profile.detail_path) if each is not None]
     states = [file_state(file) for each in recordings for file in (each, lines_path(each))]
     return states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps

@@ -23,7 +23,7 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_summary(run: Path) -> None:
-    """What the recording of the run's first variant says, even where that is nothing. Raises TracekitError."""
+    """Write the memory use of the run's first variant, even if nothing is known. Raises TracekitError."""
     profiles = open_subject([run]).profiles
     use = (known_use(profiles[0]) if profiles else None) or MemoryUse()
     use = replace(use, devices=[replace(device, curve=[]) for device in use.devices])
@@ -32,7 +32,7 @@ def write_summary(run: Path) -> None:
 
 
 def read_summary(folder: Path) -> MemoryUse | None:
-    """None where there is none, or another version wrote it."""
+    """The memory use in the file; None if there is no file, or another version wrote it."""
     try:
         summary = msgspec.json.decode((folder / MEMORY).read_bytes(), type=_Summary)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

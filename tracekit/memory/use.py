@@ -1,6 +1,6 @@
-"""How much memory do the recorded steps take above what was held before, in which phase, and what holds it at the peak?
+"""How much memory do the recorded steps take beyond what was held before, in which phase, and what holds the peak?
 
-Everything is read from the recording with stacks, whose allocations are those of the training; its times are not.
+Everything is read from the recording with stacks, whose allocations, unlike its times, are those of the training.
 """
 
 import re
@@ -19,7 +19,7 @@ from tracekit.trace import Trace
 from tracekit.trace.reading.memory_events import MemoryEvents, memory_events
 from tracekit.trace.roles import OPERATOR
 
-# Operators that only fetch memory: who calls them is of interest.
+# Operators that only allocate memory: their caller is of interest.
 _FETCHES = re.compile(r"aten::(?:empty|new_empty|resize)(?:_.*)?")
 
 
@@ -42,7 +42,7 @@ class Holder(msgspec.Struct, frozen=True):
     operator: str | None
     phase: str
     peak_bytes: int  # held at the peak
-    tensors: int  # in so many allocations
+    tensors: int  # number of these allocations
     allocated_bytes: float  # in a step
     allocations: float
 
@@ -62,11 +62,11 @@ class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     step: int  # the N of ProfilerStep#N of the step with the peak
     peak_bytes: int  # above what was held before the recording
-    before_bytes: int | None  # held when it began; None where that was not counted, as on a CPU
+    before_bytes: int | None  # held when the recording began; None if that was not counted, as on a CPU
     allocated_bytes: float  # in a step
     allocations: float
-    reserved_bytes: int | None  # by the allocator, at most; None where it reserves nothing
-    idle_bytes: int | None  # reserved and not allocated, when most is reserved
+    reserved_bytes: int | None  # the most that the allocator reserves; None if it reserves nothing
+    idle_bytes: int | None  # reserved but not allocated, when most is reserved
     phases: list[PhaseUse]
     holders: list[Holder]
     curve: list[Point]
@@ -74,14 +74,14 @@ class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
-    """The memory of every device; `owned` is False where no stacks show lines and phases."""
+    """The memory of every device; `owned` is False if no stacks show lines and phases."""
 
     devices: list[DeviceUse] = []
     owned: bool = True
 
 
 def memory_use(trace: Trace, ownership: Ownership) -> MemoryUse:
-    """What the recording says, of each device; nothing where it was taken without `profile_memory`."""
+    """The memory use of each device; empty if the recording was made without `profile_memory`."""
     owned = ownership.recording is not None
     phase = _phase(ownership) if owned else StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), OTHER)
     made = (_of_device(trace, ownership, phase, events) for events in memory_events(trace))
@@ -169,13 +169,14 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
 
 
 def _operators(trace: Trace, events: MemoryEvents) -> Ints:
-    """For each event the name of the innermost operator on its thread that does more than fetch memory; −1 for none."""
+    """For each event, the innermost operator on its thread that does more than allocate memory, by name; −1 for
+    none."""
     fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
     operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
     names = np.full(len(events), -1, np.int64)
     for track in np.unique(events.track[events.track >= 0]).tolist():
         rows = on_thread(trace, track, operators)
-        for chosen in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second where there is one
+        for chosen in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second, if there is one
             spans, mask = Spans.of(trace, chosen), events.track == track
             inner = spans.innermost.at(events.ts_ns[mask]) if len(spans) else np.full(int(mask.sum()), -1)
             around = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], -1) if len(spans) else inner

@@ -1,4 +1,4 @@
-"""From allocations and releases to what is held at each moment, and until when each allocation lives.
+"""From allocations and releases, works out what is held at each moment, and how long each allocation lives.
 
 Levels are bytes above what was held before the first event: memory that was allocated earlier may be released, so
 a level may be negative.
@@ -32,12 +32,13 @@ class Walk:
 
     @property
     def peak_bytes(self) -> int:
-        """What is held at the peak, above the start; 0 where nothing is ever held beyond it."""
+        """What is held at the peak, above the start; 0 if it never exceeds the start."""
         return max(int(self.level[self.peak]), 0)
 
     @cached_property
     def released(self) -> Ints:
-        """For each allocation the event that ends it: the next one at its address. Its number of events for none."""
+        """For each allocation, the event that ends it: the next one at its address, or the number of events for
+        none."""
         events = self.events
         order = np.lexsort((np.arange(len(events)), events.address))
         ends = np.full(len(events), len(events), np.int64)
@@ -61,7 +62,7 @@ class Walk:
     def peaks_by(self, kind: StepFunction, low: int, high: int) -> dict[int, int]:
         """The highest level in `[low, high)` by the value that a step function has at the time.
 
-        A stretch begins at the level that it finds, and each event counts where it happens.
+        A stretch begins at the level before it, and each event counts in the stretch in which it happens.
         """
         ts = self.events.ts_ns
         inside = (ts >= low) & (ts < high)

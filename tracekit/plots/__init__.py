@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def kinds() -> list[str]:
-    """The charts there are; nothing is imported for it."""
+    """The names of all charts, without importing them."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
 
 
 def plot(report: Report, kind: str) -> "Chart":
-    """The report as a chart of that kind. Raises NeedsPackageError, and NothingToDrawError where nothing is known."""
+    """The report as a chart of that kind. Raises NeedsPackageError, and NothingToDrawError if nothing is known."""
     try:
         from tracekit.plots.shared.chart import Chart
     except ImportError:

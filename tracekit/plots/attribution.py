@@ -9,7 +9,7 @@ _LABELLED = 0.07  # of the longest bar: narrower parts have no room for a figure
 
 
 def draw(report: Report, chart: Chart) -> None:
-    """The parts of a step, to one scale."""
+    """Draw the parts of a step, on one scale."""
     block = breakdown(report)
     if block is None:
         return

@@ -12,7 +12,7 @@ _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----")
 
 
 def draw(report: Report, chart: Chart) -> None:
-    """The rows of the report's table, most expensive first."""
+    """Draw the rows of the report's table, the most expensive first."""
     table = next((b.rows for b in blocks(report) if isinstance(b, Table) and b.name == "lines"), None)
     if table is None:
         return

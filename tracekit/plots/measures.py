@@ -15,7 +15,7 @@ from tracekit.units import duration, size
 
 @dataclass(frozen=True)
 class _Measure:
-    """What a panel can show: the first of its columns that anything is known of."""
+    """What a panel can show: the first of its columns with any known value."""
 
     columns: tuple[tuple[str, str], ...]  # with their titles
     written: Callable[[float | None], str]
@@ -48,7 +48,7 @@ _MEASURES = (
 
 @dataclass(frozen=True)
 class _Panel:
-    """A bar for each variant, with its 95 % interval where one is known."""
+    """A bar for each variant, with its 95 % interval if known."""
 
     measure: _Measure
     title: str
@@ -58,7 +58,7 @@ class _Panel:
 
 
 def draw(report: Report, chart: Chart) -> None:
-    """A panel for time, and one for memory where that was measured."""
+    """Draw a panel for time, and one for memory if that was measured."""
     table = next((b.rows for b in blocks(report) if isinstance(b, Table) and b.name == "variants"), None)
     if table is None:
         return

@@ -5,12 +5,12 @@ from tracekit.report import Report
 from tracekit.report.blocks import Line, Series
 from tracekit.units import duration
 
-_MOST = 400  # bars of a line
+_MOST = 400  # bars in a panel
 _COMPILES, _UNKNOWN = "#d6336c", "#d8dee4"
 
 
 def draw(report: Report, chart: Chart) -> None:
-    """A panel for each line of the series."""
+    """Draw a panel for each line of the series."""
     series = next((block for block in blocks(report) if isinstance(block, Series)), None)
     lines = [line for line in series.lines if line.steps] if series is not None else []
     if not lines:

@@ -9,7 +9,7 @@ from tracekit.units import thousandths
 
 
 def draw(report: Report, chart: Chart) -> None:
-    """A panel for each variant that is compared with another."""
+    """Draw a panel for each variant that is compared with another."""
     block = breakdown(report)
     if block is None or not block.compared:
         return

@@ -2,11 +2,11 @@
 
     trace of each rank ──read_rank──▶ RankColumns ──collectives──▶ Collectives: waiting, lateness by bucket, clocks
 
-The first arrow is a pure function of one file, and what it returns can be pickled: it runs wherever the trace is. The
-second one needs the columns of all ranks, and nothing else of them.
+The first arrow is a pure function of one file whose result can be pickled, so it runs wherever the trace is. The second
+one needs the columns of all ranks, and nothing else.
 
-Ranks trace on clocks of their own. A collective ends on all ranks at the same moment, which aligns the clocks
-(`clocks`); what remains of the differences is the error of the alignment.
+Each rank's trace has its own clock. A collective ends on all ranks at the same moment, which allows the clocks to be
+aligned (`clocks`); the remaining differences are the error of the alignment.
 """
 
 from tracekit.ranks.collectives import Collectives, collectives

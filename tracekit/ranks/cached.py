@@ -8,7 +8,7 @@ from tracekit.trace.storing.results import recall_table, remember_table, result_
 
 
 def known_calls(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, Members]:
-    """What `calls_of` says; where it said so before, no event is read."""
+    """The result of `calls_of`; if it is cached, no event is read."""
     entry = profile.trace.entry
     if entry is None:
         return calls_of(profile, rank, world_size)

@@ -14,7 +14,7 @@ from tracekit.ranks.spent import Spent
 from tracekit.trace.roles import USER
 from tracekit.trace.schema import column
 
-_ON_CPU = re.compile(r"(?:gloo|mpi|ucc):.*", re.DOTALL)  # what torch.distributed writes around a collective on the CPU
+_ON_CPU = re.compile(r"(?:gloo|mpi|ucc):.*", re.DOTALL)  # spans of torch.distributed on a CPU
 Members = dict[str, tuple[int, ...]]  # the ranks of process groups, by their names
 _WHOLE = pa.int64()
 _BY_BUCKET = pa.list_(_WHOLE, len(KEYS))
@@ -36,7 +36,7 @@ CALLS = pa.schema(
         ),
         column("start_ns", _WHOLE, "when this rank arrives, unix time of its own clock", "ns"),
         column("end_ns", _WHOLE, "when this rank is done, unix time of its own clock", "ns"),
-        column("exposed_ns", _WHOLE, "the part of it that no computation hides on this rank", "ns"),
+        column("exposed_ns", _WHOLE, "the part of it that no computation overlaps on this rank", "ns"),
         column("spent_at_start_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
         column("spent_at_end_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
     ]
@@ -94,9 +94,11 @@ def _rows(profile: Profile) -> Ints:
 
 
 def _begun(begins: Ints, device: str, start: Ints, end: Ints) -> Ints:
-    """The last step that has begun, −1 for none: on a GPU, which is late with its work, before a call ends.
+    """The step that each call belongs to, −1 for none: on a GPU, which lags behind the host, the last step that has
+    begun before the call ends.
 
-    On a CPU it is that in which the call starts: its thread may end a little later than the step that waits for it.
+    On a CPU, it is the step in which the call starts, because its thread may end a little later than the step that
+    waits for it.
     """
     if device == "gpu":
         index: Ints = np.searchsorted(begins, end, side="left") - 1
@@ -106,7 +108,7 @@ def _begun(begins: Ints, device: str, start: Ints, end: Ints) -> Ints:
 
 
 def _exposed(device: str, length: Ints, by_bucket: Ints) -> Ints:
-    """On a GPU the time in which nothing but communication runs; on a CPU that in which no operator computes."""
+    """On a GPU, the time in which only communication runs; on a CPU, the time in which no operator computes."""
     hidden = length - by_bucket[:, CODES["gpu_comm"]] if device == "gpu" else by_bucket[:, CODES["cpu_compute"]]
     return length - np.clip(hidden, 0, length)
 

@@ -24,7 +24,8 @@ _LOOK_BACK = 64  # collectives to look back for one that all ranks had left befo
 
 @dataclass(frozen=True)
 class Cause:
-    """Who is to blame, as a place among the ranks; in which bucket it spent too much; whose lateness it is."""
+    """Who is to blame (an index into the ranks), in which bucket it spent too much, and whether that was its own
+    doing."""
 
     rank: int
     bucket: str | None
@@ -32,15 +33,15 @@ class Cause:
 
 
 def causes(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> list[Cause]:
-    """For each collective, of which the last rank has that row, who made it late. Starts and ends are aligned.
+    """For each collective, given the last rank's row of it, who made it late. Starts and ends are aligned.
 
-    To blame is the bucket in which the last rank spent most beyond the mean of the others, since the last collective
-    that all of them were through before they came to this one; without any, since the first step began. What they had
-    waited in other collectives meanwhile counts as one bucket more. Where that is the largest, to blame is who was to
-    blame for the collectives in which the last rank had waited longest.
+    The bucket to blame is the one in which the last rank most exceeded the mean of the others since the latest
+    collective that all of them had left before they came to this one (or, without any, since the first step began). The
+    time that they had waited in other collectives meanwhile counts as another bucket. If it is the largest, the rank to
+    blame is the one that was to blame for the collectives in which the last rank had waited longest.
     """
     search = _Search(matched, start, end, last, ranks)
-    for index in np.argsort(start[last], kind="stable").tolist():  # those it may have waited in have come before
+    for index in np.argsort(start[last], kind="stable").tolist():  # earlier ones first
         search.known[index] = search.cause(index)
     return [search.known[index] for index in range(len(matched))]
 
@@ -60,7 +61,7 @@ class _Search:
         ]
 
     def cause(self, index: int) -> Cause:
-        """Of that collective."""
+        """The cause of that collective's lateness."""
         rows = np.arange(self._matched.first[index], self._matched.first[index + 1])
         is_late: Bools = rows == self._last[index]
         rank = int(self._matched.rank[self._last[index]])
@@ -87,7 +88,7 @@ class _Search:
         return self._passed_on(self._collective[of_late.rows], of_late.waited_ns, of_late.certain)
 
     def _passed_on(self, collectives: Ints, waited_ns: Ints, certain: Bools) -> Cause:
-        """Who was to blame for most of what was waited in these collectives."""
+        """Who was to blame for most of the waiting in these collectives."""
         blamed: dict[tuple[int, str | None], int] = {}
         inferred: dict[tuple[int, str | None], bool] = {}
         for index, waited, is_certain in zip(collectives.tolist(), waited_ns.tolist(), certain.tolist(), strict=True):
@@ -111,7 +112,8 @@ class _Search:
 
 
 def _beyond(spent: Ints, is_late: Bools) -> Ints:
-    """By how much the late rank exceeds the mean of the others, times how many these are: whole numbers stay whole."""
+    """By how much the late rank exceeds the mean of the others, times their number, so that whole numbers stay
+    whole."""
     beyond: Ints = spent[is_late][0] * (len(spent) - 1) - spent[~is_late].sum(axis=0)
     return beyond
 

@@ -1,4 +1,4 @@
-"""How far is each rank's clock off, judged by the collectives that ranks took part in together?"""
+"""By how much does each rank's clock differ, judged by the collectives that ranks took part in together?"""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 class Clock:
     """What to subtract from a rank's times, and how much the ends of single collectives still differ, ns.
 
-    `error_ns` is None where no collective ties the rank to most others, so that nothing aligns it with them.
+    `error_ns` is None if no collective ties the rank to the majority, so that nothing aligns it with them.
     """
 
     offset_ns: int
@@ -27,10 +27,10 @@ def align(matched: Matched, ranks: int) -> list[Clock]:
     """A clock per rank.
 
     A collective ends on every rank at nearly the same moment. Between two ranks the median difference of its ends is
-    the difference of their clocks; ranks are tied to each other in the order of how many collectives they share, which
-    aligns those, too, that are never in one. An offset is relative to the median of all; its error is the median,
-    absolutely, of what then is left between the ends on that rank and the median end. Collectives in which a rank may
-    be done before the others count only where the rest does not tie all ranks together.
+    the difference of their clocks. Ranks are tied to each other in the order of how many collectives they share, which
+    also aligns ranks that never share one. An offset is relative to the median of all; its error is the median absolute
+    difference that then remains between the ends on that rank and the median end. Collectives in which a rank may be
+    done before the others count only if the rest does not tie all ranks together.
     """
     ends = _ends(matched, ranks)
     kinds = matched.calls["kind"].to_pylist()
@@ -49,9 +49,9 @@ def align(matched: Matched, ranks: int) -> list[Clock]:
 
 
 def _ends(matched: Matched, ranks: int) -> Floats:
-    """A row per collective, a column per rank: when it ended, after it ended on its first rank; NaN where it was not.
+    """A row per collective, a column per rank: when it ended, relative to its end on the first rank; NaN if absent.
 
-    (Of unix ns, floating point would keep every 256th.)
+    (In unix ns, floating point could represent only every 256th value.)
     """
     ends = matched.column("end_ns")
     collective = np.repeat(np.arange(len(matched)), np.diff(matched.first))
@@ -63,7 +63,7 @@ def _ends(matched: Matched, ranks: int) -> Floats:
 def _tied(ends: Floats) -> tuple[Ints, Bools]:
     """The offset of each rank, and which ranks are tied to the one with the most collectives.
 
-    What nothing ties to it is aligned among itself: ranks that share no collective are never compared.
+    Ranks that nothing ties to it are aligned among themselves: ranks that share no collective are never compared.
     """
     here = ~np.isnan(ends)
     shared = here.T.astype(np.int64) @ here
@@ -81,7 +81,7 @@ def _tied(ends: Floats) -> tuple[Ints, Bools]:
 
 
 def _errors(left: Floats) -> list[float]:
-    """For each rank, the median distance of its ends from the median end; 0 where there are none."""
+    """For each rank, the median distance of its ends from the median end; 0 if there are none."""
     rows = left[(~np.isnan(left)).sum(axis=1) > 1]
     away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True)) if len(rows) else rows
     return [float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in away.T]

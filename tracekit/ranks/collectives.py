@@ -1,7 +1,7 @@
 """Who waits for whom: the collectives of a job, and what the late rank did before it arrived.
 
-What the last rank to arrive sees of a collective is the transfer; what the others see beyond that is waiting. Why it is
-late, and whether another rank is to blame for it, is said in `causes`.
+How long a collective takes on the last rank to arrive is the transfer; what it takes the others beyond that is waiting.
+`causes` works out why that rank is late, and whether another one is to blame.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,11 +33,11 @@ COLLECTIVES = pa.schema(
             "bytes", _WHOLE, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
         ),
         column("transfer_ns", _WHOLE, "duration on the last rank to arrive", "ns"),
-        column("wait_ns", _WHOLE, "time that it takes this rank beyond that", "ns"),
-        column("exposed_ns", _WHOLE, "the part of both that no computation hides on this rank", "ns"),
+        column("wait_ns", _WHOLE, "time that it takes this rank beyond transfer_ns", "ns"),
+        column("exposed_ns", _WHOLE, "the part of both that no computation overlaps on this rank", "ns"),
         column("late_rank", _WHOLE, "rank that arrived last", role="identity"),
         column(
-            "cause_rank", _WHOLE, "rank to blame: that one, or the one that it had waited for in another collective"
+            "cause_rank", _WHOLE, "rank to blame: late_rank, or the one that it had waited for in another collective"
         ),
         column("late_bucket", pa.string(), "bucket in which the rank to blame lost time since the collective before"),
         column("cause", pa.string(), "its own, passed on (by a rank that it had waited for), or passed on, inferred"),
@@ -66,12 +66,12 @@ class PassedOn:
 
 @dataclass(frozen=True)
 class Collectives:
-    """All that were matched, in order of time: a row of `table` per collective and rank; see `COLLECTIVES`."""
+    """All matched collectives in order of time: a row of `table` per collective and rank; see `COLLECTIVES`."""
 
     ranks: list[int]
     table: pa.Table
     first: Ints  # the row at which each collective begins
-    unmatched: dict[int, int]  # by rank the calls that not all ranks of their group have
+    unmatched: dict[int, int]  # by rank, the number of calls that not all ranks of their group have
     clocks: dict[int, Clock]
 
     def __len__(self) -> int:
@@ -84,12 +84,12 @@ class Collectives:
 
     @property
     def error_ns(self) -> int:
-        """How far the clocks may be off: a rank that is late by no more may not be late at all."""
+        """The error of the clocks: a rank that is late by no more than this may not be late at all."""
         return max((clock.error_ns or 0 for clock in self.clocks.values()), default=0)
 
     @cached_property
     def late(self) -> pa.Table:
-        """One row per collective to which some rank came last by more than the clocks may be off."""
+        """One row per collective at which a rank arrived last by more than the error of the clocks."""
         rows = self.table.take(self.first)
         return rows.take(np.flatnonzero(values(rows["late_ns"]) > self.error_ns))
 
@@ -101,7 +101,7 @@ class Collectives:
 
     @cached_property
     def _blames_by_cause(self) -> dict[tuple[int, int], list[_Blame]]:
-        """By the rank to blame, and step."""
+        """The blames by rank and step."""
         blames: dict[tuple[int, int], list[_Blame]] = {}
         for each in self._blames:
             blames.setdefault((each.cause_rank, each.step), []).append(each)
@@ -112,7 +112,8 @@ class Collectives:
             yield from self._blames_by_cause.get((rank, step), ())
 
     def caused_ns(self, rank: int, step: int | None = None) -> dict[str, int]:
-        """How much lateness it is to blame for, in all of them or in a step, by bucket; "" for what none explains."""
+        """How much lateness the rank is to blame for, in all collectives or in one step, by bucket ("" if
+        unexplained)."""
         sums: dict[str, int] = {}
         for each in self._blamed(rank, self.steps if step is None else [step]):
             sums[each.bucket or ""] = sums.get(each.bucket or "", 0) + each.late_ns
@@ -128,7 +129,7 @@ class Collectives:
 
     @cached_property
     def late_for_ns(self) -> dict[int, dict[tuple[int, str], int]]:
-        """By rank how much later than the first it came itself, in all of them, by the rank to blame and bucket."""
+        """For each rank, how much later than the first it arrived, in total, by the rank to blame and the bucket."""
         late: dict[int, dict[tuple[int, str], int]] = {rank: {} for rank in self.ranks}
         for each in self._blames:
             key = each.cause_rank, each.bucket or ""
@@ -136,14 +137,14 @@ class Collectives:
         return late
 
     def wait_ns(self, rank: int) -> int:
-        """How long that rank waited for others, in all of them."""
+        """How long that rank waited for others, in all collectives."""
         return int(values(self.table["wait_ns"])[values(self.table["rank"]) == rank].sum())
 
 
 def collectives(columns: Sequence[RankColumns]) -> Collectives:
     """The collectives of one job, given the columns of each rank.
 
-    They are of the steps that are steady on some rank at least; of all where none is.
+    They are those of the steps that are steady on at least one rank; of all steps, if there are none.
     """
     ranks = [each.rank for each in columns]
     matched = match(columns, _steps(columns))

@@ -1,7 +1,7 @@
-"""One rank, as far as ranks are compared: columns of totals and of communication, a few kilobytes per step.
+"""What comparing ranks needs of one rank: columns of totals and of communication, a few kilobytes per step.
 
-They are made where the trace is – here, in another process, on another machine – and can be pickled. What compares
-ranks reads nothing else.
+They are made where the trace is – here, in another process, on another machine – and can be pickled. Comparing ranks
+requires nothing else.
 """
 
 from dataclasses import dataclass
@@ -32,15 +32,15 @@ STEPS = pa.schema(
 
 @dataclass(frozen=True)
 class RankColumns:
-    """What comparing ranks needs of one of them. Times are ns."""
+    """The columns of one rank. Times are in ns."""
 
     rank: int
-    world_size: int | None  # how many ranks the job has, where the trace says it
+    world_size: int | None  # how many ranks the job has, if the trace says it
     trace: str  # path of the file
-    means: dict[str, Mean | None]  # of each view what a counted step takes
+    means: dict[str, Mean | None]  # for each view, what a counted step takes
     steps: pa.Table  # the answered ones, see STEPS
     calls: pa.Table  # see ranks.calls.CALLS
-    groups: Members  # the members of process groups, where the trace says them
+    groups: Members  # the members of process groups, if the trace names them
     cut_short: str | None = None  # why the file ends before its events do
     sizes_inferred: bool = False  # whether sizes come from another recording of the same steps
 
@@ -50,7 +50,7 @@ def read_rank(
 ) -> RankColumns:
     """Read a trace file; the rank is what the trace or its name says, unless one is given. Raises TracekitError.
 
-    `workers` processes read it at most; by default a few where the file is long.
+    At most `workers` processes read it; by default, a few if the file is long.
     """
     trace = Trace.load(path, workers=workers)
     cost = known_attribution(trace.inferring_steps() if infer_steps else trace)

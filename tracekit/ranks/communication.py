@@ -36,15 +36,15 @@ COMMUNICATION = pa.schema(
         column(
             "bytes_inferred",
             pa.bool_(),
-            "whether the size is that of the same collective in the recording with shapes",
+            "whether the size was taken from the same collective in the recording with shapes",
             role="detail",
         ),
         column("calls", _REAL, "calls per rank and step"),
         column("transfer_ns", _REAL, "how long one of them takes once all have arrived, median", "ns"),
         column("algbw", _REAL, "algorithm bandwidth: bytes divided by transfer_ns", "GB/s"),
         column("busbw", _REAL, "bus bandwidth, by the formulas of nccl-tests", "GB/s"),
-        column("exposed_ns", _REAL, "time that no computation hides, per step and rank", "ns"),
-        column("overlapped_ns", _REAL, "time that computation hides, per step and rank", "ns"),
+        column("exposed_ns", _REAL, "time that no computation overlaps, per step and rank", "ns"),
+        column("overlapped_ns", _REAL, "time that computation overlaps, per step and rank", "ns"),
         column(
             "wait_ns",
             _REAL,
@@ -56,7 +56,8 @@ COMMUNICATION = pa.schema(
 
 
 def bus_factor(kind: str, ranks: int) -> float | None:
-    """By what nccl-tests multiplies the algorithm bandwidth; None for what it has no formula for."""
+    """The factor by which nccl-tests multiplies the algorithm bandwidth; None for collectives that it has no formula
+    for."""
     if ranks < 1:
         return None
     if kind == "all_reduce":
@@ -78,7 +79,7 @@ class _Call:
 def communication(columns: Sequence[RankColumns], matched: Collectives | None) -> pa.Table:
     """A row for each kind, group and size, the longest exposed first, as `COMMUNICATION` describes it.
 
-    For a single rank, the fastest call of each is taken as the transfer: how long it waits for others is unknown.
+    For a single rank, the fastest call of each kind is taken as the transfer, because how long it waits is unknown.
     """
     calls = _of_many(matched) if matched is not None else _of_one(columns[0])
     steps = len(matched.steps) if matched is not None else _steady(columns[0])
@@ -101,7 +102,7 @@ def _row(key: Any, calls: list[_Call], kinds: set[str], over: int) -> dict[str, 
     kind, group, ranks, size = key
     waits = [call.wait_ns for call in calls if call.wait_ns is not None]
     transfer = float(median(call.transfer_ns for call in calls) if waits else min(call.transfer_ns for call in calls))
-    algbw = size / transfer if size and transfer else None  # bytes by ns is GB/s
+    algbw = size / transfer if size and transfer else None  # bytes per ns equal GB/s
     factor = bus_factor(kind, ranks or 0)
     role, inferred = role_of(group, kinds)
     exposed = sum(call.exposed_ns for call in calls)

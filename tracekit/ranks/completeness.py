@@ -1,4 +1,4 @@
-"""Which ranks are missing, were truncated, hold different steps from the others, or are there twice?"""
+"""Which ranks are missing, were truncated, hold other steps than the rest, or occur twice?"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,12 +7,12 @@ from tracekit.profile import Profile
 from tracekit.profile.ranks import job_of, rank_of
 from tracekit.ranks.columns import RankColumns
 
-_MOST = 1 << 20  # ranks: a trace that says more is not to be believed
+_MOST = 1 << 20  # ranks: a trace that claims more is not believed
 _LISTED = 8
 
 
 def shortcomings(columns: Sequence[RankColumns]) -> dict[int, str]:
-    """By rank what it lacks, as the rest of a sentence about the rank; nothing of those that lack nothing."""
+    """For each incomplete rank, what it lacks, as the rest of a sentence about the rank."""
     every = {step for each in columns for step in each.steps["step"].to_pylist()}
     said = {}
     for each in columns:
@@ -28,14 +28,14 @@ def shortcomings(columns: Sequence[RankColumns]) -> dict[int, str]:
 
 
 def missing(columns: Sequence[RankColumns]) -> list[int]:
-    """The ranks of the job of which there is no trace, where the traces say how many ranks there are."""
+    """The ranks of the job without a trace, if the traces say how many ranks there are."""
     world = max((each.world_size or 0 for each in columns), default=0)
     present = {each.rank for each in columns}
     return [rank for rank in range(world) if rank not in present] if world <= _MOST else []
 
 
 def doubles(profiles: Sequence[Profile], columns: Sequence[RankColumns]) -> Iterator[tuple[str, int]]:
-    """Traces beside the job that say that they are one of its ranks, too: the name of each, and the rank."""
+    """Other traces that claim to be a rank of the job, too: the name of each, and the rank."""
     job, ranks = job_of(Path(columns[0].trace), columns[0].world_size), {each.rank for each in columns}
     traces = {each.trace for each in columns}
     for profile in profiles:
@@ -46,7 +46,7 @@ def doubles(profiles: Sequence[Profile], columns: Sequence[RankColumns]) -> Iter
 
 
 def listed(ranks: Sequence[int]) -> str:
-    """`rank 3`, `ranks 4 to 7`, `ranks 1, 3, 5`; of many that are not in a row the first few."""
+    """`rank 3`, `ranks 4 to 7`, `ranks 1, 3, 5`; only the first few if there are many that are not consecutive."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if list(ranks) == [*range(ranks[0], ranks[-1] + 1)]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# What frameworks call their groups: DeviceMesh `mesh_tp`, Megatron `TENSOR_MODEL_PARALLEL_GROUP`, and the like. The
-# first that fits decides: `TENSOR_AND_DATA_PARALLEL_GROUP` is of tensor parallelism as much as of data parallelism.
+# The names that frameworks give their groups: `mesh_tp` (DeviceMesh), `TENSOR_MODEL_PARALLEL_GROUP` (Megatron), and so
+# on. The first pattern that matches decides: `TENSOR_AND_DATA_PARALLEL_GROUP` counts as tensor parallel.
 _ROLES = (
     ("pipeline parallel", re.compile(r"pipeline|(?:^|[_\W])pp(?:$|[_\W])", re.IGNORECASE)),
     ("tensor parallel", re.compile(r"tensor|(?:^|[_\W])tp(?:$|[_\W])", re.IGNORECASE)),
@@ -19,7 +19,7 @@ _SAYS_NOTHING = ("undefined", "")
 
 @dataclass(frozen=True)
 class Group:
-    """A process group as a trace describes it; what it does not say is None."""
+    """A process group as a trace describes it; None for what the trace does not say."""
 
     name: str
     description: str | None
@@ -28,7 +28,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """`mesh_tp #3`: what the program calls it, and its name, which distinguishes it from others so called."""
+        """`mesh_tp #3`: the program's description, and the name, which distinguishes groups with equal descriptions."""
         called = self.description if self.description not in (None, *_SAYS_NOTHING) else ""
         return f"{called} #{self.name}".strip()
 
@@ -57,7 +57,7 @@ def groups_of(meta: Mapping[str, Any]) -> dict[str, Group]:
 
 
 def role_of(label: str | None, kinds: set[str]) -> tuple[str | None, bool]:
-    """Which parallelism a group serves, and whether that is inferred from what it does instead of its name."""
+    """Which parallelism a group serves, and whether that is inferred from what it does, not from its name."""
     for role, pattern in _ROLES:
         if label is not None and pattern.search(label):
             return role, False

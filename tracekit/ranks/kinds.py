@@ -19,5 +19,5 @@ ONE_SIDED = ("broadcast", "reduce", "gather", "scatter", "send_recv")  # some ra
 
 
 def kind_of(name: str) -> str:
-    """The collective that a name says; `other` where it says none."""
+    """The collective that a name indicates; `other` if it indicates none."""
     return next((kind for kind, pattern in _KINDS if pattern.search(name)), "other")

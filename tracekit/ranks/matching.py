@@ -1,7 +1,7 @@
 """Which calls of several ranks are one collective?
 
-They are of one process group and one kind, and have the same place in the same step. In most kinds all ranks give and
-take equally much, so that the size has to be the same, too.
+They belong to the same process group and kind, and have the same position in the same step. In most kinds, all ranks
+contribute equally, so the size has to agree, too.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from tracekit.trace.columns import values
 
 @dataclass(frozen=True)
 class Matched:
-    """Calls that are parts of collectives, those of one beside each other, the collective that begins first first.
+    """Calls that are parts of collectives, grouped by collective, the earliest collective first.
 
-    `rank` is the place among the ranks that were given; `first` has where each collective begins, and one more entry.
+    `rank` is an index into the given ranks; `first` has the row at which each collective begins, and a final entry.
     """
 
     calls: pa.Table
     rank: Ints
     first: Ints
-    unmatched: Ints  # by rank: calls that not all ranks have that should
+    unmatched: Ints  # by rank: calls that some ranks that should have them lack
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -38,9 +38,9 @@ class Matched:
 
 
 def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
-    """The collectives that all ranks of their group took part in, of those ranks that are there, in these steps.
+    """The collectives in these steps that all available ranks of their group took part in.
 
-    A rank that has no step in common with another counts as one that is not there: its file may have been cut before.
+    A rank without a step in common with any other counts as unavailable: its file may have been cut earlier.
     """
     calls = pa.concat_tables([each.calls for each in columns]).combine_chunks()
     rank = np.repeat(np.arange(len(columns)), [len(each.calls) for each in columns])
@@ -60,7 +60,7 @@ def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
 
 
 def _sharing(rank: Ints, step: Ints) -> list[int]:
-    """The ranks that have calls in a step in which others have some, too."""
+    """The ranks that have calls in a step in which other ranks have some, too."""
     pairs = np.unique(np.stack([rank, step]), axis=1)
     _, index, ranks = np.unique(pairs[1], return_inverse=True, return_counts=True)
     sharing: list[int] = np.unique(pairs[0][ranks[index] > 1]).tolist()
@@ -79,9 +79,9 @@ def _numbers(calls: pa.Table) -> Ints:
 
 
 def _expected(groups: list[str | None], rank: Ints, columns: Sequence[RankColumns], taking_part: set[int]) -> Ints:
-    """How many of the ranks that take part in anything have to have each call: those of its group.
+    """How many of the participating ranks must have each call: those in its group.
 
-    Where its members are not known, those are who has calls of the group; where the group is not, all are.
+    If the members are not known, these are the ranks with calls of the group; if the group is not known, all ranks.
     """
     having: dict[str | None, set[int]] = {None: taking_part.copy()}
     for group, index in zip(groups, rank.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""What does a trace say about each of its collectives: which it is, how many bytes, in which process group?"""
+"""What does a trace say about each of its collectives: the kind, the number of bytes, the process group?"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ class Recorded:
 
     kind: str
     group: Group | None
-    size_bytes: int | None  # as nccl-tests counts it: of what is gathered or scattered, all that there is of it
+    size_bytes: int | None  # as nccl-tests counts it: for gathering and scattering, the whole buffer
     seq: int | None
     ranks: int | None  # how many take part
 
 
 def recorded(trace: Trace, rows: Ints, rank: int, world_size: int | None) -> list[Recorded]:
-    """For each communication kernel, or span of a backend, what is recorded of it: in its own arguments, or in those of
+    """For each communication kernel, or span of a backend, what is recorded about it: in its own arguments, in those of
     the call that launched it, or only in its name."""
     groups = groups_of(trace.meta)
     lines: list[dict[str, Any]] = trace.communications.to_pylist()

@@ -1,7 +1,7 @@
-"""How large are collectives whose trace has no shapes, as on a CPU? The recording with shapes says it of the same.
+"""How large are collectives in a trace without shapes, as on a CPU? The recording with shapes has their sizes.
 
-They are the same if they are of one kind and group, and have the same place among those in a step. So it is inferred,
-and said only where every recorded step has as many of them, and of the same sizes.
+Two collectives count as the same if they agree in kind, group and position among these in a step. Their size is then
+inferred, but only if every recorded step has equally many of them, with the same sizes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ _Sizes = Mapping[_Key, list[int]]  # in the order in which they come in a step
 
 
 def with_sizes(columns: Sequence[RankColumns], profile: Profile) -> list[RankColumns]:
-    """The same; where a trace says no size, that of the recording with shapes, if the variant has one."""
+    """The same calls, with missing sizes taken from the recording with shapes, if the variant has one."""
     path = profile.detail_path
     if path is None or not any(_is_unknown(each) for each in columns):
         return [*columns]
@@ -31,14 +31,14 @@ def with_sizes(columns: Sequence[RankColumns], profile: Profile) -> list[RankCol
 
 
 def _is_unknown(columns: RankColumns) -> bool:
-    """Whether the trace says no size of any collective that has the same on every rank."""
+    """Whether the trace has no size for any collective whose size is the same on every rank."""
     kinds, sizes = (columns.calls[name].to_pylist() for name in ("kind", "bytes"))
     known = [size is not None for kind, size in zip(kinds, sizes, strict=True) if kind in SAME_SIZE]
     return bool(known) and not any(known)
 
 
 def _sizes(calls: pa.Table) -> _Sizes:
-    """Of what each recorded step has in the same number and sizes."""
+    """The sizes of the collectives that each recorded step has in equal number and size."""
     bytes_of, steps = calls["bytes"].to_pylist(), set(calls["step"].to_pylist())
     by_key: dict[_Key, list[list[int]]] = {}
     for (_, key), places in _places(calls).items():
@@ -63,7 +63,7 @@ def _filled(columns: RankColumns, sizes: _Sizes) -> RankColumns:
 
 
 def _places(calls: pa.Table) -> dict[tuple[int, _Key], list[int]]:
-    """By step, kind and group where its calls stand; only of those that have the same size on every rank."""
+    """The positions of the calls by step, kind and group; only of kinds whose size is the same on every rank."""
     places: dict[tuple[int, _Key], list[int]] = {}
     lists: Iterable[list[object]] = (calls[name].to_pylist() for name in ("step", "kind", "group"))
     for place, (step, kind, group) in enumerate(zip(*lists, strict=True)):

@@ -1,4 +1,4 @@
-"""How much time has each bucket taken until some moment?"""
+"""How much time has each bucket taken up to a given moment?"""
 
 import numpy as np
 

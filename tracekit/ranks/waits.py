@@ -1,8 +1,8 @@
-"""How long had a rank waited for others, between two moments?
+"""How long did a rank wait for others between two moments?
 
-The last rank to arrive sees the transfer of a collective; what another rank sees beyond that is waiting. It is
-lost time where the rank had nothing else to do: on a GPU where only communication runs, which is exact; on a CPU where
-Python runs, which is what a host is in while it waits, so that this is inferred.
+How long a collective takes on the last rank to arrive is its transfer; what it takes another rank beyond that is
+waiting. Waiting is lost time if the rank has nothing else to do: on a GPU, while only communication runs, which is
+exact; on a CPU, while Python runs, which is the state of a host that waits, so this is inferred.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _BEFORE = -(1 << 62)  # no time of a trace reaches it
 
 @dataclass(frozen=True)
 class Waited:
-    """One entry for each collective that a rank had left by then."""
+    """One entry for each collective that a rank had left by a given moment."""
 
     rows: Ints
     waited_ns: Ints
@@ -34,7 +34,7 @@ class Waits:
     """The collectives of a rank in the order in which it left them; times are on its own clock."""
 
     def __init__(self, rows: Ints, start: Ints, end: Ints, spent: tuple[Ints, Ints], transfer: Ints) -> None:
-        """Of these rows; `spent` has what each bucket had taken until the starts, and until the ends."""
+        """The waits in these rows; `spent` has the time of each bucket up to the starts, and up to the ends."""
         rows = rows[np.lexsort((rows, end[rows]))]
         self.rows, self._end = rows, end[rows]
         until = np.concatenate(([_BEFORE], self._end))[:-1]
@@ -46,14 +46,14 @@ class Waits:
         self._wait = np.maximum(end[rows] - start[rows] - transfer[rows], 0)
 
     def left_by(self, moment: int) -> Ints:
-        """The rows of what it had left by that moment, the latest last."""
+        """The rows of the collectives that it had left by that moment, the latest last."""
         return self.rows[: np.searchsorted(self._end, moment, side="right")]
 
     def between(self, after: int | None, spent_after: Ints | None, until: int) -> Waited:
-        """In the collectives that it left between two moments; at the first of them each bucket had taken that much."""
+        """The waits in collectives that it left between two moments, given what each bucket had taken at the first."""
         after = _BEFORE if after is None else after
         low, high = np.searchsorted(self._end, (after, until), side="right").tolist()
-        if low == high:  # as between most collectives
+        if low == high:  # as is the case between most collectives
             return _NOTHING
         chosen = slice(low, high)
         idle_since = self._idle_since[chosen]

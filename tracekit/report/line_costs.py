@@ -135,7 +135,7 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
     answered = [each for each in variants if each.total_ns]
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
-        sentence = f"{_each(shares, steps_of(answered))} belongs to lines of yours"
+        sentence = f"{_each(shares, steps_of(answered))} belongs to your lines"
         if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
             sentence = f"{sentence} (to whole functions: no calling lines were recorded)"
         divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}

@@ -29,7 +29,7 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         )
     if variant.measured is not None and variant.measured.steps < LEAST_STEPS:
         steps = "one step" if variant.measured.steps == 1 else f"{variant.measured.steps} steps"
-        yield f"its unprofiled step time rests on only {steps}: train longer before comparing it."
+        yield f"its unprofiled step time is based on only {steps}: train longer before comparing it."
     if variant.measured is not None and variant.measured.compiles_timed:
         compiles = many(variant.measured.compiles_timed, "compilation")
         yield f"{compiles} happened during the timed steps, so its unprofiled step time includes compiling."

@@ -14,7 +14,7 @@ _SNIFFED_BYTES = 4096
 
 
 def is_run(source: str | Path | bytes) -> bool:
-    """Does this look like a run file? Reads at most 4 KiB."""
+    """Whether this looks like a run file; reads at most 4 KiB."""
     if not isinstance(source, bytes):
         try:
             with open(source, "rb") as file:
@@ -41,7 +41,7 @@ def read(path: str | Path) -> Run:
 def write(run: Run, path: str | Path) -> Path | None:
     """Write the run atomically; returns the path to which an earlier run was moved, `run-<its time>.json`, if any.
 
-    A symbolic link stays, and its target is replaced.
+    A symbolic link remains, and its target is replaced.
     """
     path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     content = msgspec.json.format(msgspec.json.encode(run), indent=1)

@@ -1,4 +1,4 @@
-"""How large the graphs are that a training step is given: the nodes and edges of its batches."""
+"""The sizes of the graphs that a training step receives: the nodes and edges of its batches."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
@@ -16,12 +16,12 @@ class GraphSize(NamedTuple):
     edges: dict[str, int]
 
     def plus(self, other: "GraphSize") -> "GraphSize":
-        """Both together, as in a step of two batches."""
+        """The sum of both sizes, as in a step with two batches."""
         return GraphSize(_sum(self.nodes, other.nodes), _sum(self.edges, other.edges))
 
 
 class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry for each of some steps, in their order; None where no graph was seen in one."""
+    """An entry for each of some steps, in order; None if no graph was seen in a step."""
 
     nodes: Counts = []  # all types together
     edges: Counts = []
@@ -30,7 +30,7 @@ class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def of(steps: Sequence[GraphSize | None], by_type: bool = False) -> "GraphSizes | None":
-        """The graphs of these steps; None where no graph was seen in any."""
+        """The graphs of these steps; None if no graph was seen in any."""
         if not any(steps):
             return None
         nodes = [each.nodes if each else None for each in steps]

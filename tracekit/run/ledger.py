@@ -27,7 +27,7 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Break(msgspec.Struct, frozen=True, kw_only=True):
-    """One graph break. A recompilation of the frame meets the same breaks again; each of them counts."""
+    """One graph break. A recompilation of the frame breaks at the same places again; each occurrence counts."""
 
     compile: str
     reason: str
@@ -49,11 +49,11 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skip(msgspec.Struct, frozen=True, kw_only=True):
-    """Inductor recorded no CUDA graph of what it compiled, or stopped re-recording it."""
+    """Inductor did not record a CUDA graph of what it compiled, or stopped recording it again."""
 
     compile: str | None = None
     reason: str
-    file: str | None = None  # the user's line that prevented it, where Inductor names one
+    file: str | None = None  # the user's line that prevented it, if Inductor names one
     line: int | None = None
     t_ns: int
 

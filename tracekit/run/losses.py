@@ -1,15 +1,15 @@
-"""Are two training curves the same? How much losses differ, and how much rounding alone may change them."""
+"""Are two training curves the same? How much losses differ, and how much rounding by itself may change them."""
 
 import math
 
-_LEAST_TOLERANCE = 1e-4  # relative to the loss: in FP32, another order of summation stays below it in most trainings
+_LEAST_TOLERANCE = 1e-4  # of the loss: in FP32, a different order of summation changes most trainings less
 _DRIFTS = 3  # a single measured drift is not an upper bound
 
 
 def divergence(losses: list[float | None], others: list[float | None]) -> float | None:
-    """The largest difference of two curves, relative to the first; None where they cannot be compared.
+    """The largest difference between two curves, relative to the first; None if they cannot be compared.
 
-    Of curves of different lengths the common beginning is compared: a pass of a slow script may be shorter.
+    If their lengths differ, the common beginning is compared, because a pass of a slow script may be shorter.
     """
     if not losses or not others:
         return None
@@ -21,5 +21,5 @@ def divergence(losses: list[float | None], others: list[float | None]) -> float 
 
 
 def loss_tolerance(*drifts: float | None) -> float:
-    """How far losses may differ before that means anything, given how far rounding alone moves them."""
+    """How far losses may differ without significance, given how far rounding by itself moves them."""
     return max([_LEAST_TOLERANCE, *(_DRIFTS * each for each in drifts if each is not None)])

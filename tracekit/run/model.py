@@ -22,7 +22,7 @@ _TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system op
 
 
 class Requested(msgspec.Struct, frozen=True, kw_only=True):
-    """What torch.compile was called with; `compile` false is eager."""
+    """The arguments of torch.compile; if `compile` is false, the variant is eager."""
 
     compile: bool
     mode: str | None = None
@@ -33,12 +33,12 @@ class Requested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
-    """What was in effect; each note is one sentence about a difference from what was requested."""
+    """The settings that took effect; each note is one sentence about a difference from those requested."""
 
     mode: str | None = None
     notes: list[str] = []
     remarks: list[str] = []  # worth knowing, but no reason for doubt
-    ran_eagerly: str | None = None  # the reason, where compiling was requested and nothing was compiled
+    ran_eagerly: str | None = None  # the reason, if compiling was requested but nothing was compiled
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,14 +50,14 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankTraces(msgspec.Struct, frozen=True, kw_only=True):
-    """The traces of a rank of a job, of those after the first."""
+    """The traces of one of the ranks after the first."""
 
     rank: Annotated[int, msgspec.Meta(ge=1)]
     traces: Traces = Traces()
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """One unprofiled pass, in a process of its own."""
+    """One unprofiled pass, in a separate process."""
 
     round: Annotated[int, msgspec.Meta(ge=0)]  # 0 is the first, with empty caches; from 1 on the variants take turns
     started_ns: int  # unix ns
@@ -65,9 +65,9 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
     counted: bool = True  # whether the variant's step_ns includes it
     seconds: float = 0  # from its start to its end
-    load: float | None = None  # the machine's load average of the minute before; None where the system has none
+    load: float | None = None  # the machine's load average in the minute before; None if the system has none
     compiles_timed: int = 0  # compilations while its timed steps ran
-    graphs: GraphSizes | None = None  # of the steps of step_all_ns, in their order; None where no graph was seen
+    graphs: GraphSizes | None = None  # of the steps of step_all_ns, in order; None if no graph was seen
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     compiles: int = 0
     compiles_timed: int = 0  # of these, during the timed steps: compilation never settled
     infer_ns: int | None = None  # median of the recipe's infer()
-    epoch_steps: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None where a step has no place in an epoch
+    epoch_steps: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None if steps do not belong to epochs
     clock: Literal["cuda events", "perf_counter"]
     passes: list[Pass] = []  # in order of time; runs of earlier versions had one pass and did not list it
 
@@ -98,25 +98,25 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True):
-    """The profiled pass: only to state the profiler's inflation, never to be quoted."""
+    """The profiled pass, which only shows how much the profiler slows steps down; never to be quoted."""
 
     step_ns: _StepNs  # median on a CPU; the mean on a GPU, which the host runs ahead of
     steps: int
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory of the unprofiled pass; None where there is no such device, or the system does not say.
+    """Memory of the unprofiled pass; None if there is no such device, or the system does not report it.
 
-    The start is right before the first step that is measured: data and model are there, the optimizer's state is not.
+    The start is right before the first measured step: data and model exist, the optimizer's state does not yet.
     """
 
     start_allocated_bytes: int | None = None  # on the GPU
     peak_allocated_bytes: int | None = None  # during the timed steps
     peak_reserved_bytes: int | None = None
-    split_peak_bytes: int | None = None  # in cut blocks that nothing used: what fragmentation costs, at most
-    allocated_in_step_bytes: int | None = None  # whatever is released again
+    split_peak_bytes: int | None = None  # in unused parts of split blocks: the most that fragmentation costs
+    allocated_in_step_bytes: int | None = None  # including what is released again
     allocations_in_step: int | None = None
-    alloc_retries: int | None = None  # the cache had to be emptied before memory sufficed
+    alloc_retries: int | None = None  # how often the cache had to be emptied to get memory
     start_rss_bytes: int | None = None  # resident on the host
     step_peak_rss_bytes: int | None = None  # during the timed steps
     host_peak_rss_bytes: int | None = None  # of the whole process, compilation included
@@ -134,7 +134,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of running the recipe, and everything that was measured of it."""
+    """One way of running the recipe, and everything that was measured about it."""
 
     name: str
     outcome: Outcome
@@ -148,11 +148,11 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     measured: Measured | None = None
     profiled: Profiled | None = None
     memory: Memory = Memory()
-    gpu: dict[str, Any] = {}  # clocks, power and what throttled them, read under load right after the timed steps
-    losses: list[float | None] = []  # of the seeded check run; None where a loss is not finite
+    gpu: dict[str, Any] = {}  # clocks, power and reasons for throttling, read under load right after the timed steps
+    losses: list[float | None] = []  # of the seeded check run; None for a loss that is not finite
     loss_drift: float | None = None  # relative change of the losses when sums round differently; eager variants only
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
-    trainings: list[Training] = []  # to their end, one for each seed, where that was requested
+    trainings: list[Training] = []  # complete trainings, one for each seed, if requested
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
     graphs: GraphSizes | None = None  # of all steps of the profiled pass: that of ProfilerStep#N is the Nth
@@ -176,9 +176,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0  # profiled steps requested
     warmup: int = 0
     seed: int = 0
-    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # of each training to its end; 0 where none was requested
+    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # of each complete training; 0 if none was requested
     environment: dict[str, Any] = {}
-    planned: list[str] = []  # variants requested: more than `variants` where the capture was cut short
+    planned: list[str] = []  # variants requested: more than `variants` if the capture ended early
     variants: list[Variant]
 
     def variant(self, name: str) -> Variant | None:

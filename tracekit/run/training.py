@@ -10,13 +10,13 @@ TrainingOutcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True):
-    """One training to its end, unprofiled, in a process of its own."""
+    """One complete training, unprofiled, in a separate process."""
 
     seed: int
     epochs: _Count
     outcome: TrainingOutcome = "ok"
     error: str | None = None  # one line
     steps: int = 0  # of an epoch
-    epoch_all_ns: list[_Ns] = []  # compilation included, which the first seed finds nothing of
-    loss: float | None = None  # of the last step; None where it is not finite, or there is none
+    epoch_all_ns: list[_Ns] = []  # including compilation, which only the first seed does without a cache
+    loss: float | None = None  # of the last step; None if it is not finite, or there is none
     metrics: dict[str, float | None] = {}  # the recipe's evaluate()

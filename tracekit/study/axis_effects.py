@@ -10,7 +10,8 @@ from tracekit.study.pairs import pairs, values_of
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import Interval, half_width_of_mean
 
-# Seeds are repetitions, a variant is its mode and settings, and steps of other programs or workloads are other steps.
+# Seeds are repetitions, a variant consists of its mode and settings, and steps of different programs or workloads
+# cannot be compared.
 _NOT_AXES = ("seed", "variant", "recipe", "workload")
 
 

@@ -14,12 +14,12 @@ _KEY_DIGITS = 10
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """What is run. Two cells are the same where all of these are equal, whatever else the sweep holds."""
+    """What is run. Two cells are the same if all of these are equal, whatever else the sweep holds."""
 
     program: str  # the recipe or script, relative to the folder of the sweep file
     script: bool = False
     arguments: list[str] = []  # of a script
-    params: dict[str, Any] = {}  # of a recipe; of a script they are arguments, too: --NAME VALUE
+    params: dict[str, Any] = {}  # of a recipe; a script gets them as arguments: --NAME VALUE
     variant: str = "eager"
     seed: int = 0
     interpreter: str = ""  # its label in the sweep file; "" is the Python that runs the sweep
@@ -80,11 +80,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def script_arguments(self) -> list[str]:
-        """What a script is called with."""
+        """The arguments of a script."""
         given = [f"--{name}={text_of(value)}" for name, value in self.params.items()]
         return [*self.arguments, *given]
 
 
 def text_of(value: object) -> str:
-    """A value as `--param` and `--only` take it: `true`, `8`, `gat`."""
+    """A value as written for `--param` and `--only`: `true`, `8`, `gat`."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -12,7 +12,7 @@ from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import Interval, half_width_of_mean, is_noise
 from tracekit.unprofiled import cold_cost_ns, contrast, steps_to_break_even
 
-_USELESS = 100  # the ends of an interval differ by such a factor after only two passes, or two pairs
+_USELESS = 100  # with only two passes or pairs, the ends of an interval may differ by such a factor
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Group:
 
     @cached_property
     def measured(self) -> dict[int, Measured]:
-        """What was measured, by seed."""
+        """The measurements, by seed."""
         pairs = ((each.cell.seed, each.variant) for each in self.results)
         return {seed: variant.measured for seed, variant in pairs if variant is not None and variant.measured}
 
@@ -49,16 +49,16 @@ class Group:
 
     @property
     def variants(self) -> list[Variant]:
-        """What the runs of its cells say, those that were cut short included."""
+        """The variants in the runs of its cells, including those that ended early."""
         return [each.variant for each in self.results if each.variant is not None]
 
     def mean(self, read: Callable[[Variant], float | None]) -> float | None:
-        """The mean over the seeds of something that runs say; None where none of them does."""
+        """The mean over the seeds of a value in the runs; None if no run has it."""
         values = [value for each in self.variants if (value := read(each)) is not None]
         return statistics.fmean(values) if values else None
 
     def most(self, read: Callable[[Variant], float | None]) -> float | None:
-        """The highest of something over the seeds; None where no run says it."""
+        """The highest value over the seeds; None if no run has it."""
         return max((value for each in self.variants if (value := read(each)) is not None), default=None)
 
     @property
@@ -68,12 +68,12 @@ class Group:
 
     @property
     def failures(self) -> list[CellResult]:
-        """The cells that ended in anything but success."""
+        """The cells that did not succeed."""
         return [each for each in self.results if each.outcome not in ("ok", "planned")]
 
     @property
     def ran_eagerly(self) -> str | None:
-        """Why it ran eagerly, where it should have been compiled and was not."""
+        """Why it ran eagerly although it should have been compiled; None if it did not."""
         effective = (each.variant.effective.ran_eagerly for each in self.results if each.variant is not None)
         return next((why for why in effective if why), None)
 
@@ -91,7 +91,7 @@ class SpeedUp:
     baseline: Group
     ratio: float
     interval: Interval | None
-    seeds: int  # seeds at which both were measured; with two or more, the interval covers how much seeds differ
+    seeds: int  # seeds with which both were measured; with two or more, the interval covers how much seeds differ
 
     @property
     def noise(self) -> bool:
@@ -100,7 +100,7 @@ class SpeedUp:
 
     @property
     def break_even_steps(self) -> float | None:
-        """After how many steps the time saved makes up for the slower start; None where no time is surely saved."""
+        """After how many steps the time saved makes up for the slower start; None if it is not certain to save any."""
         extra, theirs, base = self.group.mean(cold_cost_ns), self.baseline.mean(cold_cost_ns), self.baseline.step_ns
         if self.noise or self.ratio >= 1 or extra is None or theirs is None or base is None:
             return None
@@ -113,7 +113,7 @@ class SpeedUp:
 
     @property
     def accuracy(self) -> AccuracyContrast | None:
-        """How well it trains beside its baseline; None where they were not trained to their end."""
+        """How well it trains compared with its baseline; None if they were not trained to their end."""
         return accuracy_contrast(self.group.trainings, self.baseline.trainings)
 
 
@@ -127,7 +127,7 @@ class Setting:
 
     @property
     def baseline(self) -> Group | None:
-        """The first variant of the sweep file; None where it was not measured, so that nothing can be compared."""
+        """The first variant of the sweep file; None if it was not measured, so that nothing can be compared."""
         return self.groups[0] if self.groups[0].measured else None
 
     @cached_property
@@ -140,7 +140,7 @@ class Setting:
 
 @lru_cache(1)  # every section needs them
 def settings(study: Study) -> list[Setting]:
-    """The settings of the study in the order of its plan; what all have in common is left out of their names."""
+    """The settings of the study in the order of its plan; their names leave out what all have in common."""
     by_setting: dict[tuple[tuple[str, str], ...], dict[str, list[CellResult]]] = {}
     for result in study.results:
         variants = by_setting.setdefault(tuple(sorted(result.cell.setting.items())), {})
@@ -164,7 +164,7 @@ def names_of(every: Sequence[dict[str, str]]) -> list[str]:
 
 
 def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
-    """One variant compared with another at the same setting; None where no seed has both."""
+    """One variant compared with another at the same setting; None if no seed has both."""
     seeds = [seed for seed in baseline.measured if seed in group.measured]
     contrasts = [contrast(group.measured[seed], baseline.measured[seed]) for seed in seeds]
     if not contrasts:
@@ -182,7 +182,7 @@ def around(log: float, half: float) -> Interval:
 
 
 def interval_text(interval: Interval | None) -> str | None:
-    """`0.96–1.31`; None where it is unknown, or so wide that it says nothing."""
+    """`0.96–1.31`; None if it is unknown, or so wide that it says nothing."""
     if interval is None or not interval[0] or interval[1] / interval[0] > _USELESS:
         return None
     return f"{interval[0]:.2f}–{interval[1]:.2f}"

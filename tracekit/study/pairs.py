@@ -23,17 +23,17 @@ class Pair:
 
     @property
     def ratio(self) -> float | None:
-        """The step time at the value divided by that at the reference; None where one was not measured."""
+        """The step time at the value divided by that at the reference; None if one was not measured."""
         measured = [each.variant.measured if each.variant is not None else None for each in (self.ours, self.theirs)]
         ours, theirs = measured
         return ours.step_ns / theirs.step_ns if ours is not None and theirs is not None else None
 
 
 def pairs(study: Study, axis: str, value: str, reference: str) -> Iterator[Pair]:
-    """Every pair of cells that have these values of the axis, and all other axes alike."""
+    """Every pair of cells that have these two values of the axis and agree in all other axes."""
     by_rest: dict[frozenset[tuple[str, str]], dict[str, CellResult]] = {}
     for result in study.results:
-        # The variant is its mode and settings: as a whole it differs wherever one of them does.
+        # The variant consists of its mode and settings, so it differs if any of them does.
         axes = {name: text for name, text in result.cell.axes.items() if name != "variant"}
         here = axes.pop(axis, None)
         for implied in _IMPLIED.get(axis, ()):
@@ -55,7 +55,7 @@ def values_of(study: Study) -> dict[str, list[str]]:
 
 
 def cures(study: Study) -> list[str]:
-    """The axes that are on or off in the recipe: with the cure, and without it."""
+    """The axes that turn something in the recipe on or off: with the cure, and without it."""
     return [
         axis
         for axis, values in values_of(study).items()
@@ -64,7 +64,7 @@ def cures(study: Study) -> list[str]:
 
 
 def frameworks(study: Study) -> Iterator[tuple[str, str, str]]:
-    """An axis of frameworks or interpreters, with each value but the first and the first one."""
+    """An axis of frameworks or interpreters, with each value after the first, and the first as its reference."""
     for axis in _FRAMEWORKS:
         values = values_of(study).get(axis, [])
         if len(values) > 1:

@@ -10,7 +10,7 @@ _NAMED = ("recipe", "model", "dataset", "workload")
 
 @dataclass(frozen=True)
 class Row:
-    """One model on one data set, with whatever else its setting says."""
+    """One model on one data set, with everything else in its setting."""
 
     model: str
     data: str
@@ -18,7 +18,7 @@ class Row:
     setting: Setting
 
     def speed_up(self, variant: str) -> SpeedUp | None:
-        """How that variant compares with the baseline; None where it cannot be compared."""
+        """How that variant compares with the baseline; None if it cannot be compared."""
         return next((each for each in self.setting.speed_ups if each.group.variant == variant), None)
 
 
@@ -28,12 +28,12 @@ def model_of(axes: dict[str, str]) -> str:
 
 
 def data_of(axes: dict[str, str]) -> str:
-    """What it trains on, as far as an axis says it: a data set or a task; else the recipe, which has its own."""
+    """What it trains on: a data set or a task, if an axis names one, else the recipe, which has its own data."""
     return axes.get("dataset") or axes.get("task") or axes["recipe"]
 
 
 def rows(settings: Sequence[Setting], workload: str | None = None) -> list[Row]:
-    """A row for each setting, of one workload where it is named."""
+    """A row for each setting; if a workload is named, only for its settings."""
     rest = names_of([{"recipe": "", **_rest(each.axes)} for each in settings])
     return [
         Row(model_of(each.axes), data_of(each.axes), name.strip(), each)

@@ -1,8 +1,8 @@
 """Which variant is best at each setting, and on what evidence?
 
-A variant is recommended where it is faster than the baseline beyond noise, computes the same losses, trains no worse
-where that was tried, and no cheaper one is as fast: among variants that are within noise of the fastest, the one that
-compiles for the shortest time wins.
+A variant is recommended if it is faster than the baseline beyond noise, computes the same losses, trains no worse (if
+that was tried), and no cheaper one is as fast: among variants that are within noise of the fastest, the one with the
+shortest compile time wins.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _COSTLY_NS = 60_000_000_000  # compiling for longer is worth a remark
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to use at a setting; `best` is None where the baseline is to be kept or nothing can be said."""
+    """What to use at a setting; `best` is None if the baseline should be used or nothing can be recommended."""
 
     setting: Setting
     best: SpeedUp | None
@@ -37,7 +37,7 @@ def recommend(setting: Setting) -> Recommendation:
     if base is None:
         failed = setting.groups[0]
         why = failed.results[0].outcome
-        return Recommendation(setting, None, f"{setting.name}: nothing can be said, because {failed.variant} is {why}.")
+        return Recommendation(setting, None, f"{setting.name}: no recommendation, because {failed.variant} is {why}.")
     best = _best(setting)
     lead = _use(best) if best is not None else f"stay with {base.variant}"
     reasons = [reason for reason in _reasons(setting, best) if reason]
@@ -86,7 +86,7 @@ def _said(each: SpeedUp) -> str:
 
 
 def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
-    """Why each of the other variants is not the one."""
+    """Why each of the other variants is not recommended."""
     others = [each for each in setting.speed_ups if each is not best]
     for each in others[:_NOTED]:
         yield _why_not(each, best)
@@ -99,9 +99,9 @@ def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
 
 def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
     name, cost = each.group.variant, each.group.compile_ns or 0.0
-    compiling = f" and compiles for {duration(cost)}" if cost > _COSTLY_NS else ""
+    compiling = f" and takes {duration(cost)} to compile" if cost > _COSTLY_NS else ""
     if each.losses_differ:
-        return f"{name} computes other losses"
+        return f"{name} computes different losses"
     if _trains_worse(each) and each.accuracy is not None:
         return f"{name} trains worse ({each.accuracy.metric})"
     if each.group.ran_eagerly:
@@ -112,5 +112,5 @@ def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
     if each.ratio > 1:
         return f"{name} is {_said(each)}{compiling}{limit}"
     if best is not None and _within_noise(each.group, best.group):
-        return f"{name} is as fast within noise, but compiles for longer ({duration(cost)})"
+        return f"{name} is as fast within noise, but takes longer to compile ({duration(cost)})"
     return f"{name} is only {_said(each)}{compiling}{limit}"

@@ -1,8 +1,8 @@
 """The folder of a study: `study.json` with the cells that were planned, and a folder for each cell that is finished.
 
-A cell is run in `running/` and moved to `cells/` when it is finished, so that everything there is complete. Its
+A cell runs in `running/` and is moved to `cells/` when it is finished, so that everything there is complete. Its
 `cell.json` says how it ended; its `run.json` has the measurements, where there are any, and
-`memory.json` what its recording says of memory (`tracekit.memory.summary`).
+`memory.json` what its recording says about memory (`tracekit.memory.summary`).
 """
 
 import os
@@ -42,7 +42,7 @@ class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a study is meant to hold."""
+    """The plan of a study."""
 
     schema: str = SCHEMA
     created: str  # ISO 8601 with offset
@@ -69,7 +69,7 @@ _Document = TypeVar("_Document", Manifest, Record)
 
 @dataclass(frozen=True)
 class CellResult:
-    """A cell with what came of it; a cell that was not run yet has no record."""
+    """A cell and its outcome; a cell that has not run yet has no record."""
 
     cell: Cell
     folder: Path
@@ -77,7 +77,7 @@ class CellResult:
 
     @cached_property
     def run(self) -> Run | None:
-        """Its run; None where nothing was measured, or the file cannot be read."""
+        """Its run; None if nothing was measured, or the file cannot be read."""
         try:
             return runs.read(self.folder / RUN) if self.record is not None else None
         except TracekitError:
@@ -85,18 +85,18 @@ class CellResult:
 
     @property
     def variant(self) -> Variant | None:
-        """The one variant of its run."""
+        """The only variant of its run."""
         return self.run.variants[0] if self.run is not None and self.run.variants else None
 
     @property
     def outcome(self) -> str:
-        """How it ended; `planned` where it was not run yet."""
+        """How it ended; `planned` if it has not run yet."""
         return self.record.outcome if self.record is not None else "planned"
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A study as it stands: `results` has the planned cells in order, and then finished ones of earlier plans."""
+    """A study so far: `results` has the planned cells in order, followed by finished ones of earlier plans."""
 
     folder: Path
     manifest: Manifest
@@ -104,7 +104,7 @@ class Study:
 
     @property
     def finished(self) -> list[CellResult]:
-        """The cells that were run, whether they succeeded or failed."""
+        """The cells that have run, whether they succeeded or failed."""
         return [each for each in self.results if each.record is not None]
 
 
@@ -125,7 +125,7 @@ def read_study(folder: Path) -> Study:
 
 
 def write_json(content: Manifest | Record, path: Path) -> None:
-    """Write one of the two files atomically; it survives a crash of the machine."""
+    """Write one of these files atomically, so that it survives a crash of the machine."""
     with replacing(path, durable=True) as part:
         part.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
 

@@ -11,7 +11,7 @@ _DEFAULT_VARIANTS = ["eager", "compiled"]
 
 
 def cells(sweep: Sweep) -> list[Cell]:
-    """Every combination, without those that are excluded or occur twice.
+    """Every combination, except those that are excluded or occur twice.
 
     Variants and seeds vary fastest, so that what will be compared is measured close together in time.
     """

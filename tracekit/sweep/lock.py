@@ -1,4 +1,4 @@
-"""One sweep per folder: a lock that the operating system releases when its holder dies, however it dies."""
+"""One sweep per folder: a lock that the operating system releases when its holder ends, however it ends."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _LOCK = ".lock"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Raises StudyInUseError where another sweep holds the folder."""
+    """A context that holds the lock of the folder. Raises StudyInUseError if another sweep holds it."""
     import fcntl
 
     handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What holds the memory of each cell, worked out once and kept beside its run."""
+"""Works out once what holds the memory of each cell, and stores it beside the cell's run."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,15 +9,15 @@ from tracekit.sweep import messages
 
 
 def summarize_memory(results: Iterable[CellResult], tell: Callable[[str], None]) -> None:
-    """Write the summary of each cell that has a recording and no summary yet."""
+    """Write the summary of each cell that has a recording but no summary yet."""
     for result in results:
         if _has_summary(result) or not _has_recording(result):
             continue
-        from tracekit.memory.summary import write_summary  # only here are traces read
+        from tracekit.memory.summary import write_summary  # imported only here, where traces are read
 
         try:
             write_summary(result.folder / RUN)
-        except Exception as error:  # whatever a recording holds, it may not end a sweep of many hours
+        except Exception as error:  # whatever a recording holds, it must not end a sweep of many hours
             tell(messages.no_memory(result.cell, error))
 
 

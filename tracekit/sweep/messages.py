@@ -1,4 +1,4 @@
-"""What the person at the terminal reads while a sweep runs."""
+"""The messages on the terminal while a sweep runs."""
 
 import statistics
 import threading
@@ -20,12 +20,12 @@ def label(cell: Cell) -> str:
 
 
 def no_memory(cell: Cell, error: Exception) -> str:
-    """A recording of which nobody can tell what holds its memory."""
+    """A recording that does not show what holds its memory."""
     return f"  what holds the memory of {label(cell)} is unknown: {type(error).__name__}: {error}"
 
 
 def dry_run(study: Study, chosen: Sequence[Cell], due: Sequence[Cell]) -> Iterator[str]:
-    """The cells, and how long they will take where others were timed."""
+    """The cells, and how long they will take, if similar ones were timed."""
     done = {each.cell.key: each for each in study.finished}
     keys = {cell.key for cell in due}
     for cell in chosen[:_LISTED]:
@@ -54,12 +54,12 @@ def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float |
 
 
 def _kinds(cell: Cell) -> tuple[tuple[str, ...], ...]:
-    """The narrowest first."""
+    """The groups of cells that it resembles, the narrowest first."""
     return (cell.recipe, cell.variant), (cell.recipe,), ()
 
 
 class Progress:
-    """Tells of each cell as it begins and ends, with the time that is left. May be called from several threads."""
+    """Reports each cell as it begins and ends, with the remaining time. May be called from several threads."""
 
     def __init__(self, study: Study, chosen: Sequence[Cell], tell: Callable[[str], None]) -> None:
         self._left = {cell.key: cell for cell in chosen}

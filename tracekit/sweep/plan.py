@@ -1,4 +1,4 @@
-"""Which cells a sweep runs: those selected, without those that are finished already."""
+"""Which cells a sweep runs: those selected, except those that are already finished."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ FAILED = "failed"
 
 
 def changed(sweep: Sweep, epochs: int | None, seeds: int | None) -> Sweep:
-    """The sweep with epochs to train, or with a number of seeds, in place of what its file says."""
+    """The sweep with its file's epochs or seeds replaced."""
     if epochs is not None:
         sweep = msgspec.structs.replace(sweep, options=msgspec.structs.replace(sweep.options, epochs=epochs))
     if seeds is not None:
@@ -26,7 +26,7 @@ def changed(sweep: Sweep, epochs: int | None, seeds: int | None) -> Sweep:
 
 
 def selected(sweep: Sweep, only: Mapping[str, Sequence[str]]) -> list[Cell]:
-    """The cells whose axes have the values requested. Raises NoCellError where there is none."""
+    """The cells whose axes have the requested values. Raises NoCellError if there is none."""
     every = cells(sweep)
     chosen = [cell for cell in every if cell.matches({name: [*values] for name, values in only.items()})]
     if not chosen:
@@ -44,12 +44,12 @@ def axes(every: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def is_due(outcome: str, retry: Sequence[str]) -> bool:
-    """Whether a cell is still to be run: it was not yet, or it ended in a way that is to be tried again."""
+    """Whether a cell is to be run: it has not run yet, or it ended in a way that is to be retried."""
     return outcome == "planned" or outcome in retry or (FAILED in retry and outcome != "ok")
 
 
 def planned(folder: Path, name: str, sweep: Sweep, chosen: Sequence[Cell], device: str) -> Study:
-    """The study with these cells added to its plan. Raises OtherOptionsError where they could not be compared."""
+    """The study with these cells added to its plan. Raises OtherOptionsError if they could not be compared."""
     manifest = Manifest(
         created=runs.now(),
         tracekit=installed.version() or "0",

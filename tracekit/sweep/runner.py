@@ -1,4 +1,4 @@
-"""Run a sweep: each cell is captured in a folder of its own, which is moved into the study when it is finished."""
+"""Runs a sweep: each cell is captured in a separate folder, which is moved into the study when it is finished."""
 
 import os
 import shutil
@@ -25,12 +25,12 @@ from tracekit.sweep.memory_of_cells import summarize_memory
 from tracekit.sweep.plan import changed, is_due, planned, selected
 from tracekit.sweep.sweep_file import Sweep, read_sweep
 
-_LEAST_FREE_BYTES = 64 << 20  # with less, a cell would fail for want of room and count as a failure of its setting
+_LEAST_FREE_BYTES = 64 << 20  # with less, a cell may fail for lack of space, not because of its setting
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What to sweep, and where to."""
+    """What to sweep, and the folder for the study."""
 
     file: Path
     out: Path
@@ -38,13 +38,13 @@ class SweepOptions:
     retry: Sequence[str] = ()  # outcomes to try again, or "failed" for all but "ok"
     devices: Sequence[str] = ("auto",)
     dry_run: bool = False
-    epochs: int | None = None  # in place of what the file says
-    seeds: int | None = None  # a number of seeds, from 0 on, in place of those in the file
+    epochs: int | None = None  # replaces the number in the file
+    seeds: int | None = None  # a number of seeds, from 0 on, which replace those in the file
     tell: Callable[[str], None] = capture_messages.on_stderr
 
 
 def sweep(options: SweepOptions) -> int:
-    """Run every cell that is not finished; 1 where one failed. Ctrl-C stops, and the finished cells stay."""
+    """Run every cell that is not finished; returns 1 if any failed. After Ctrl-C, the finished cells remain."""
     plan = changed(read_sweep(options.file), options.epochs, options.seeds)
     chosen = selected(plan, options.only)
     device = ",".join(options.devices)
@@ -59,11 +59,11 @@ def sweep(options: SweepOptions) -> int:
         options.out.mkdir(parents=True, exist_ok=True)
         with interruption.by_any_signal(), locked(options.out):
             study = planned(options.out, options.file.name, plan, chosen, device)
-            shutil.rmtree(options.out / RUNNING, ignore_errors=True)  # of a sweep that was killed
+            shutil.rmtree(options.out / RUNNING, ignore_errors=True)  # left by a sweep that was killed
             (options.out / CELLS).mkdir(exist_ok=True)
             write_json(study.manifest, options.out / MANIFEST)
             _run_all(_due(study, chosen, options), plan, options, messages.Progress(study, chosen, options.tell))
-            summarize_memory(read_study(options.out).finished, options.tell)  # of an earlier version, or a killed sweep
+            summarize_memory(read_study(options.out).finished, options.tell)  # of earlier sweeps
     except OSError as error:
         raise OutputError(options.out, error.strerror or str(error)) from None
     finished = read_study(options.out)
@@ -79,7 +79,7 @@ def _due(study: Study, chosen: Sequence[Cell], options: SweepOptions) -> list[Ce
 
 
 def _run_all(due: list[Cell], plan: Sweep, options: SweepOptions, progress: messages.Progress) -> None:
-    """On each device one cell after the other; with several devices, side by side."""
+    """Run the cells one after another on each device, and in parallel on several devices."""
     if len(options.devices) == 1:
         for cell in due:
             _run(cell, plan, options, options.devices[0], progress)
@@ -110,7 +110,7 @@ def _run(cell: Cell, plan: Sweep, options: SweepOptions, device: str, progress: 
     record = Record(cell=cell, outcome=outcome, error=error, started=started, seconds=seconds)
     write_json(record, folder / RECORD)
     target = options.out / CELLS / cell.folder
-    shutil.rmtree(target, ignore_errors=True)  # an earlier attempt that is tried again
+    shutil.rmtree(target, ignore_errors=True)  # an earlier attempt, which is being retried
     os.rename(folder, target)
     summarize_memory([CellResult(cell, target, record)], options.tell)
     progress.end(record)

@@ -15,7 +15,7 @@ dgl = "envs/dgl/bin/python"
 [sweep.options]                         # as in tracekit capture
 steps = 20
 
-[[sweep.grid]]                          # optional: several grids, each with what it says in place of the above
+[[sweep.grid]]                          # optional: several grids, each of which may replace the lists above
 recipes = ["../twins/dgl_gat_pubmed.py"]
 labels = { framework = "dgl", recipe = "gat_pubmed" }   # axes of your own; these may replace the recipe's name
 
@@ -41,7 +41,7 @@ _Values = Annotated[list[_Value], msgspec.Meta(min_length=1)]
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Lists to combine; None where the grid takes what `[sweep]` says."""
+    """Lists to combine; None if the grid uses the list of `[sweep]`."""
 
     recipes: list[str] | None = None
     scripts: list[str] | None = None
@@ -55,7 +55,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Sweep(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table `[sweep]`. `exclude` lists what to leave out, by axis: a value, or a list of values."""
+    """The table `[sweep]`. `exclude` lists what to leave out: for each axis, a value or a list of values."""
 
     options: CaptureOptions = CaptureOptions()
     grid: list[Grid] = []
@@ -63,7 +63,7 @@ class Sweep(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def grids(self) -> list[Grid]:
-        """The grids with everything filled in."""
+        """The grids with all defaults filled in."""
         return [self._filled(each) for each in self.grid or [Grid()]]
 
     def _filled(self, grid: Grid) -> Grid:
@@ -107,7 +107,7 @@ def _check_programs(path: Path, grid: Grid) -> None:
 
 
 def _in_toml(error: str) -> str:
-    """msgspec's sentence with keys as TOML writes them: `$.sweep.seeds[0]` is `sweep.seeds[0]`."""
+    """msgspec's sentence with keys as in TOML: `$.sweep.seeds[0]` becomes `sweep.seeds[0]`."""
     what, _, where = error.partition(" - at `$.")
     what = what[0].lower() + what[1:]
     return f"{what}, at {where.removesuffix('`')}" if where else what

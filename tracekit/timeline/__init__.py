@@ -1,4 +1,4 @@
-"""The lanes of a variant, indexed so that a terminal or a page draws any window of them at once."""
+"""The lanes of a variant, indexed so that a terminal or a page can draw any window of them immediately."""
 
 from tracekit.timeline.categories import CATEGORIES, CATEGORY, Category
 from tracekit.timeline.index import Family, Group, Index

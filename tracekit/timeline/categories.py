@@ -1,6 +1,6 @@
 """Of what kinds are the things on a timeline? The buckets of wall and host time, and two kinds that are not buckets.
 
-Each has a colour, and a pattern that stands for it where there are no colours or few.
+Each has a colour, and a pattern that replaces it if there are no colours, or only a few.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's c
 GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have lanes of their own
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
+@dataclass(frozen=True, eq=False, repr=False)  # compared by identity
 class Kinds:
     """For each event of a trace, its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE if on no lane."""
 
@@ -49,7 +49,7 @@ class Kinds:
 
     @staticmethod
     def of(trace: Trace) -> "Kinds":
-        """Worked out once for each category and name of the trace, and spread over its events."""
+        """Computed once for each category and name of the trace, then assigned to all its events."""
         rules = states.HostRules.of(trace, blame=False)
         category, lanes = _of_labels(trace, rules)
         kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))

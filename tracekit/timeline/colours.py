@@ -5,7 +5,7 @@ from functools import lru_cache
 
 @lru_cache(1 << 12)
 def blend(one: str, other: str, share: float) -> str:
-    """So much of the way from one colour to another."""
+    """The colour at a given share of the way from one colour to another."""
     pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
     return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
 

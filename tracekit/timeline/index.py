@@ -1,4 +1,4 @@
-"""Which lanes does a variant have? Its wall time, its GPU streams and host threads, where it compiles and idles."""
+"""Which lanes does a variant have? Wall time, GPU streams, host threads, compilations and idle time."""
 
 import re
 from collections.abc import Iterator
@@ -15,22 +15,22 @@ from tracekit.timeline.lane import Codes, Lane, sublanes
 from tracekit.trace import Trace
 
 Family = Literal["wall", "gpu", "idle", "compile", "host", "frames"]
-MOST = 64  # rows of one thread: what nests deeper shares the last
+MOST = 64  # rows of one thread: events that nest deeper share the last row
 
 
 @dataclass(frozen=True)
 class Group:
-    """Lanes that belong together: a stream or a thread, one lane for each event that it has at a time."""
+    """Lanes that belong together: a stream or a thread, with a lane for each level of overlapping events."""
 
     family: Family
-    title: str  # text of the trace: whoever draws it sanitizes it
+    title: str  # text of the trace, which has to be sanitized when it is drawn
     lanes: tuple[Lane, ...]
-    track: int = -1  # row in the tracks table; −1 where the lanes are not of one track
+    track: int = -1  # row in the tracks table; −1 if the lanes do not belong to one track
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
+@dataclass(frozen=True, eq=False, repr=False)  # compared by identity
 class Index:
-    """All that a picture of a variant needs. `low` and `high` bound its events, ns on the trace's clock."""
+    """Everything that a picture of a variant needs. `low` and `high` bound its events, ns on the trace's clock."""
 
     profile: Profile
     groups: tuple[Group, ...]
@@ -40,7 +40,7 @@ class Index:
 
     @staticmethod
     def of(profile: Profile) -> "Index":
-        """Index a variant: slow where there are many events, so that it is done in the background."""
+        """Index a variant; slow if there are many events, so it is done in the background."""
         trace, kinds = profile.trace, Kinds.of(profile.trace)
         groups = tuple(group for group in _groups(profile, kinds) if group.lanes)
         lows = [int(lane.start[0]) for group in groups for lane in group.lanes]
@@ -50,25 +50,25 @@ class Index:
 
     @cached_property
     def step_bounds(self) -> tuple[Ints, Ints]:
-        """When each step begins and ends, as the view has it that the wall lane is of; without steps, all that is."""
+        """When each step begins and ends in the view of the wall lane; without steps, the whole recording."""
         view = self.profile.cost.answered_view
         if not len(view.starts_ns):
             return np.array([self.low]), np.array([self.high])
         return view.starts_ns, view.starts_ns + view.step_ns
 
     def name(self, row: int) -> str:
-        """The name of an event as the trace has it: not sanitized."""
+        """The name of an event in the trace, not sanitized."""
         trace = self.profile.trace
         return str(trace.names[trace.name_codes[row]])
 
     @cached_property
     def numbers(self) -> list[int]:
-        """The N of each step; 0 for all that is, where there are none."""
+        """The N of each step; 0 for the whole recording, if there are no steps."""
         return self.profile.trace.steps.number or [0]
 
     @cached_property
     def typical_step(self) -> int:
-        """The position of a step that lasts as long as most: the median of those that figures are of."""
+        """The position of a step of typical duration: the median of the counted steps."""
         lows, highs = self.step_bounds
         counted = np.flatnonzero(self.profile.counted)
         if not len(counted):
@@ -114,7 +114,7 @@ def _by_track(trace: Trace, chosen: Bools) -> dict[int, Ints]:
 
 
 def _lanes(trace: Trace, kinds: Kinds, rows: Ints) -> tuple[Lane, ...]:
-    """Events of one track as lanes that none overlaps on."""
+    """The events of one track, divided into lanes without overlaps."""
     start, dur = trace.ts_ns[rows], trace.dur_ns[rows]
     if ((start[1:] == start[:-1]) & (dur[1:] > dur[:-1])).any():
         order = np.lexsort((-dur, start))
@@ -126,7 +126,7 @@ def _lanes(trace: Trace, kinds: Kinds, rows: Ints) -> tuple[Lane, ...]:
 
 
 def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
-    """When no stream has work, from the first step's issue to the end of the last one's work."""
+    """The times when no stream has work, from the first step's issue to the end of the last one's work."""
     rows = trace.rows(np.sort(np.concatenate(streams)))
     gaps = Union.of(rows.ts_ns, rows.end_ns).gaps(*trace.steps.window)
     nothing = np.full(len(gaps.starts), -1, np.int32)
@@ -134,13 +134,14 @@ def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
 
 
 def _compiling(trace: Trace, kinds: Kinds) -> tuple[Lane, ...]:
-    """Compile spans, of all threads together."""
+    """The compile spans of all threads together."""
     rows = np.flatnonzero((kinds.category == CATEGORY["compile"]) & (kinds.lanes == HOST))
     return _lanes(trace, kinds, rows) if len(rows) else ()
 
 
 def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
-    """The main thread and its helpers, then the rest of their process, then others; those with most events first."""
+    """The main thread and its helpers, then the others of their process, then the rest; those with most events
+    first."""
     driving = [track for track in trace.threads.driving if track in tracks]
     process = trace.threads.process
     others = [track for track in tracks if track not in driving]
@@ -148,7 +149,7 @@ def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
 
 
 def _thread(trace: Trace, track: int) -> str:
-    """`main thread`; another by its own name, where it has one that is not its process's, else by its number."""
+    """`main thread`; another one by its name, if that differs from the name of its process, else by its number."""
     if track == trace.threads.main:
         return "main thread"
     name, process = (trace.tracks[column][track].as_py() for column in ("thread", "process"))

@@ -1,4 +1,4 @@
-"""What is written on an event of a timeline, where space is short: the part of its name that people look for."""
+"""Short labels for events on a timeline: the part of the name that people look for."""
 
 import re
 from functools import lru_cache
@@ -16,7 +16,7 @@ _BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
 def labels(index: Index, group: Group, lane: int, position: int) -> tuple[str, ...]:
     """The short name of an event, the bucket and culprit of a stretch of wall time, the length of a gap.
 
-    What may be written there, the longest first. It is text of the trace: a face that draws it sanitizes it.
+    Returns the possible labels, the longest first. They are text of the trace, which a face has to sanitize.
     """
     on = group.lanes[lane]
     if group.family == "idle":
@@ -30,7 +30,7 @@ def labels(index: Index, group: Group, lane: int, position: int) -> tuple[str, .
 
 
 def short_name(name: str, on_gpu: bool) -> str:
-    """`addmm` of `aten::addmm`, `forward` of `model.py(12): forward`, of a kernel what it computes."""
+    """`addmm` for `aten::addmm`, `forward` for `model.py(12): forward`, and for a kernel, what it computes."""
     return short_kernel(name) if on_gpu else _short_on_host(name)
 
 

@@ -1,8 +1,8 @@
-"""What is on one row of a timeline, indexed so that a picture costs the same for a hundred events and for millions.
+"""One row of a timeline, indexed so that a picture costs the same for a hundred events and for millions.
 
-The busy time before a moment `t` is a prefix sum up to the last event that starts before `t`, less what that event
-still has to go. The exact coverage of every column of a picture is therefore one difference over the column's edges.
-A pyramid over the durations names the longest of any range of events, so that a short one is never lost among many.
+The busy time before a moment `t` is a prefix sum up to the last event that starts before `t`, less the rest of that
+event after `t`. The exact coverage of each column of a picture is therefore one difference between the column's edges.
+A pyramid over the durations finds the longest event of any range, so that no event gets lost among many.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from tracekit.intervals import Bools, Ints, Rows
 
 Codes = NDArray[np.int8]  # of categories
 NONE = -1
-_BASE = 16  # entries of the pyramid that one above them summarises
+_BASE = 16  # entries of a level of the pyramid that one entry of the next level summarises
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # itself is all that it equals
+@dataclass(frozen=True, eq=False, repr=False)  # compared by identity
 class Lane:
     """Events that do not overlap, in order of their starts. Times are ns on the trace's clock.
 
-    `row` is the event's row in the events table, −1 for a stretch that no event stands for.
+    `row` is the event's row in the events table, −1 for a stretch that is not an event.
     """
 
     start: Ints
@@ -33,7 +33,7 @@ class Lane:
 
     @staticmethod
     def of(start: Ints, end: Ints, row: Rows, category: Codes) -> "Lane":
-        """Events in order of their starts; where one overlaps the next, it is cut short there."""
+        """A lane of events in order of their starts; an event that overlaps the next one is cut off there."""
         clipped = np.maximum(end, start)
         np.minimum(clipped[:-1], start[1:], out=clipped[:-1])
         return Lane(start, clipped, row, category)
@@ -56,12 +56,12 @@ class Lane:
 
     @property
     def categories(self) -> list[int]:
-        """Those that occur."""
+        """The categories that occur."""
         return [*self._busy]
 
     @cached_property
     def _pyramid(self) -> list[Rows]:
-        """Level by level the position of the longest event of each block of `_BASE` entries of the level below."""
+        """For each level, the position of the longest event of each block of `_BASE` entries of the level below."""
         dur = self.end - self.start
         levels: list[Rows] = []
         positions = np.arange(len(self), dtype=np.int32)
@@ -74,7 +74,7 @@ class Lane:
         return levels
 
     def index(self) -> "Lane":
-        """Itself, with everything worked out that pictures need; to be done beside whatever must not wait."""
+        """The lane itself, with everything computed that pictures need; to be called in the background."""
         assert self._busy is not None
         assert self._pyramid is not None
         return self
@@ -84,7 +84,7 @@ class Lane:
         return self._before(moments, self._last(moments), category)
 
     def _last(self, moments: Ints) -> Ints:
-        """The position of the last event that starts before each moment; NONE where none does."""
+        """The position of the last event that starts before each moment; NONE if there is none."""
         return np.searchsorted(self.start, moments, side="left") - 1
 
     def _before(self, moments: Ints, last: Ints, category: int) -> Ints:
@@ -93,13 +93,13 @@ class Lane:
         positions, sums = self._busy[category]
         count = np.searchsorted(
             positions, last.astype(np.int32), side="right"
-        )  # of one type, or all positions are copied
+        )  # of one type, otherwise all positions would be copied
         over = np.where(last >= 0, np.maximum(self.end[last] - moments, 0) * (self.category[last] == category), 0)
         busy: Ints = sums[count] - over
         return busy
 
     def columns(self, edges: Ints) -> "Columns":
-        """The lane between these ascending moments, none of which comes twice, column by column."""
+        """The lane between these strictly ascending moments, column by column."""
         width = len(edges) - 1
         last = self._last(edges)
         if not len(self):
@@ -107,7 +107,7 @@ class Lane:
         covered = np.stack([np.diff(self._before(edges, last, each)) for each in self.categories])
         most = np.array(self.categories, np.int8)[covered.argmax(axis=0)]
         total: Ints = covered.sum(axis=0)
-        instant = np.where(last[1:] > last[:-1], self.category[last[1:]], NONE)  # covers nothing, and is there
+        instant = np.where(last[1:] > last[:-1], self.category[last[1:]], NONE)  # has no duration
         return Columns(self, edges, last, np.where(total > 0, most, instant).astype(np.int8), total)
 
     def longest(self, first: Ints, beyond: Ints) -> Ints:
@@ -127,7 +127,7 @@ class Lane:
         return best
 
     def _compare(self, level: Rows | None, begins: Ints, ends: Ints, best: Ints, most: Ints) -> None:
-        """Let the entries of a level, fewer than `_BASE` for each range, take the place of a shorter best."""
+        """Replace the best event of each range by a longer one among fewer than `_BASE` entries of a level."""
         asked = np.flatnonzero(ends > begins)
         if not len(asked):
             return
@@ -143,7 +143,7 @@ class Lane:
         most[asked[longer]] = dur[line, choice][longer]
 
     def at(self, moment: int) -> int:
-        """The position of the event that covers a moment; NONE where none does."""
+        """The position of the event that covers a moment; NONE if none does."""
         position = int(np.searchsorted(self.start, moment, side="right")) - 1
         return position if position >= 0 and self.end[position] > moment else NONE
 
@@ -152,8 +152,8 @@ class Lane:
 class Columns:
     """A lane in the columns of a picture, between `edges`; one entry for each column.
 
-    `category` is the one that covers most, of a column in which nothing lasts that of the last event; NONE where
-    nothing happens. `covered_ns` is exact. `last` is, for each edge, the position of the last event that starts before.
+    `category` is the one that covers most or, in a column without durations, that of the last event; NONE if nothing
+    happens. `covered_ns` is exact. `last` is, for each edge, the position of the last event that starts before it.
     """
 
     lane: Lane
@@ -164,12 +164,12 @@ class Columns:
 
     @property
     def share(self) -> NDArray[np.float64]:
-        """How much of each column is covered, 0 … 1."""
+        """The covered share of each column, 0 … 1."""
         return self.covered_ns / np.maximum(np.diff(self.edges), 1)
 
     @cached_property
     def filling(self) -> Ints:
-        """The position of the event that covers more than half of a column; NONE where none does."""
+        """The position of the event that covers more than half of a column; NONE if none does."""
         if not len(self.lane):
             return np.full(len(self.category), NONE)
         middle = (self.edges[:-1] + self.edges[1:]) // 2
@@ -181,7 +181,7 @@ class Columns:
 
     def event(self, first: Ints, beyond: Ints) -> Ints:
         """For each range `[first, beyond)` of columns, the event to name: the longest that starts in it, else one that
-        ends in it; NONE where there is none."""
+        ends in it; NONE if there is none."""
         longest = self.lane.longest(self.last[first] + 1, self.last[beyond] + 1)
         before = np.maximum(self.last[first], 0)
         reaches = (
@@ -191,10 +191,10 @@ class Columns:
 
 
 def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:
-    """The positions of events by rows on which none overlap, at most that many rows; nested ones by their depth.
+    """The positions of events, divided into at most that many rows without overlaps; nested events by their depth.
 
-    Events come in order of their starts, of those that start together the longest first. Each goes to the first row
-    that is free; what finds none goes to the last.
+    Events are in order of their starts; of those that start together, the longest comes first. Each goes to the first
+    free row; if none is free, to the last row.
     """
     rows: list[Ints] = []
     left = np.arange(len(start))
@@ -208,9 +208,9 @@ def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:
 
 
 def _free(start: Ints, end: Ints) -> Bools:
-    """Which events are on the first row: one that starts when the one before it there has ended.
+    """Which events go to the first row: each one that starts after the previous one there has ended.
 
-    Only those that overlap the next are looked at one by one: the rest follows from them.
+    Only events that overlap the next one are looked at one by one; the rest follows from them.
     """
     following = np.arange(1, len(start) + 1)
     reach = np.maximum(np.searchsorted(start, end, side="left"), following)
@@ -224,7 +224,7 @@ def _free(start: Ints, end: Ints) -> Bools:
 
 
 def _chain(positions: Sequence[int], reach: Sequence[int]) -> list[int]:
-    """Which of them are met by who jumps from each that is met to where it reaches."""
+    """Which events are reached by starting at the first and jumping, from each one, to where it ends."""
     met, free = [], 0
     for number, position in enumerate(positions):
         if position >= free:

@@ -1,6 +1,6 @@
-"""What does one typical step of each variant look like? Lanes as stretches of columns, on one scale, for a picture.
+"""What does a typical step of each variant look like? Lanes as stretches of columns, on one scale, for a picture.
 
-The steps begin at the same place and are equally near, so that a shorter one is seen to be shorter.
+The steps begin at the same position and have the same scale, so that a shorter one looks shorter.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from tracekit.timeline.labels import labels
 from tracekit.timeline.lane import NONE, Columns
 
 COLUMNS = 600
-_LEVELS = 8  # of how much of a column is covered
-_WIDE = 4  # columns from which on an event is named
+_LEVELS = 8  # of coverage of a column
+_WIDE = 4  # columns: a wider event is named
 _DEPTH = 6  # lanes of a thread
 _THREADS = 2
 _SHOWN: tuple[Family, ...] = ("wall", "gpu", "compile", "host")
@@ -23,7 +23,8 @@ _SHOWN: tuple[Family, ...] = ("wall", "gpu", "compile", "host")
 
 @dataclass(frozen=True)
 class Named:
-    """An event that is wide enough for a name: its columns, its kind, its names, the longest first, not sanitized."""
+    """An event that is wide enough for a name: its columns, its kind, and its names, the longest first, not
+    sanitized."""
 
     first: int
     beyond: int
@@ -34,7 +35,7 @@ class Named:
 
 @dataclass(frozen=True)
 class StillLane:
-    """A lane: stretches of columns `[first, beyond)` of one category of which `level` eighths are covered.
+    """A lane: stretches of columns `[first, beyond)` of one category, `level` eighths of which are covered.
 
     `title` is on the first lane of a stream or a thread; it is text of the trace, not sanitized.
     """
@@ -60,7 +61,7 @@ class Still:
 
 @dataclass(frozen=True)
 class TypicalSteps:
-    """A step of each variant; `columns` columns stand for `span_ns`."""
+    """A step of each variant; `columns` columns represent `span_ns`."""
 
     span_ns: int
     columns: int
@@ -81,7 +82,7 @@ def typical_steps(indexes: Sequence[Index], columns: int = COLUMNS) -> TypicalSt
 
 
 def _lanes(index: Index, edges: Ints) -> Iterator[StillLane]:
-    """The lanes on which something happens in the step: what comes after its end is not shown."""
+    """The lanes on which something happens in the step; what follows its end is not shown."""
     inside = edges[: int(np.searchsorted(edges, edges[-1])) + 1]
     threads = 0
     for group in index.groups:

@@ -60,7 +60,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     if trace.lost:
         yield Health(
             "lost_events",
-            f"{count(trace.lost)} event{_s(trace.lost)} could not be read; they are excluded from all figures.",
+            f"{count(trace.lost)} event{_s(trace.lost)} could not be read, and {'is' if trace.lost == 1 else 'are'} "
+            "excluded from all figures.",
         )
     if trace.mended:
         yield Health(
@@ -84,7 +85,8 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         if linked < gpu:
             yield Health(
                 "unlinked_gpu",
-                f"{count(gpu - linked)} of {count(gpu)} GPU activities have no launch call here{_submitted(trace)}.",
+                f"{count(gpu - linked)} of {count(gpu)} GPU activities {'has' if gpu - linked == 1 else 'have'} no "
+                f"launch call in the trace{_submitted(trace)}.",
             )
         yield from _backlog(trace)
         if (devices := _devices(trace)) > 1:

@@ -25,6 +25,7 @@ from tracekit.tui.model.panes.source import on_this_machine
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.screens.choice import LETTERS, ChoiceScreen
 from tracekit.tui.screens.help import explaining
+from tracekit.tui.widgets.filter_line import FilterLine
 from tracekit.tui.widgets.grid import Grid
 
 
@@ -113,13 +114,13 @@ class TracekitApp(App[None]):
             case "edit":
                 return self.browser.place is not None
             case "filter":
-                return self.grid is not None
+                return self.grid is not None and not isinstance(self.focused, FilterLine)
             case "copy":
                 return self.grid is not None and len(self.grid.sheet) > 0
             case "timeline":
                 return self.now.pane != "timeline" or self.now.of("event") is not None
             case "widen":
-                return self.now.widened() != self.now or self.browser.is_filtered
+                return self.now.widened() != self.now or (self.grid is not None and bool(self.grid.sheet.pattern))
             case _:
                 return True
 

@@ -69,18 +69,14 @@ class Browser(Container):
     def grid(self) -> Grid | None:
         """The table that has the keys, else the first one."""
         focused = self.screen.focused
-        return focused if isinstance(focused, Grid) else next(iter(self.grids), None)
+        grids = self.grids
+        return focused if isinstance(focused, Grid) and focused in grids else next(iter(grids), None)
 
     @property
     def place(self) -> Place | None:
         """The line of the row under the cursor, else of what is selected."""
         grid = self.grid
         return self.navigation.place(grid.sheet, grid.cursor) if grid is not None else self.navigation.place(None, 0)
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether the table that has the keys shows some of its rows only."""
-        return self.grid is not None and bool(self.grid.sheet.pattern)
 
     def filter(self) -> None:
         """Ask for the words that a row must hold."""
@@ -120,8 +116,8 @@ class Browser(Container):
 
     def _remember(self) -> None:
         """Where the cursor is, for when the user comes back."""
-        if self.grid is not None:
-            self.navigation.remember((self.grids.index(self.grid), self.grid.cursor))
+        if (grid := self.grid) is not None:
+            self.navigation.remember((self.grids.index(grid), grid.cursor))
 
     def _ask(self) -> None:
         opened, selection, pane = self.navigation.opened, self.navigation.now, self.navigation.pane
@@ -178,11 +174,14 @@ class Browser(Container):
     def on_chosen(self, message: Chosen) -> None:
         """An event of the timeline is what is selected; tell it, or what is around it."""
         opened, name, row = self.navigation.opened, message.stretch.variant, message.row
-        if opened is None or self.navigation.now.pane != "timeline" or row < 0:
+        if opened is None or self.navigation.now.pane != "timeline":
             return
         self.navigation.point_at(name, row)
         self._show_path()
-        if message.entered:
+        self.refresh_bindings()
+        if row < 0:
+            self._show_below()
+        elif message.entered:
             self.go(self.navigation.now.at("event"))
         else:
             self._ask_about(opened, name, row)

@@ -1,5 +1,5 @@
-"""What would block on a GPU, seen without one: tensors on the CPU that pretend to be on a GPU.
+"""What would block on a GPU, found without one: tensors on the CPU pretend to be on a GPU.
 
-`auditing` runs it in a child process; there, `emulation` puts the pieces together. Values and gradients are the CPU's
-own: nothing but the device is pretended.
+`auditing` runs it in a child process, where `emulation` puts the pieces together. Values and gradients are really
+computed, on the CPU: only the device is pretended.
 """

@@ -1,4 +1,4 @@
-"""Audit a recipe or a script: a few steps on the emulated GPU, in a process of their own."""
+"""Audit a recipe or a script: a few steps on the emulated GPU, in a separate process."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -17,7 +17,7 @@ __all__ = ["Options", "audit", "exit_code"]
 
 
 def audit(options: Options) -> Audit:
-    """Run the first variant, and say what would block. `failure` says why it went no further, where it did not."""
+    """Run the first variant, and say what would block. If the run failed, `failure` says why."""
     check_options(options, "audit")
     check_kind(options, is_no_recipe(options), "audit")
     with interruption.by_any_signal(), process.scratch() as scratch:
@@ -34,7 +34,7 @@ def audit(options: Options) -> Audit:
 
 
 def exit_code(audit: Audit, fail_on: Collection[Kind]) -> int:
-    """1 where it failed, and where there is any row of a kind that must not be."""
+    """1 if the audit failed, or has a row of a kind that must not occur."""
     return int(audit.failure is not None or any(row.kind in fail_on for row in audit.rows))
 
 
@@ -63,5 +63,5 @@ def _job(options: Options) -> Job:
 
 
 def _named(audit: Audit) -> Audit:
-    """Its files as one would type them here."""
+    """The audit, with file names relative to the current folder."""
     return replace(audit, rows=[replace(row, file=str(messages.short(Path(row.file)))) for row in audit.rows])

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-import torch._dynamo  # it lists torch's functions as it is imported, and must meet the true ones
+import torch._dynamo  # on import it lists torch's functions, so it must see the real ones
 from msgspec.structs import replace
 
 from tracekit.capture.audit import cuda, saving, several, tensors
@@ -29,7 +29,7 @@ from tracekit.run import Requested
 
 
 def audit(job: Job, notes: list[str]) -> PassResult:
-    """The steps, and what was seen; where the training fails, what was seen until then."""
+    """Run the steps; what was seen, also if the training fails."""
     with emulated() as emulation:
         losses: list[float] = []
         try:
@@ -42,10 +42,10 @@ def audit(job: Job, notes: list[str]) -> PassResult:
 
 @contextmanager
 def emulated() -> Iterator[Emulation]:
-    """Within, tensors can be on a GPU that does not exist."""
+    """A context in which tensors can be on a GPU that does not exist."""
     watch, regions = Watch(), Regions()
     emulation = Emulation(Devices(), watch, regions)
-    torch.jit._state.disable()  # scripted code would fuse operators behind our back
+    torch.jit._state.disable()  # scripted code would fuse operators unseen
     with ExitStack() as stack:
         replacements = stack.enter_context(Replacements())
         cuda.replace(replacements, emulation.devices, watch)
@@ -60,7 +60,7 @@ def emulated() -> Iterator[Emulation]:
 
 
 def _in_threads(emulation: Emulation, run: Callable[..., None]) -> Callable[..., None]:
-    """A mode sees its own thread only: enter it in each."""
+    """Enter the mode in every thread, because a mode sees only its own thread."""
 
     def running(thread: threading.Thread) -> None:
         with Emulation(emulation.devices, emulation.watch, emulation.regions):
@@ -70,7 +70,7 @@ def _in_threads(emulation: Emulation, run: Callable[..., None]) -> Callable[...,
 
 
 def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
-    """The first step makes what the others find there: it is taken, and not counted."""
+    """Run the steps. The first one, which sets up what the others use, is run but not counted."""
     watch.begin()
     try:
         yield
@@ -78,7 +78,7 @@ def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
         for _ in range(steps):
             yield
             watch.steps += 1
-    except timing.EndedError:  # the script ended before: what it has shown remains valid
+    except timing.EndedError:  # the script ended earlier: what was seen until then remains valid
         pass
     finally:
         watch.counting = False

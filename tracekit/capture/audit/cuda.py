@@ -1,4 +1,4 @@
-"""What `torch.cuda` reports while a GPU is emulated: that there is one, of no particular make."""
+"""What `torch.cuda` reports while a GPU is emulated: that there is one, of an unspecified model."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -13,12 +13,12 @@ from tracekit.capture.child.replaced import Replacements
 
 NAME = "emulated GPU"
 _MEMORY = 80 * 2**30
-_NO_MEMORY = "it asked how much memory is in use, and was given the size of its tensors, without peaks and caches"
-_NO_GRAPHS = "it records CUDA graphs by hand, and that is not emulated: audit it with them switched off"
+_NO_MEMORY = "the script asked how much memory is in use, and got the size of its tensors, without peaks and caches"
+_NO_GRAPHS = "the script records CUDA graphs by hand, which is not emulated: audit it with them switched off"
 
 
 def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
-    """Let torch.cuda, torch.accelerator and what depends on them pretend."""
+    """Make torch.cuda, torch.accelerator and what depends on them pretend that there is a GPU."""
     waits = Waits(watch)
     memory = _memory(devices, watch)
     names = {**_state(), **memory, **streams(waits), "synchronize": waits.synchronize}
@@ -73,7 +73,7 @@ def _state() -> dict[str, Any]:
 
 
 def _memory(devices: Devices, watch: Watch) -> dict[str, Any]:
-    """What is on the GPU now; the peak is unknown."""
+    """Functions that report the memory in use on the GPU now; peaks are unknown."""
 
     def allocated(*_: Any) -> int:
         watch.note(_NO_MEMORY)
@@ -97,7 +97,7 @@ _WHEN = ("current", "peak", "allocated", "freed")
 
 
 def _random() -> dict[str, Any]:
-    """One generator for both devices: the CPU's, which torch.manual_seed seeds."""
+    """Functions for random numbers: both devices use the CPU's generator, which torch.manual_seed seeds."""
     return {
         **dict.fromkeys(("manual_seed", "manual_seed_all", "seed", "seed_all"), nothing),
         "initial_seed": torch.initial_seed,
@@ -122,7 +122,7 @@ def _accelerator() -> dict[str, Any]:
 
 
 def _replace_autocast(replacements: Replacements) -> None:
-    """A GPU's autocast is the CPU's, with the GPU's dtype."""
+    """Make the GPU's autocast that of the CPU, with the GPU's dtype."""
     autocast = torch.amp.autocast_mode.autocast
     begin = autocast.__init__
 
@@ -141,7 +141,7 @@ def _for_cpu(ask: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _device_context:  # noqa: N801 - torch's name
-    """In place of `torch.cuda.device`."""
+    """Replaces `torch.cuda.device`."""
 
     def __init__(self, device: Any) -> None:
         self.idx = GPU.index
@@ -157,7 +157,7 @@ _TRUE_DEVICE = torch.device
 
 
 class _AnyDevice(type):
-    """Makes and knows devices as `torch.device` does, and takes a bare number for a GPU, as it does where one is."""
+    """Makes and recognises devices as `torch.device` does; as on a machine with a GPU, a bare number means a GPU."""
 
     def __call__(cls, *args: Any, **options: Any) -> torch.device:
         if isinstance(number := args[0] if args else options.get("device"), int):
@@ -169,7 +169,7 @@ class _AnyDevice(type):
 
 
 class _Device(metaclass=_AnyDevice):
-    """In place of `torch.device`, under its name, by which a device is pickled."""
+    """Replaces `torch.device`, under the same name, because devices are pickled by name."""
 
     __module__, __qualname__ = "torch", "device"
 
@@ -180,7 +180,7 @@ class _AnyGenerator(type(torch._C.Generator)):  # type: ignore[misc]
 
 
 class _Generator(torch._C.Generator, metaclass=_AnyGenerator):  # type: ignore[misc]
-    """The CPU's, which says where it was made for."""
+    """The CPU's generator, which reports the device that it was made for."""
 
     def __new__(cls, device: Any = "cpu") -> Any:
         made = super().__new__(cls)

@@ -1,7 +1,7 @@
-"""On which device does a tensor pretend to be? As on a GPU, that is a property of its storage.
+"""On which device does a tensor pretend to be? As with real devices, this is a property of its storage.
 
-So views, detached tensors, saved ones and parameters whose `data` was replaced are where their storage is, and
-tensors stay plain ones of the CPU: autograd, optimizers and extensions see nothing unusual.
+Views, detached tensors, saved tensors and parameters whose `data` was replaced are therefore where their storage is,
+and all tensors remain ordinary CPU tensors: autograd, optimizers and extensions see nothing unusual.
 """
 
 from collections.abc import Iterator
@@ -12,39 +12,39 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
-UNDECIDED = torch.device("meta")  # made inside an operator, with no word of where: it goes with what it meets
+UNDECIDED = torch.device("meta")  # made inside an operator: takes the device of the tensors it meets
 _FEWEST_TO_FORGET = 4096
 
 
 def normalized(device: Any) -> torch.device:
-    """`cuda` is the first GPU; numbers are GPUs."""
+    """The device with its index: `cuda` is the first GPU, and a number is a GPU."""
     given = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
     return torch.device("cuda", 0) if given.type == "cuda" and given.index is None else given
 
 
 class Devices:
-    """The storages that are elsewhere than on the CPU, and those that are pinned."""
+    """The storages that are not on the CPU, and those in pinned memory."""
 
     def __init__(self) -> None:
-        # The weak reference keeps the storage's address, the key, from being given to another one.
+        # The weak reference prevents the storage's address, which is the key, from being reused.
         self._elsewhere: dict[int, tuple[StorageWeakRef, torch.device]] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
         self._forget_at = _FEWEST_TO_FORGET
-        self.used = False  # something has lain on a GPU
+        self.used = False  # whether anything has been on a GPU
 
     def of(self, tensor: torch.Tensor) -> torch.device:
-        """Where it is; UNDECIDED is possible."""
+        """The device of the tensor; may be UNDECIDED."""
         for key, _ in _storages(tensor):
             if key in self._elsewhere:
                 return self._elsewhere[key][1]
         return tensor_device(tensor) if is_meta(tensor) else CPU
 
     def keys(self, tensor: torch.Tensor) -> list[int]:
-        """Of its storages: one, but for sparse tensors."""
+        """The keys of its storages: one, except for sparse tensors."""
         return [key for key, _ in _storages(tensor)]
 
     def put(self, tensor: torch.Tensor, device: torch.device) -> None:
-        """From now on it is there, and so is everything that shares its storage."""
+        """Put the tensor, and with it everything that shares its storage, on that device."""
         self.used = self.used or device.type == "cuda"
         for key, storage in _storages(tensor):
             if device == CPU:
@@ -55,20 +55,20 @@ class Devices:
             self._forget_the_dead()
 
     def of_storage(self, storage: torch.UntypedStorage) -> torch.device:
-        """Where it is."""
+        """The device of the storage."""
         return self._elsewhere[storage._cdata][1] if storage._cdata in self._elsewhere else CPU
 
     def put_storage(self, storage: torch.UntypedStorage, device: torch.device) -> None:
-        """From now on it is there."""
+        """Put the storage on that device."""
         self.put(torch.empty(0, dtype=torch.uint8).set_(storage), device)
 
     def pin(self, tensor: torch.Tensor) -> None:
-        """It is in pinned memory."""
+        """Mark the tensor as being in pinned memory."""
         for key, storage in _storages(tensor):
             self._pinned[key] = StorageWeakRef(storage)
 
     def is_pinned(self, tensor: torch.Tensor) -> bool:
-        """Is it in pinned memory?"""
+        """Whether the tensor is in pinned memory."""
         return any(key in self._pinned and not self._pinned[key].expired() for key, _ in _storages(tensor))
 
     def allocated_bytes(self) -> int:
@@ -83,11 +83,11 @@ class Devices:
         self._forget_at = max(_FEWEST_TO_FORGET, 2 * len(self._elsewhere))
 
 
-tensor_device = torch.Tensor.device.__get__  # the true one, whatever replaces the attribute
+tensor_device = torch.Tensor.device.__get__  # the real attribute, whatever replaces it
 
 
 def is_meta(tensor: torch.Tensor) -> bool:
-    """A tensor without numbers, whatever it pretends."""
+    """Whether the tensor is on the meta device, without numbers, whatever device it pretends."""
     return bool(tensor_device(tensor).type == "meta")
 
 
@@ -95,13 +95,13 @@ def _storages(tensor: torch.Tensor) -> Iterator[tuple[int, Any]]:
     for part in _parts(tensor):
         try:
             storage = part.untyped_storage()
-        except (NotImplementedError, RuntimeError):  # opaque, as oneDNN's: it can be nowhere else
+        except (NotImplementedError, RuntimeError):  # an opaque tensor such as oneDNN's, which can only be on the CPU
             continue
         yield storage._cdata, storage
 
 
 def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The plain tensors that hold its numbers."""
+    """The ordinary tensors that hold its numbers."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     if tensor.layout == torch.strided:

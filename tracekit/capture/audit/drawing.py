@@ -1,4 +1,4 @@
-"""What an audit found, for people and for machines."""
+"""The result of an audit, for people and for programs."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -17,20 +17,20 @@ _HEADS: dict[Kind, str] = {
     "break": "break – torch.compile would break its graph",
 }
 _LIMITS = (
-    "Seen on a CPU that pretends to be a GPU: this shows what would wait, but not for how long, and only on lines that "
-    "these steps reached."
+    "This was found on a CPU that pretends to be a GPU: it shows what would wait, but not for how long, and only on "
+    "lines that these steps reached."
 )
 
 
 def as_json(audit: Audit, file: object) -> str:
-    """For machines."""
+    """The audit as JSON."""
     rows = [msgspec.to_builtins(row) for row in audit.rows]
     whole = {"schema": SCHEMA, "file": str(file), "steps": audit.steps, "rows": rows, "notes": audit.notes}
     return msgspec.json.format(msgspec.json.encode({**whole, "failure": audit.failure}), indent=2).decode() + "\n"
 
 
 def as_text(audit: Audit, file: object) -> str:
-    """For people; whatever the script is called and does, nothing in it is obeyed."""
+    """The audit as text, in which nothing from the script can control the terminal."""
     return "".join(f"{sanitize(line)}\n" for line in _lines(audit, file))
 
 
@@ -46,7 +46,7 @@ def _lines(audit: Audit, file: object) -> Iterator[str]:
     for note in audit.notes:
         yield f"Left open: {note}{_end(note)}"
     if audit.failure:
-        yield f"It did not finish: {audit.failure}"
+        yield f"The audit did not finish: {audit.failure}"
 
 
 def _end(note: str) -> str:

@@ -1,4 +1,4 @@
-"""The emulated GPU: every operator runs on the CPU, and its results are where a GPU would have put them."""
+"""The emulated GPU: every operator runs on the CPU, but its results count as being on the GPU."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -24,9 +24,9 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         self.foreign: set[str] = set()  # operators of which it is unknown whether they wait
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Look, run on the CPU, and put what was made where it belongs."""
+        """Examine the operator, run it on the CPU, and assign its results to a device."""
         if any(_dispatches_itself(each) for each in types):
-            return NotImplemented  # a subclass with a mind of its own unwraps itself first
+            return NotImplemented  # a subclass with its own dispatch unwraps itself first
         kwargs = kwargs or {}
         packet = function.overloadpacket
         call = Call(packet.__name__, function._overloadname, args, kwargs)
@@ -43,10 +43,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         return made
 
     def _device(self, kwargs: dict[str, Any], given: list[torch.Tensor]) -> torch.device:
-        """Where its result goes."""
+        """The device of the operator's result."""
         wanted = kwargs.get("device")
         if wanted is not None and (torch.device(wanted).type != "cpu" or "pin_memory" in kwargs):
-            return normalized(wanted)  # from Python; from inside of an operator, `cpu` means where its inputs are
+            return normalized(wanted)  # given in Python; inside an operator, `cpu` means the device of its inputs
         theirs = {self.devices.of(each) for each in given}
         gpus = [each for each in theirs if each.type == "cuda"]
         return gpus[0] if gpus else UNDECIDED if theirs <= {UNDECIDED} else CPU
@@ -72,7 +72,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
     def _look_at_wait(self, call: Call, wait: Wait, on_gpu: bool) -> None:
         at = running()
         if self.regions.depth and (at.via or "").startswith("torch/optim/"):
-            return  # compiled, an optimizer asks for no number
+            return  # a compiled optimizer does not read a number back
         if on_gpu:
             self.watch.see("sync", f"aten::{call.name}", wait.why, at)
         if self.regions.depth and wait.sized:
@@ -99,7 +99,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         self.see_copy(f"aten::{call.name}", source, self.devices.of(target), bool(non_blocking))
 
     def see_copy(self, operator: str, source: torch.Tensor, to: torch.device, non_blocking: bool) -> None:
-        """A copy from device to device: does the host wait for it?"""
+        """Record a copy from device to device if the host waits for it."""
         if non_blocking or source.numel() == 0:
             return
         if to.type == "cpu":

@@ -1,4 +1,4 @@
-"""Which line of the user's is being run? Not torch's, not a library's, not ours."""
+"""Which line of the user's is running, as opposed to torch's, a library's, or ours?"""
 
 import sys
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _PLUMBING = tuple(
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the user's, and where in a library its call had got to."""
+    """A line of the user's, and the position in a library that its call has reached."""
 
     file: str
     line: int
@@ -26,7 +26,7 @@ class Line:
 
 
 def running() -> Line:
-    """The innermost line of the user's; without one, the innermost that is not torch's."""
+    """The innermost line of the user's or, without one, the innermost that is not torch's."""
     frames = [*_frames()]
     at = next((at for at, frame in enumerate(frames) if _owner(frame) == USER), None)
     if at is None:
@@ -61,7 +61,7 @@ def _is_torch(frame: FrameType) -> bool:
 
 
 def _via(inner: list[FrameType]) -> str | None:
-    """Where a library had got to, innermost first: torch's own plumbing says nothing to anybody."""
+    """The position in a library, innermost first; torch's own frames would not help anyone."""
     if any(frame.f_code.co_name == _BACKWARD[0] for frame in inner):
         return _BACKWARD[1]
     telling = [frame for frame in inner if _is_file(frame)]

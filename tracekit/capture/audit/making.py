@@ -1,4 +1,4 @@
-"""How tensors come to be on a device: `torch.tensor(data, device=…)` and its like, and the types of `torch.cuda`."""
+"""How tensors are made on a device: `torch.tensor(data, device=…)` and the like, and the types of `torch.cuda`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,25 +11,25 @@ from tracekit.capture.audit.reading import Reading
 
 _AS_TENSOR = torch.as_tensor
 _NEW = torch.Tensor.new
-CUDA_TYPES = [name for name in vars(torch.cuda) if name.endswith("Tensor")]  # FloatTensor and its like
+CUDA_TYPES = [name for name in vars(torch.cuda) if name.endswith("Tensor")]  # FloatTensor and the like
 _MANY = 1000  # a longer list is not searched for tensors
 
 
 class Making:
-    """Made on the CPU, and put where they were requested."""
+    """Makes tensors on the CPU, and puts them on the requested device."""
 
     def __init__(self, moving: Moving, reading: Reading) -> None:
         self._moving, self._reading = moving, reading
 
     def new_tensor(self, tensor: torch.Tensor, data: Any, **options: Any) -> torch.Tensor:
-        """In place of `tensor.new_tensor`: on the same device."""
+        """Replaces `tensor.new_tensor`, which makes a tensor on the same device."""
         options.setdefault("dtype", tensor.dtype)
         options.setdefault("device", self._moving.device(tensor))
         made: torch.Tensor = torch.tensor(data, **options)
         return made
 
     def made_from(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        """In place of `torch.tensor(data, device=…)`."""
+        """Replaces `torch.tensor(data, device=…)`."""
 
         def making(data: Any, *args: Any, device: Any = None, **options: Any) -> torch.Tensor:
             theirs = [each for each in _inside(data) if self._moving.device(each).type == "cuda"]
@@ -45,13 +45,13 @@ class Making:
         return making
 
     def as_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        """In place of `torch.as_tensor`: a tensor that fits stays itself."""
+        """Replaces `torch.as_tensor`, which returns a tensor unchanged if it fits."""
         if isinstance(data, torch.Tensor):
             return self._moving.to(data, self._moving.device(data) if device is None else device, dtype or data.dtype)
         return self.made_from(_AS_TENSOR)(data, dtype=dtype, device=device)
 
     def sparse(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        """In place of `torch.sparse_coo_tensor` and its like: it is where its parts are, or is moved."""
+        """Replaces `torch.sparse_coo_tensor` and the like: the result is where its parts are, or is moved."""
 
         def making(*args: Any, device: Any = None, **options: Any) -> torch.Tensor:
             made = make(*args, **options)
@@ -60,15 +60,15 @@ class Making:
         return making
 
     def new(self, tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
-        """In place of `tensor.new`, which says less than `new_empty` and `new_tensor`."""
+        """Replaces `tensor.new`, which is less specific than `new_empty` and `new_tensor`."""
         return self._moving.arrived(_NEW(tensor, *args, **options), _from(args), self._moving.device(tensor))
 
     def type_of(self, name: str) -> type:
-        """In place of `torch.cuda.FloatTensor`, which makes tensors there, and names their type."""
+        """Replaces `torch.cuda.FloatTensor`, which makes tensors on the GPU, and names their type."""
         return _TypeOnGpu(name, self._moving)
 
     def default_type(self, wanted: Any) -> None:
-        """In place of `torch.set_default_tensor_type`."""
+        """Replaces `torch.set_default_tensor_type`."""
         on_gpu, dtype = named_type(wanted)
         torch.set_default_device(GPU if on_gpu else None)
         torch.set_default_dtype(dtype)
@@ -96,7 +96,7 @@ class _TypeOnGpu(type):
 
 
 def _from(args: tuple[Any, ...]) -> torch.device:
-    """Where the numbers come from: sizes say nothing of them."""
+    """The device of the tensors that the numbers come from; sizes do not matter."""
     return CPU if args and not isinstance(args[0], (int, torch.Size)) else GPU
 
 

@@ -11,18 +11,18 @@ _TRUE = {name: getattr(torch.Tensor, name) for name in ("to", "type", "__deepcop
 
 
 class Moving:
-    """From device to device, by way of the CPU's own operators."""
+    """Moves tensors from device to device with the CPU's own operators."""
 
     def __init__(self, emulation: Emulation) -> None:
         self._emulation, self._devices = emulation, emulation.devices
 
     def device(self, tensor: torch.Tensor) -> torch.device:
-        """In place of `tensor.device`."""
+        """Replaces `tensor.device`."""
         there = self._devices.of(tensor)
         return CPU if there == UNDECIDED and not is_meta(tensor) else there
 
     def to(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """In place of `tensor.to`, in each of its forms."""
+        """Replaces `tensor.to`, in all of its forms."""
         given = [arg for arg in args if not isinstance(arg, bool)]
         flags = dict(zip(("non_blocking", "copy"), [arg for arg in args if isinstance(arg, bool)], strict=False))
         options = {**flags, **kwargs}
@@ -50,16 +50,16 @@ class Moving:
         return _TRUE["to"](moved, dtype=dtype, **options)
 
     def cuda(self, tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Any:
-        """In place of `tensor.cuda`."""
+        """Replaces `tensor.cuda`."""
         there = "cuda" if device is None else device
         return self.to(tensor, there, non_blocking=non_blocking, **options)
 
     def cpu(self, tensor: torch.Tensor, memory_format: Any = torch.preserve_format) -> torch.Tensor:
-        """In place of `tensor.cpu`."""
+        """Replaces `tensor.cpu`."""
         return self.to(tensor, "cpu", memory_format=memory_format)
 
     def type(self, tensor: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
-        """In place of `tensor.type`: `torch.cuda.FloatTensor` on the GPU; it moves to where the type says."""
+        """Replaces `tensor.type`, which names or changes the type; `torch.cuda.FloatTensor` is a type on the GPU."""
         if isinstance(dtype, torch.dtype):
             return _TRUE["type"](tensor, dtype, non_blocking, **options)
         if dtype is not None:
@@ -69,7 +69,7 @@ class Moving:
         return named.replace("torch.", "torch.cuda.", 1) if self.device(tensor).type == "cuda" else named
 
     def pin_memory(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
-        """In place of `tensor.pin_memory`."""
+        """Replaces `tensor.pin_memory`."""
         if self._devices.is_pinned(tensor):
             return tensor
         pinned: torch.Tensor = tensor.clone()
@@ -77,7 +77,7 @@ class Moving:
         return pinned
 
     def deepcopy(self, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
-        """In place of `copy.deepcopy`, which copies the storage."""
+        """Replaces `copy.deepcopy`, which copies the storage."""
         made: torch.Tensor = _TRUE["__deepcopy__"](tensor, memo)
         if self.device(made) != self.device(tensor):
             self._devices.put(made, self.device(tensor))
@@ -86,7 +86,7 @@ class Moving:
     def arrived(
         self, made: torch.Tensor, source: torch.device, there: torch.device, pinned: bool = False
     ) -> torch.Tensor:
-        """What was just made from something there is there now; the copy on the way is seen."""
+        """Put what was just made from a tensor on its new device, and record the copy."""
         if pinned:
             self._devices.pin(made)
         if there.type == "cuda":
@@ -97,13 +97,13 @@ class Moving:
 
 
 def named_type(wanted: Any) -> tuple[bool, torch.dtype]:
-    """Of `"torch.cuda.FloatTensor"`, or the class of that name: whether it is a GPU's, and its dtype."""
+    """Whether `"torch.cuda.FloatTensor"`, or the class of that name, is a type on the GPU, and its dtype."""
     name = wanted if isinstance(wanted, str) else f"{wanted.__module__}.{wanted.__name__}"
     return ".cuda." in name, getattr(torch, name.rpartition(".")[2]).dtype
 
 
 class _Move(torch.autograd.Function):  # type: ignore[misc]
-    """A copy on another device, and the gradient's way back."""
+    """A copy to another device, and back for the gradient."""
 
     @staticmethod
     def forward(context: Any, tensor: torch.Tensor, there: torch.device, emulation: Emulation, quick: bool) -> Any:

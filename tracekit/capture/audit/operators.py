@@ -1,6 +1,6 @@
-"""Which operators wait for a GPU, or make something whose size depends on the data?
+"""Which operators wait for a GPU, or have a result whose size depends on the data?
 
-Read off torch 2.6–2.13's CUDA kernels: each of these copies something back to the host and waits for it.
+According to the CUDA kernels of torch 2.6 to 2.13, each of these copies something back to the host and waits for it.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _CHECKS = "checks whether it succeeded"
 
 @dataclass(frozen=True)
 class Call:
-    """One operator, as the dispatcher hands it over."""
+    """One operator, as the dispatcher passes it on."""
 
     name: str  # without namespace and overload
     overload: str
@@ -25,13 +25,13 @@ class Call:
     kwargs: dict[str, Any]
 
     def given(self, name: str, position: int) -> Any:
-        """An argument, however it was handed over."""
+        """An argument, whether it was passed by position or by name."""
         return self.kwargs.get(name, self.args[position] if position < len(self.args) else None)
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Why an operator waits; `sized` where a compiler cannot know the size of what it makes, or a value."""
+    """Why an operator waits; `sized` if a compiler cannot know the size of its result, or a value."""
 
     why: str
     sized: bool = True
@@ -39,7 +39,7 @@ class Wait:
 
 
 def wait_of(call: Call) -> Wait | None:
-    """Why this call would wait on a GPU; None where it would not."""
+    """Why this call would wait on a GPU; None if it would not."""
     wait = _WAITS.get(call.name)
     return wait if wait is not None and not wait.unless(call) else None
 
@@ -51,7 +51,7 @@ def masks_of(call: Call) -> list[torch.Tensor]:
 
 
 def _fills(call: Call) -> bool:
-    """`x[mask] = 0` fills where the mask says so, and counts nothing."""
+    """Whether the call only fills by a mask, as in `x[mask] = 0`, which counts nothing."""
     values = call.given("values", 2)
     if not masks_of(call):
         return True
@@ -99,10 +99,10 @@ _WAITS = {
     "linalg_eig": Wait("computes on the CPU"),
     "_linalg_svd": Wait(_CHECKS, sized=False),
 }
-# Operators that take tensors of two devices, beside a zero-dimensional one of the CPU, which every operator takes.
+# Operators that accept tensors on two devices; every operator accepts a zero-dimensional one on the CPU.
 MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_copy_from"}
-# Packed sequences have their sizes on the CPU, whatever they are fed to.
+# Packed sequences have their sizes on the CPU, wherever they are used.
 MIXES |= {"_pack_padded_sequence", "_pack_padded_sequence_backward", "_pad_packed_sequence"}
 MIXES |= {"lstm", "gru", "rnn_tanh", "rnn_relu"}
-ON_THE_CPU = {"_pack_padded_sequence": (1,)}  # of what an operator makes, the parts that are
+ON_THE_CPU = {"_pack_padded_sequence": (1,)}  # the results of an operator that are on the CPU
 INDEXES = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}

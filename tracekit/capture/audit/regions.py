@@ -1,6 +1,6 @@
-"""Which code would be compiled? While it runs, a size or a value that is read from the data would break the graph.
+"""The code that torch.compile would compile: while it runs, a size or a value from the data breaks its graph.
 
-It is whatever the script passes to torch.compile or, if the script compiles nothing, its outermost module.
+It is whatever the script passes to torch.compile or, if it compiles nothing, its outermost module.
 """
 
 import functools
@@ -12,14 +12,14 @@ import torch
 
 
 class Regions:
-    """How deeply calls of code that would be compiled are nested: `depth`, 0 outside of such code."""
+    """Tracks whether, and how deep, execution is in code that would be compiled."""
 
     def __init__(self) -> None:
         self.depth = 0
-        self.compiles = False  # something was given to torch.compile
+        self.compiles = False  # whether anything was passed to torch.compile
 
     def compile(self, model: Any = None, *_: Any, **options: Any) -> Any:
-        """Stands in for torch.compile: what it returns runs eagerly, and its calls count as regions."""
+        """Replaces torch.compile: the same code, run eagerly and marked as a region."""
         if options.get("disable"):
             return model
         if model is None:
@@ -30,7 +30,7 @@ class Regions:
         return self.around(model)
 
     def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, each call of which counts as a region."""
+        """The function, with each call as a region."""
 
         @functools.wraps(call)
         def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -41,7 +41,7 @@ class Regions:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """A context that counts as a region."""
+        """A context that counts as compiled code."""
         self.depth += 1
         try:
             yield
@@ -49,7 +49,7 @@ class Regions:
             self.depth -= 1
 
     def call_module(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Stands in for `Module.__call__`: the outermost call is a region if the script compiles nothing."""
+        """Replaces `Module.__call__`: if the script compiles nothing, the outermost module is a region."""
 
         def calling(module: Any, *args: Any, **kwargs: Any) -> Any:
             if self.compiles or self.depth:
@@ -61,7 +61,7 @@ class Regions:
 
 
 class _Compiled(torch.nn.Module):  # type: ignore[misc]
-    """Like the module that torch.compile returns: all but the call is passed on to the original module."""
+    """Like torch.compile's wrapper: everything except the call is delegated to the module."""
 
     def __init__(self, module: torch.nn.Module, regions: Regions) -> None:
         super().__init__()
@@ -74,6 +74,6 @@ class _Compiled(torch.nn.Module):  # type: ignore[misc]
         return getattr(self._orig_mod, name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module; the call counts as a region."""
+        """Call the module in the region."""
         with self._regions.entered():
             return self._orig_mod(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What an audit finds: rows, each a line of the user's that would block, crash or break a graph."""
+"""The rows of an audit: lines of the user's that would block, crash or break a graph."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -9,7 +9,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the user's, and what it does to the device there."""
+    """One line of the user's, and what would happen there on a GPU."""
 
     kind: Kind
     operator: str  # as the profiler names it
@@ -18,15 +18,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     per_step: float  # 0: seen only outside of the steps
     source: str = ""  # the line itself
-    via: str | None = None  # where in a library its call had got to
+    via: str | None = None  # the position in a library that its call had reached
     why: str = ""
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows, over that many steps."""
+    """All rows, and the number of steps that they cover."""
 
     steps: int = 0
     rows: list[Row] = []
-    losses: list[float] = []  # of every step of a recipe, the first one, too
+    losses: list[float] = []  # of every step of a recipe, including the first one
     notes: list[str] = []  # what this run leaves open
-    failure: str | None = None  # it came to its end before
+    failure: str | None = None  # why it ended early

@@ -1,4 +1,4 @@
-"""Saving from a GPU and loading onto one, as torch does it: by the device that a file names for each storage."""
+"""Saving from a GPU and loading onto one, which torch does by the device that a file names for each storage."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import torch
 from tracekit.capture.audit.devices import GPU, Devices
 from tracekit.capture.child.replaced import Replacements
 
-_BEFORE_THE_CPUS = 5  # of torch's own ways to save a storage, that of the CPU is the first, with 10
+_BEFORE_THE_CPUS = 5  # lower than the CPU's priority, 10, which is the first among torch's own ways to save a storage
 
 
 def replace(replacements: Replacements, devices: Devices) -> None:
-    """Let torch.save and torch.load distinguish a GPU's storages from others, whatever `map_location` is."""
+    """Make torch.save and torch.load distinguish storages on a GPU from others, whatever `map_location` is."""
     serialization: Any = torch.serialization
 
     def tag(storage: Any) -> str | None:
@@ -24,7 +24,7 @@ def replace(replacements: Replacements, devices: Devices) -> None:
         return storage
 
     def cuda(storage: Any, *_: Any, **__: Any) -> Any:
-        """In place of `storage.cuda()`, which a `map_location` may call."""
+        """Replaces `storage.cuda()`, which a `map_location` may call."""
         if devices.of_storage(_untyped(storage)) == GPU:
             return storage
         made = storage.clone()

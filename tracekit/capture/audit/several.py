@@ -1,4 +1,4 @@
-"""Several GPUs or processes, as scripts ask for them: in an audit there is one of each."""
+"""Scripts that ask for several GPUs or processes: in an audit, there is one of each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from tracekit.capture.child.replaced import Replacements
 
 
 def replace(replacements: Replacements) -> None:
-    """Let DataParallel have one GPU, and torch.distributed a backend for it."""
+    """Give DataParallel one GPU, and torch.distributed a backend for it."""
     replacements.put_all(scatter_gather, Scatter=_Scatter)
     if torch.distributed.is_available():
         distributed: Any = torch.distributed
@@ -20,7 +20,7 @@ def replace(replacements: Replacements) -> None:
 
 
 class _Scatter:
-    """In place of the function that gives each GPU its part of a batch: the only one gets all of it."""
+    """Replaces the function that gives each GPU its part of a batch: the only GPU gets all of it."""
 
     @staticmethod
     def apply(devices: list[Any], sizes: Any, dim: int, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -29,7 +29,7 @@ class _Scatter:
 
 
 def _by_way_of_the_cpu(begin: Callable[..., None]) -> Callable[..., None]:
-    """In place of `init_process_group("nccl")`, which builds for CPUs have not."""
+    """Replaces `init_process_group("nccl")`, which CPU builds lack."""
 
     def beginning(backend: str | None = None, *args: Any, device_id: Any = None, **options: Any) -> None:
         begin(None if backend is None else "gloo" if "nccl" in backend else backend, *args, **options)

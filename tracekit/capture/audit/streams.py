@@ -1,4 +1,4 @@
-"""Streams and events while a GPU is emulated: there is one stream, and it is always done."""
+"""Streams and events while a GPU is emulated: there is one stream, which has always finished its work."""
 
 import contextlib
 import time
@@ -10,33 +10,33 @@ import torch
 from tracekit.capture.audit.devices import GPU
 from tracekit.capture.audit.watch import Watch
 
-_NO_TIME = "it timed with CUDA events, and was given the CPU's times"
-_WAITS = "waits for all that the GPU was given"
-_FREES = "gives memory back, and waits for the GPU to be done with it"
+_NO_TIME = "the script timed with CUDA events, and got the CPU's times"
+_WAITS = "waits for all work on the GPU"
+_FREES = "releases memory, and waits for the GPU to finish using it"
 
 
 class Waits:
-    """Calls by which the host waits for the GPU, seen."""
+    """Replaces calls by which the host waits for the GPU, and records them."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self.note = watch.note
 
     def synchronize(self, device: Any = None) -> None:
-        """Of all streams."""
+        """Wait for all streams."""
         self._watch.see("sync", "torch.cuda.synchronize", _WAITS)
 
     def empty_cache(self) -> None:
-        """Waits, too."""
+        """Release memory, which also waits."""
         self._watch.see("sync", "torch.cuda.empty_cache", _FREES)
 
     def of(self, what: str) -> Callable[..., None]:
-        """Of one event or stream."""
+        """A replacement for waiting for one event or stream."""
         return lambda *_: self._watch.see("sync", f"{what}.synchronize", _WAITS)
 
 
 def streams(waits: Waits) -> dict[str, Any]:
-    """What `torch.cuda` and `torch.accelerator` have of them."""
+    """The functions of `torch.cuda` and `torch.accelerator` about streams."""
     stream = stream_kind(waits)
     return {
         "Event": event_kind(waits),
@@ -49,10 +49,10 @@ def streams(waits: Waits) -> dict[str, Any]:
 
 
 def event_kind(waits: Waits) -> type:
-    """In place of `torch.cuda.Event`."""
+    """A replacement for `torch.cuda.Event`."""
 
     class Event:
-        """Stamps the CPU's clock: its times say nothing of a GPU."""
+        """An event that records the CPU's time, which says nothing about a GPU."""
 
         def __init__(self, *_: Any, **__: Any) -> None:
             self._ns = 0
@@ -72,10 +72,10 @@ def event_kind(waits: Waits) -> type:
 
 
 def stream_kind(waits: Waits) -> type:
-    """In place of `torch.cuda.Stream`."""
+    """A replacement for `torch.cuda.Stream`."""
 
     class Stream:
-        """There is one, and it is always done."""
+        """The only stream, which has always finished its work."""
 
         device, device_type, device_index, stream_id, cuda_stream, priority = GPU, 1, 0, 0, 0, 0
 
@@ -102,9 +102,9 @@ def stream_kind(waits: Waits) -> type:
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """In place of what has nothing to do here."""
+    """Replaces functions that have nothing to do here."""
 
 
 def always(value: Any) -> Callable[..., Any]:
-    """In place of what is always answered in the same way."""
+    """A replacement for a function whose answer is always the same."""
     return lambda *_, **__: value

@@ -22,7 +22,7 @@ _GROUP = torch._C._group_tensors_by_device_and_dtype
 
 
 def replace(replacements: Replacements, emulation: Emulation) -> None:
-    """Let tensors pretend."""
+    """Make tensors pretend to be on a GPU."""
     moving, reading = Moving(emulation), Reading(emulation)
     making, devices = Making(moving, reading), emulation.devices
     methods: dict[str, Callable[..., Any]] = {
@@ -66,11 +66,11 @@ def replace(replacements: Replacements, emulation: Emulation) -> None:
 
 
 def _as_method(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function, so that the tensor it is looked up on is its first argument. It is torch's to torch's functions."""
+    """A method that gets its tensor as the first argument, and that torch treats as one of its own functions."""
 
     @functools.wraps(getattr(torch.Tensor, name))
     def method(tensor: torch.Tensor, *args: Any, **options: Any) -> Any:
-        if is_lazy(tensor):  # it refuses every function that it does not know
+        if is_lazy(tensor):  # a lazy tensor refuses every function that it does not know
             with torch._C.DisableTorchFunctionSubclass():
                 return call(tensor, *args, **options)
         if has_torch_function_unary(tensor):
@@ -81,7 +81,7 @@ def _as_method(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _numbered(make: Callable[..., Any]) -> Callable[..., Any]:
-    """In place of `torch.zeros(2, device=0)`: numbers are GPUs, and torch asks the driver which."""
+    """Replaces factories such as `torch.zeros(2, device=0)`, for which torch would ask the driver about GPU 0."""
 
     @functools.wraps(make)
     def making(*args: Any, **options: Any) -> Any:
@@ -93,7 +93,7 @@ def _numbered(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parsing(parse: Callable[..., Any]) -> Callable[..., Any]:
-    """In place of what reads the arguments of `module.to(0)`."""
+    """Replaces the function that parses the arguments of `module.to(0)`."""
 
     def parsing(*args: Any, **options: Any) -> Any:
         if args and type(args[0]) is int:
@@ -106,7 +106,7 @@ def _parsing(parse: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _grouped(moving: Moving, group: Callable[..., dict[Any, Any]]) -> Callable[..., dict[Any, Any]]:
-    """In place of what sorts parameters by device, for optimizers that go through all of them at once."""
+    """Replaces the function that groups parameters by device, for optimizers that update all of them at once."""
 
     def grouping(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
         groups: dict[Any, tuple[list[list[Any]], list[int]]] = {}

@@ -1,4 +1,4 @@
-"""Counts what the emulated device sees, by the user's line, while the steps to be counted run."""
+"""Counts what happens on the emulated device, by the user's line, while the counted steps run."""
 
 import linecache
 from collections import Counter
@@ -17,28 +17,28 @@ class _Seen:
 
 
 class Watch:
-    """Rows as they happen."""
+    """Collects rows as events happen."""
 
     def __init__(self) -> None:
         self.counting = False
         self.steps = 0
-        self.silent = 0  # above 0: what happens is not the user's
-        self.notes: dict[str, None] = {}  # what the script asked and the emulation cannot know, in order
+        self.silent = 0  # above 0: what happens is not the user's doing
+        self.notes: dict[str, None] = {}  # questions of the script that the emulation cannot answer, in order
         self._counts: Counter[_Seen] = Counter()
         self._excused: dict[int, _Seen] = {}
 
     def begin(self) -> None:
-        """Count anew: what was counted so far was none of the steps. What would crash is not forgotten."""
+        """Start counting again, because what was counted so far was not in a counted step; crashes stay recorded."""
         self.steps = 0
         self._counts = Counter({seen: 0 for seen in self._counts if seen.kind == "mixed"})
 
     def see(self, kind: Kind, operator: str, why: str, at: Line | None = None) -> None:
-        """One more of these, at the user's line that runs now."""
+        """Count an event at the line of the user's that is running."""
         if not self.silent:
             self._add(_Seen(kind, operator, at or running(), why))
 
     def see_mixed(self, operator: str, why: str, storages: list[int]) -> None:
-        """Two devices in one operator. What follows is not reported: a run would have ended at the first."""
+        """Record two devices in one operator. Later ones are not reported: a run would have ended at the first."""
         if self.silent:
             return
         seen = _Seen("mixed", operator, running(), why)
@@ -47,12 +47,12 @@ class Watch:
             self._add(seen)
 
     def note(self, sentence: str) -> None:
-        """Something that no emulation can answer."""
+        """Note a question that no emulation can answer."""
         if not self.silent:
             self.notes[sentence] = None
 
     def rows(self) -> list[Row]:
-        """The most telling first. What only happened outside of the steps does not count, unless it would crash."""
+        """The rows, the most important first. Events outside the steps do not count, unless they would crash."""
         rows = [_row(seen, count / max(1, self.steps)) for seen, count in self._counts.items()]
         return sorted(rows, key=lambda row: (KINDS.index(row.kind), -row.per_step, row.file, row.line, row.operator))
 

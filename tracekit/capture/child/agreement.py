@@ -1,6 +1,6 @@
-"""Ranks that train together take equally many steps: what clocks or compilers decide, the first decides for all.
+"""Ranks that train together take equally many steps: the first rank decides for all what depends on clock or compiler.
 
-A rank that stopped while the others go on would leave them waiting in a collective for ever.
+A rank that stopped while the others continue would leave them waiting in a collective forever.
 """
 
 import time
@@ -14,11 +14,11 @@ from tracekit.capture.job import Job
 
 T = TypeVar("T", bool, int)
 _LOOKED_EVERY_S = 0.001
-_LONGEST_S = 60.0  # for the others to end, once this rank has its answer
+_LONGEST_S = 60.0  # to wait for the others, once this rank has its answer
 
 
 class FirstRankEndedError(Exception):
-    """The first rank ended, so that no rank decides any more."""
+    """The first rank ended, so there is no rank left to decide."""
 
 
 class _Team:
@@ -30,14 +30,14 @@ _team = _Team()
 
 
 def join(job: Job) -> None:
-    """This process is one of the job's ranks."""
+    """Make this process one of the job's ranks."""
     _team.rank, _team.ranks, _team.folder, _team.decisions = job.rank, job.ranks, Path(job.meeting), 0
 
 
 def agreed(value: T) -> T:
-    """The first rank's value, on all of them; its own in a process that is alone.
+    """The first rank's value, on every rank; its own value in a process that is alone.
 
-    All ranks ask in the same order, as they take the same steps.
+    All ranks call this in the same order, because they take the same steps.
     """
     if _team.ranks == 1:
         return value
@@ -55,7 +55,7 @@ def agreed(value: T) -> T:
 
 
 def leave(job: Job) -> None:
-    """Wait until all ranks have answered: one that is gone breaks collectives that the others are still in."""
+    """Wait until all ranks have answered: a rank that exits breaks collectives that others are still in."""
     if job.ranks == 1:
         return
     put(Path(job.meeting) / f"left-{job.rank}", b"")

@@ -1,4 +1,4 @@
-"""The backward passes of a script: how many a step takes, which are its micro-batches, and what they begin at."""
+"""The backward passes of a script: how many a step has (its micro-batches), and the tensors that they start from."""
 
 import statistics
 from collections.abc import Callable
@@ -6,16 +6,16 @@ from typing import Any
 
 from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 
-_STEPS = 10  # these are enough; later ones are timed, and nothing of ours should be in them
+_STEPS = 10  # enough to count; later steps are timed, and should run nothing of ours
 
 
 class BackwardPasses:
-    """While entered, counts those of the first steps. Where somebody listens, all of them are heard of."""
+    """While entered, counts the backward passes of the first steps; a listener, if there is one, is told about all."""
 
     def __init__(self, listener: Callable[[Any], None] | None = None) -> None:
         self._listener = listener and out_of_dynamos_sight(listener)
         self._passes = 0
-        self._ended: list[int] = []  # how many there had been when each step ended
+        self._ended: list[int] = []  # how many there had been at the end of each step
         self._replaced = Replacements()
 
     def __enter__(self) -> "BackwardPasses":
@@ -28,27 +28,27 @@ class BackwardPasses:
         self._replaced.undo()
 
     def step_aside(self) -> None:
-        """Compiled code is about to run, or to be made."""
+        """Stand aside, because compiled code is about to run or to be made."""
         if self._listener is None:
             self._replaced.step_aside()
 
     def step_back(self) -> None:
-        """It has run."""
+        """Return, because the compiled code has run."""
         self._replaced.step_back()
 
     def forget(self) -> None:
-        """Steps begin here."""
+        """Forget what was counted: steps begin here."""
         self._passes = 0
         self._ended.clear()
 
     def step_ended(self) -> None:
-        """One more."""
+        """Count the end of a step."""
         self._ended.append(self._passes)
         if len(self._ended) == _STEPS and self._listener is None:
             self._replaced.undo()
 
     def in_a_step(self) -> float:
-        """The middle number of the steps that were counted."""
+        """The median number of backward passes in the counted steps."""
         counted = self._ended[:_STEPS]
         return statistics.median(end - start for start, end in zip([0, *counted], counted, strict=False))
 

@@ -1,4 +1,4 @@
-"""In which order does a function compute, and on which lines? What no call shows: `a + b`, `x[i]`, `if x:`."""
+"""In which order, and on which lines, does a function compute what no call shows: `a + b`, `x[i]`, `if x:`?"""
 
 import dis
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 def of_file(file: str, source: str) -> list[Code]:
-    """What each function of a file computes; nothing of a file that is not Python."""
+    """What each function of a file computes; empty for a file that is not Python."""
     try:
         module = compile(source, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

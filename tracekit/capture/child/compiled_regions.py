@@ -1,4 +1,4 @@
-"""When is compiled code entered and left? Noticed where Dynamo itself prepares for it, outside of what it traces."""
+"""When is compiled code entered and left? Detected where Dynamo itself prepares for it, outside the traced code."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 
 @dataclass(eq=False)
 class Region:
-    """What one call of torch.compile made."""
+    """The code that one call of torch.compile made."""
 
-    steps: list[Any] = field(default_factory=list)  # the optimizers that were met when it was traced
+    steps: list[Any] = field(default_factory=list)  # the optimizers that Dynamo met while tracing it
 
 
 class CompiledRegions:
-    """While entered, calls `entered` before compiled code runs, `compiling` before any is made, `left` after it ran.
+    """While active, calls `entered` before compiled code runs, `compiling` before any is made, `left` after it ran.
 
-    An optimizer's step that was compiled leaves no call to notice. But while Dynamo traced it, it met the optimizer:
-    from then on the region is one that may step it.
+    A compiled optimizer step makes no call that could be noticed. But Dynamo met the optimizer while tracing, and from
+    then on the region is known to be able to step it.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class CompiledRegions:
 
         callback_handler.remove_start_callback(self._begins)
         self._replaced.undo()
-        self._entered = self._left = _nothing  # what was compiled meanwhile lives on
+        self._entered = self._left = _nothing  # code that was compiled meanwhile lives on
 
     def __bool__(self) -> bool:
-        """Is compiled code running?"""
+        """Whether compiled code is running."""
         return bool(self._open)
 
     def _making(self, make: Callable[..., None]) -> Callable[..., None]:

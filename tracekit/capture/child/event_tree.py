@@ -1,7 +1,7 @@
 """What Kineto's JSON leaves out of a recording with stacks: the calling lines and the full paths of the user's code.
 
-The profiler's own event tree has both, with the very times of the JSON. What is kept of it is a file of its own beside
-the trace, `<trace>.lines.json.gz`: see `tracekit.lines_file`, which also reads it.
+The profiler's own event tree has both, with the same times as the JSON. They are written to a file beside the trace,
+`<trace>.lines.json.gz`: see `tracekit.lines_file`, which also reads it.
 """
 
 import gzip
@@ -18,21 +18,21 @@ from tracekit.capture.child.module_paths import address_of, module_paths
 from tracekit.code_owner import GENERATED, USER, CodeOwners
 from tracekit.lines_file import MODULE_CALL, SCHEMA, Function, Graph, LinesFile, lines_path
 
-_MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data, or generated
+_MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data or generated code
 
 
 def write(profiler: Any, trace: Path, graphs: list[Graph]) -> None:
-    """Write what the profiler's events know of lines, beside the trace it exported; nothing where it has no stacks."""
+    """Write what the profiler's events know about lines beside the exported trace; nothing if there are no stacks."""
     try:
         tree = profiler.profiler.kineto_results.experimental_event_tree()
         content = msgspec.json.encode(_Gathering(CodeOwners()).of(tree, graphs))
-    except (AttributeError, RuntimeError):  # it is not public: a capture without lines is worth having
+    except (AttributeError, RuntimeError):  # this interface is not public; a capture without lines is still useful
         return
     lines_path(trace).write_bytes(gzip.compress(content, 5))
 
 
 class _Gathering:
-    """The functions that were met, each once, and the calls that the user's made."""
+    """Gathers the functions that occur, each once, and the calls that the user's functions made."""
 
     def __init__(self, owners: CodeOwners) -> None:
         self._owner_of: Callable[[str], str] = owners.of
@@ -40,10 +40,10 @@ class _Gathering:
         self._functions: dict[tuple[str, str, int], Function] = {}
         self._callers: dict[tuple[str, str], int] = {}
         self._calls: list[tuple[int, int, int]] = []  # start, caller, line
-        self._modules: dict[str, int] = {}  # the profiler's name, and where the module lies
+        self._modules: dict[str, int] = {}  # the profiler's name, and the module's address
 
     def of(self, tree: list[Any], graphs: list[Graph]) -> LinesFile:
-        """All that is worth keeping of the tree."""
+        """Everything in the tree that is worth storing."""
         for event in _python(tree):
             with suppress(
                 UnicodeDecodeError
@@ -86,7 +86,7 @@ class _Gathering:
 
 
 def _python(tree: list[Any]) -> Iterator[Any]:
-    """The calls of the tree. (A loop: the tree may be deeper than Python can recurse.)"""
+    """The calls of the tree. (It uses a loop, because the tree may be deeper than Python can recurse.)"""
     from torch._C._profiler import _EventType
 
     wanted = (_EventType.PyCall, _EventType.PyCCall)

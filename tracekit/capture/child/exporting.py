@@ -1,4 +1,4 @@
-"""A profiler's events as a compressed trace, without any step that never finished."""
+"""Exports a profiler's events as a compressed trace, without a step that never finished."""
 
 import gzip
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def export(profiler: Any, path: Path, last: int) -> None:
-    """Write the trace; `last` is the step that was to be the last, and it may have been stopped before or in it."""
+    """Write the trace; `last` is the intended last step, before or in which the recording may have been stopped."""
     unfinished = profiler.step_num
     if unfinished > last:
         profiler.export_chrome_trace(str(path))
         return
-    # The range was opened when the step before ended, and what it holds is not a step: evaluation, saving.
+    # The range was opened when the previous step ended, but what it contains is not a step: evaluation, saving.
     name, other = f'"ProfilerStep#{unfinished}"'.encode(), b'"after the last step"'
     raw = path.with_suffix("")
     profiler.export_chrome_trace(str(raw))

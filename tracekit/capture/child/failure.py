@@ -1,4 +1,4 @@
-"""What a recipe raised, in words: the kind of failure, one line, and the recipe's own part of the traceback."""
+"""Describes what a recipe raised: the kind of failure, one line, and the recipe's own part of the traceback."""
 
 import re
 import traceback
@@ -12,7 +12,7 @@ from tracekit.sanitize import sanitize
 
 _OURS = str(Path(__file__).parents[1])
 _ERROR_WIDTH = 300
-# Libraries that allocate by themselves say it in words, as does the allocator for host memory.
+# Libraries that allocate memory themselves report it only in words, as does the allocator for host memory.
 _NO_MEMORY = re.compile(
     r"out of memory|_STATUS_ALLOC_FAILED|ERROR_OUT_OF_(?:HOST_|DEVICE_)?MEMORY|can(?:'t|not) allocate memory"
     r"|unable to allocate",
@@ -21,12 +21,12 @@ _NO_MEMORY = re.compile(
 
 
 def failure(error: BaseException) -> PassResult:
-    """The answer of a pass that ended in this."""
+    """The answer of a pass that ended with this exception."""
     return PassResult(outcome=outcome(error), error=one_line(error), traceback=recipes_traceback(error))
 
 
 def outcome(error: BaseException) -> Outcome:
-    """`oom` where memory ran out, on whatever device, however the compiler wrapped it."""
+    """`oom` if memory ran out, on whichever device and however the compiler wrapped the exception, else `error`."""
     if isinstance(error, NoInferenceError):
         return "skipped"
     return "oom" if any(_is_out_of_memory(each) for each in _causes(error)) else "error"
@@ -43,9 +43,9 @@ def one_line(error: BaseException) -> str:
 
 
 def recipes_traceback(error: BaseException) -> str:
-    """Without tracekit's own frames."""
+    """The traceback without tracekit's own frames."""
     if isinstance(error, TracekitError):
-        return ""  # its sentence says all
+        return ""  # its sentence says everything
     shown = traceback.TracebackException.from_exception(error)
     frames = [frame for frame in shown.stack if not frame.filename.startswith((_OURS, "<frozen"))]
     shown.stack = traceback.StackSummary.from_list(frames)
@@ -59,7 +59,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """It and whatever led to it; a chain may close upon itself."""
+    """The exception and its causes; a chain may contain a cycle."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,8 +1,8 @@
-"""What the program does to files, written down before it does it: the parent undoes it when the pass is over.
+"""A journal of what the program does to files, written before each change: the parent undoes it after the pass.
 
-A pass runs the program in its own folder, as its user does. Without the journal, each pass would overwrite the
-user's checkpoints and resume from those of the pass before it. Python reports every file that it opens, moves or
-removes, and every SQLite database; what other code writes is not seen, except by torch.save.
+A pass runs the program in the program's own folder, as the user does. Without the journal, each pass would overwrite
+the user's checkpoints, and resume from those of the pass before it. Python reports every file that it opens, moves or
+removes, and every SQLite database; of what other code writes, only torch.save is noticed.
 """
 
 import json
@@ -20,7 +20,7 @@ from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
 
 JOURNAL, BACKUPS = "journal.jsonl", "backups"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_LARGEST_DATABASE_BYTES = 1 << 28  # a copy of which every pass can bear, for one that may only read
+_LARGEST_DATABASE_BYTES = 1 << 28  # small enough to be copied in every pass, even if it is only read
 _NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{os.sep}proc{os.sep}")
 
 
@@ -34,13 +34,13 @@ class FileJournal:
         )
         self._caches = tuple(_caches())
         self._lock = threading.RLock()
-        self._known: set[str] = set()  # noted since they last changed their names
-        self._made: set[str] = set()  # not there before the pass
+        self._known: set[str] = set()  # already noted since their names last changed
+        self._made: set[str] = set()  # did not exist before the pass
         self._preparing = self._on = True
         self._backups = 0
 
     def begin(self) -> None:
-        """Listen. Python has no way to stop: after `end` it goes in one ear and out of the other."""
+        """Start listening. An audit hook cannot be removed, so after `end` it ignores what it hears."""
         import torch
 
         (self._folder / BACKUPS).mkdir(exist_ok=True)
@@ -58,11 +58,11 @@ class FileJournal:
         sys.addaudithook(hook)
 
     def training(self) -> None:
-        """The first step begins: what is written from now on does not prepare data."""
+        """Note that the first step begins: what is written from now on is not prepared data."""
         self._preparing = False
 
     def end(self) -> None:
-        """The program is over."""
+        """Stop, because the program is over."""
         import torch
 
         self._on = False
@@ -86,7 +86,7 @@ class FileJournal:
         }
 
     def _alone(self, handle: Callable[[tuple[Any, ...]], None]) -> Callable[[tuple[Any, ...]], None]:
-        """Our own files are not the program's; and what goes wrong here must not stop it."""
+        """The handler, without our own file operations, and without exceptions that would stop the program."""
 
         def alone(args: tuple[Any, ...]) -> None:
             if self._lock._is_owned():  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ class FileJournal:
         return alone
 
     def _saving(self, target: Any, *args: Any, **kwargs: Any) -> Any:
-        """torch.save writes by itself where it is given a name."""
+        """Note the file of torch.save, which writes outside of Python if it is given a name."""
         if isinstance(target, str | os.PathLike) and self._on:
             self._alone(lambda given: self._changes(_path(given[0])))((target,))
         return self._writer(target, *args, **kwargs)
@@ -108,7 +108,7 @@ class FileJournal:
     def _opened(self, args: tuple[Any, ...]) -> None:
         path, _, flags = args
         if not isinstance(path, str | bytes | os.PathLike):
-            return  # a number: it is open already
+            return  # a file descriptor, which is already open
         path = os.path.realpath(_path(path))
         if isinstance(flags, int) and flags & _WRITING:
             self._changes(path)
@@ -127,12 +127,13 @@ class FileJournal:
             self._backups += 1
             backup = f"{os.getpid()}-{self._backups}"
             shutil.copy2(path, self._folder / BACKUPS / backup)
-            # Copied now, restored to the nanosecond: reading it may have changed when it was last read.
+            # It is copied now, and its times are restored to the nanosecond, because copying changes when it was last
+            # read.
             self._note("changed", path, backup=backup, times=[status.st_atime_ns, status.st_mtime_ns])
         self._known.add(path)
 
     def _database(self, name: str) -> None:
-        """SQLite writes by itself, with a file or two beside it; whether it will is unknown."""
+        """Note a database, which SQLite may write outside of Python, with a file or two beside it."""
         if not name or name == ":memory:":
             return
         path = _path(unquote(urlsplit(name).path) if name.startswith("file:") else name)
@@ -166,16 +167,16 @@ class FileJournal:
 
 
 def _path(given: Any, folder: Any = -1) -> str:
-    """Where that is, whatever it is relative to."""
+    """The absolute path, whatever the given one is relative to."""
     path = os.fsdecode(given)
     if isinstance(folder, int) and folder >= 0 and not os.path.isabs(path):
         path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
-    # The folder's links are followed, the last one's are not: it is what is removed or renamed.
+    # Links in the folder's path are followed, but not a link at the end: it is what is removed or renamed.
     head, tail = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(head), tail)
 
 
 def _caches() -> list[str]:
-    """Where libraries put what they fetched: theirs to keep."""
+    """The folders of library caches, whose content is not undone."""
     named = [os.environ.get(name) for name in ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE")]
     return [f"{os.path.realpath(each)}{os.sep}" for each in [*filter(None, named), os.path.expanduser("~/.cache")]]

@@ -1,4 +1,4 @@
-"""At which clocks did the timed steps run? Asked while more of them run, because an idle GPU clocks down."""
+"""At which clocks did the timed steps run? Queried while more steps run, because an idle GPU lowers its clocks."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,11 +8,11 @@ from tracekit.capture import gpu_state
 from tracekit.capture.child import timing
 from tracekit.capture.child.agreement import agreed
 
-_LONGEST_S = 5.0  # nvidia-smi answers in some 50 ms, and in seconds where it loads the driver first
+_LONGEST_S = 5.0  # nvidia-smi answers within some 50 ms, or seconds if it first has to load the driver
 
 
 def sample(device: str) -> timing.Steps[dict[str, Any]]:
-    """Step on until nvidia-smi has answered; empty without a GPU, or if it does not answer."""
+    """Take steps until nvidia-smi has answered; empty without a GPU, or if it does not answer."""
     if not device.startswith("cuda"):
         return {}
     with ThreadPoolExecutor(1) as pool:
@@ -26,7 +26,7 @@ def sample(device: str) -> timing.Steps[dict[str, Any]]:
 
 
 def _uuid(device: str) -> str | None:
-    """Of the device as torch counts them: CUDA_VISIBLE_DEVICES may hide others from it, not from nvidia-smi."""
+    """The uuid of torch's device: CUDA_VISIBLE_DEVICES may hide others from torch, but not from nvidia-smi."""
     import torch
 
     uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)

@@ -1,4 +1,4 @@
-"""The sizes of the graphs that a training was given, step by step."""
+"""The sizes of the graphs that a training receives, step by step."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,14 +10,14 @@ from tracekit.run import GraphSize, GraphSizes
 
 
 class GraphLog:
-    """What was seen of each step; several batches of one step are added up."""
+    """The graph sizes seen in each step; several batches of one step are added up."""
 
     def __init__(self) -> None:
         self._steps: list[GraphSize | None] = []
         self._current: GraphSize | None = None
 
     def saw(self, *values: Any, **named: Any) -> bool:
-        """Arguments of a call, or a batch: whether a graph is among them. Whatever they are, training goes on."""
+        """Look for a graph among the arguments of a call, or in a batch; whatever they are, training continues."""
         with suppress(Exception):
             if (size := graph_size(values, named)) is not None:
                 self.add(size)
@@ -25,16 +25,16 @@ class GraphLog:
         return False
 
     def add(self, size: GraphSize) -> None:
-        """Another graph of the step under way."""
+        """Add another graph to the current step."""
         self._current = size if self._current is None else self._current.plus(size)
 
     def step_ended(self) -> None:
-        """What is seen from here on is of the next step."""
+        """End the step: what is seen from now on belongs to the next one."""
         self._steps.append(self._current)
         self._current = None
 
     def clear(self) -> None:
-        """What was thought to be steps was not."""
+        """Forget everything: what seemed to be steps was not."""
         self._steps.clear()
         self._current = None
 
@@ -43,7 +43,7 @@ class GraphLog:
         return GraphSizes.of([self._steps[at] for at in steps])
 
     def last(self, count: int) -> GraphSizes | None:
-        """The sizes of that many steps before now."""
+        """The sizes of the last steps, that many."""
         return self.of(range(len(self._steps) - count, len(self._steps)))
 
     def first(self, count: int) -> GraphSizes | None:
@@ -52,26 +52,27 @@ class GraphLog:
 
 
 def as_declared(size: Mapping[str, int]) -> GraphSize:
-    """What a recipe's own `graph_size` says: `{"nodes": …, "edges": …}`."""
+    """The size that a recipe's own `graph_size` returns: `{"nodes": …, "edges": …}`."""
     return GraphSize({"": size["nodes"]} if "nodes" in size else {}, {"": size["edges"]})
 
 
 class GraphCalls:
-    """The outermost modules that are called with a graph: from the second step on, hear of it from themselves."""
+    """The outermost modules that are called with a graph; from the second step on, they report their calls
+    themselves."""
 
     def __init__(self, log: GraphLog) -> None:
         self._log = log
         self._modules: list[Any] = []
 
     def met(self, module: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """The outermost module is about to run. Evaluation is not training: what it is given does not count."""
+        """Note that the outermost module is about to run; calls in evaluation do not count."""
         import torch
 
         if torch.is_grad_enabled() and self._log.saw(*args, **named) and all(m is not module for m in self._modules):
             self._modules.append(module)
 
     def watch(self) -> None:
-        """No further calls will be reported. (A compiled module would hand the attribute on to the original.)"""
+        """Let the modules report their own calls from now on. (A compiled module would pass the attribute on.)"""
         import torch
 
         while self._modules:

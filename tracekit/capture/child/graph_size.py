@@ -1,7 +1,7 @@
-"""How large is the graph that a model, or a training step, is given? Shapes alone tell, so nothing waits for the GPU.
+"""How large is the graph that a model or a training step receives? Only shapes are read, so nothing waits for the GPU.
 
-Recognised are PyG's `Data`, `HeteroData` and batches of them, DGL's graphs, index tensors of shape (2, edges), sparse
-adjacency matrices, and dictionaries of these by edge type – by what they look like, so that nothing is imported.
+It recognises PyG's `Data`, `HeteroData` and batches of them, DGL's graphs, index tensors of shape (2, edges), sparse
+adjacency matrices, and dictionaries of these by edge type – by their attributes, so that nothing has to be imported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,14 +9,14 @@ from typing import Any
 
 from tracekit.run import GraphSize
 
-_DEEPEST = 3  # tuples in tuples: deeper lies no graph
-_WIDEST = 64  # entries that are looked at: a list of many is data, and no argument
+_DEEPEST = 3  # levels of nested tuples in which graphs are looked for
+_WIDEST = 64  # entries that are looked at: a longer list is data, not an argument
 _ROWS_OF_NODES = ("x", "pos", "z", "batch", "n_id")  # attributes with a row for each node
-_NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # named like edges, and none of the graph
+_NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # not edges, despite their names
 
 
 def graph_size(values: Iterable[Any], named: Mapping[str, Any] | None = None, depth: int = 0) -> GraphSize | None:
-    """The size of the graphs among some arguments, positional and named; None where there is none."""
+    """The size of the graphs among some arguments, positional and named; None if there are none."""
     given = [*values][:_WIDEST] + [value for name, value in (named or {}).items() if name not in _NO_EDGES]
     if sizes := [size for value in given if (size := _of_graph(value)) is not None]:
         return _together(sizes)
@@ -30,7 +30,8 @@ def graph_size(values: Iterable[Any], named: Mapping[str, Any] | None = None, de
 
 
 def _of_arguments(given: Sequence[Any], sure: bool) -> GraphSize | None:
-    """Edges among arguments, and the features beside them, without which two rows of words look like edges."""
+    """The size of edges among arguments with features beside them; without features, two rows of words would look
+    like edges, too."""
     for value in given:
         edges = _edges(value)
         if edges is None:
@@ -49,7 +50,7 @@ def _together(sizes: Sequence[GraphSize]) -> GraphSize:
 
 
 def _of_graph(value: Any) -> GraphSize | None:
-    """The size of one object that is a graph."""
+    """The size of an object that is a graph."""
     if _is_tensor(value) or isinstance(value, str | bytes | Mapping | list | tuple):
         return None
     if callable(getattr(value, "num_edges", None)) and callable(getattr(value, "num_nodes", None)):
@@ -78,7 +79,7 @@ def _either(store: Any, *names: str) -> int | None:
 
 
 def _rows_of(store: Any) -> int | None:
-    """How many nodes; not from `num_nodes`, which may ask the edges for their largest node, and wait for it."""
+    """The number of nodes; not from `num_nodes`, which may search the edges for the largest node, and wait for it."""
     for name in _ROWS_OF_NODES:
         value: Any = getattr(store, name, None)
         if _is_tensor(value) and value.dim():
@@ -108,7 +109,7 @@ def _count_edges(value: Any) -> int | None:
 
 
 def _nodes(given: Sequence[Any], edges: Mapping[str, int]) -> dict[str, int]:
-    """Rows of what stands beside the edges: features as a tensor, or one for each type of node."""
+    """The number of rows of the features beside the edges: a tensor, or one for each type of node."""
     types = {end for key in edges for end in key.split("__")[::2]} - {""}
     for value in given:
         if types and isinstance(value, Mapping):

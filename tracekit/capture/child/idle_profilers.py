@@ -1,4 +1,4 @@
-"""Other profilers stay idle while ours runs: two at once crash the process."""
+"""Keeps other profilers idle while ours runs, because two at once crash the process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ _met: list[str] = []
 
 @contextmanager
 def idle_profilers() -> Iterator[None]:
-    """Within, `torch.profiler.profile` and its like record nothing, make no callbacks and write nothing."""
+    """A context in which `torch.profiler.profile` and the like record nothing, call nothing back and write nothing."""
     import torch
 
     _met.clear()
@@ -26,7 +26,7 @@ def idle_profilers() -> Iterator[None]:
 
 @contextmanager
 def real_profilers() -> Iterator[None]:
-    """Within, they are what they were: ours are made here."""
+    """A context in which they are the real ones again, for making our own."""
     _set(idle=False)
     try:
         yield
@@ -35,12 +35,12 @@ def real_profilers() -> Iterator[None]:
 
 
 def are_idle() -> bool:
-    """Does a capture, or a recording, have the profiler to itself?"""
+    """Whether a capture or a recording has the profiler to itself."""
     return bool(_replaced)
 
 
 def was_one_met() -> bool:
-    """Whether anybody wanted to profile meanwhile."""
+    """Whether anything tried to profile meanwhile."""
     return bool(_met)
 
 
@@ -53,7 +53,7 @@ def _idle(kind: Any) -> Any:
     from torch.autograd.profiler_util import EventList
 
     class Idle(kind):  # type: ignore[misc]
-        """Looks like the real one, and does nothing."""
+        """Looks like the real profiler, but does nothing."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)

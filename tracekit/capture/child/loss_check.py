@@ -1,4 +1,4 @@
-"""Does it still compute the same? Losses of seeded steps, with the random numbers of eager mode."""
+"""Does a variant still compute the same? Compares losses of seeded steps, with the random numbers of eager mode."""
 
 import math
 from contextlib import AbstractContextManager
@@ -9,11 +9,11 @@ from tracekit.capture.job import Job, PassResult
 from tracekit.run import divergence
 
 STEPS = 20
-_SEED = 1  # of the rounding errors alone
+_SEED = 1  # of the rounding errors only
 
 
 def draw_as_eager(job: Job) -> None:
-    """Inductor draws its own random numbers, so dropout would differ: let it use eager's."""
+    """Make Inductor use eager mode's random numbers; with its own, dropout would differ."""
     if job.requested.compile and job.requested.backend == "inductor":
         import torch._inductor.config
 
@@ -21,7 +21,7 @@ def draw_as_eager(job: Job) -> None:
 
 
 def check(feed: Feed) -> PassResult:
-    """The losses, then the metric. A loss is read at once: a CUDA graph overwrites it at its next replay."""
+    """The losses, then the metric. Each loss is read at once, because the next replay of a CUDA graph overwrites it."""
     return PassResult(
         losses=_losses(feed),
         metrics=metrics(feed.evaluate() if feed.evaluate else {}),
@@ -29,10 +29,11 @@ def check(feed: Feed) -> PassResult:
 
 
 def drift(feed: Feed, losses: list[float | None]) -> float | None:
-    """How far the very same training gets from these losses when its sums round differently; None: not comparable.
+    """How far the same training departs from these losses if its sums round differently; None if not comparable.
 
-    Some trainings amplify a last digit within twenty steps to a percent: then such a difference between two variants
-    says nothing against either. Two plain runs would not show it, for on one machine they may agree bit for bit.
+    Some trainings amplify a difference in the last digit to one percent within twenty steps; such a difference between
+    two variants is then no evidence against either. Two plain runs would not show this, because on one machine they may
+    agree bit for bit.
     """
     with rounded_differently():
         apart = divergence(losses, _losses(feed))
@@ -40,7 +41,7 @@ def drift(feed: Feed, losses: list[float | None]) -> float | None:
 
 
 def rounded_differently() -> AbstractContextManager[object]:
-    """Within, sums round as they might elsewhere."""
+    """A context in which sums round differently, as they might elsewhere."""
     from tracekit.capture.child.rounding import RoundedDifferently
 
     mode: AbstractContextManager[object] = RoundedDifferently(_SEED)
@@ -53,12 +54,12 @@ def _losses(feed: Feed) -> list[float | None]:
 
 
 def metrics(evaluated: Any) -> dict[str, float | None]:
-    """The recipe's metrics by name, whatever form it gives them."""
+    """The recipe's metrics by name, in whatever form the recipe returns them."""
     named = evaluated if isinstance(evaluated, dict) else {"metric": evaluated}
     return {str(name): number(value) for name, value in named.items()}
 
 
 def number(value: Any) -> float | None:
-    """A loss or a metric as a number; None where it is none, or not finite."""
+    """A loss or a metric as a number; None if it is not a number, or not finite."""
     given = float(value) if value is not None else math.nan
     return given if math.isfinite(given) else None

@@ -1,4 +1,4 @@
-"""Pass A: how long a step takes when nothing observes it. The number to quote."""
+"""Pass A: how long a step takes when nothing observes it, which is the step time to quote."""
 
 import gc
 
@@ -18,12 +18,12 @@ _RAMP_NS = 500_000_000
 
 
 def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
-    """The first steps one by one, warm-up, then steps timed without a wait between them."""
+    """Time the first steps one by one, warm up, then time steps without a wait between them."""
     memory, first = MemoryMeter(job.device), []
     for _ in range(FIRST_STEPS):
         first.append((yield from timing.time_one(job.device)))
     warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS, at_least_ns=_ramp_ns(job)))
-    gc.collect()  # what compiling left behind would be collected inside a timed step
+    gc.collect()  # otherwise, garbage from compiling would be collected inside a timed step
     warmup += yield from memory.forget_peaks()
     settled = len(recorder.compiled)
     times = yield from timing.time_many(job.device, timing.ONE_OF_SEVERAL if job.round else timing.ALONE)
@@ -51,7 +51,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
 
 
 def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
-    """Median ns of the recipe's inference, where it has one."""
+    """The median duration of the recipe's inference, ns, if it has one."""
     if feed.infer is None:
         return None
     timing.drive(timing.settle(recorder, FIRST_STEPS), feed.infer)
@@ -59,5 +59,5 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
 
 
 def _ramp_ns(job: Job) -> int:
-    """An idle GPU clocks down, and takes a while to clock up. A script has only so many steps to spend on that."""
+    """How long to let an idle GPU raise its clocks; less in a script, whose steps are limited."""
     return _RAMP_NS if job.device.startswith("cuda") and not job.script else 0

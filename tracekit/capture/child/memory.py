@@ -1,4 +1,4 @@
-"""How much memory does this process hold, before the first step and at the peak of the timed ones?"""
+"""How much memory does this process hold before the first step, and at the peak of the timed steps?"""
 
 import sys
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # of
 
 
 class MemoryMeter:
-    """Made before the first step: what is held then, the model and the data, is the start."""
+    """Measures memory from its creation before the first step; what is held then, model and data, is the start."""
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -30,25 +30,25 @@ class MemoryMeter:
             self._start = replace(self._start, start_allocated_bytes=torch.cuda.memory_allocated(device))
 
     def forget_peaks(self) -> timing.Steps[int]:
-        """What autotuning and compiling held counts no more; says how many steps that took."""
+        """Discard the peaks of autotuning and compiling; returns how many steps that took."""
         steps = _REFILL_STEPS if self._on_gpu else 0
         if self._on_gpu:
             import torch
 
             torch.cuda.synchronize(self._device)
             torch.cuda.empty_cache()
-            for _ in range(steps):  # the allocator fetches again what the training needs
+            for _ in range(steps):  # the allocator reserves again what the training needs
                 yield
             torch.cuda.synchronize(self._device)
             torch.cuda.reset_peak_memory_stats(self._device)
             self._before_timed = torch.cuda.memory_stats(self._device)
         self._lifetime_peak = _host_peak() or 0
         with suppress(OSError):
-            _CLEAR.write_text("5")  # proc(5): the peak of the resident memory is what is resident now
+            _CLEAR.write_text("5")  # proc(5): resets the peak of the resident memory to its current size
         return steps
 
     def peaks(self, steps: int = 0) -> Memory:
-        """The most that was held since, and what the allocator did in each of so many steps."""
+        """The most memory held since, and what the allocator did per step in that many steps."""
         in_steps = _status("VmHWM") if self._lifetime_peak else None
         known = [peak for peak in (in_steps, _host_peak()) if peak is not None]
         memory = replace(
@@ -79,7 +79,7 @@ class MemoryMeter:
 
 
 def _host_peak() -> int | None:
-    """Resident bytes at the peak of the process; since its peak was last cleared, where the system can do that."""
+    """The peak of the process's resident memory, bytes, since it was last reset if the system supports that."""
     try:
         import resource
     except ImportError:  # Windows
@@ -89,7 +89,7 @@ def _host_peak() -> int | None:
 
 
 def _status(name: str) -> int | None:
-    """A line of the process's status on Linux, bytes; None elsewhere."""
+    """A value of the process's status on Linux, bytes; None on other systems."""
     with suppress(OSError, ValueError, IndexError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith(f"{name}:"):

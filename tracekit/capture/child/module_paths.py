@@ -1,4 +1,4 @@
-"""What the user calls a module: `layers.0.lin`, where the profiler only counts those of its class, `Linear_3`."""
+"""The user's name of a module, `layers.0.lin`; the profiler only numbers the modules of each class: `Linear_3`."""
 
 import gc
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ _WRAPPER = "_orig_mod."  # what torch.compile puts around a module
 
 
 def module_paths(addresses: Mapping[str, int]) -> dict[str, str]:
-    """For each name of the profiler's the path within the outermost module that holds it; an outermost has none."""
+    """For each of the profiler's names, the path within the outermost module; an outermost module has none."""
     import torch
 
     modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
@@ -22,6 +22,6 @@ def module_paths(addresses: Mapping[str, int]) -> dict[str, str]:
 
 
 def address_of(fields: Any) -> int | None:
-    """The path of the module of a call, as in the profiler's event; None where it is not a module's."""
+    """The address of the module of a call in the profiler's event; None if it is not the call of a module."""
     pointer = getattr(getattr(fields, "module", None), "self_ptr", None)
     return pointer if isinstance(pointer, int) else None

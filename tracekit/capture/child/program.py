@@ -1,4 +1,4 @@
-"""The user's program, run as Python itself would: the same `__main__`, the same arguments, the same `sys.path`."""
+"""Runs the user's program as Python itself would, with the same `__main__`, arguments and `sys.path`."""
 
 import ast
 import builtins
@@ -15,7 +15,7 @@ from tracekit.errors import NoSuchLineError
 
 
 def run_file(path: str, arguments: list[str]) -> None:
-    """`python path ARGUMENTS`."""
+    """Run `python path ARGUMENTS`."""
     file = os.path.abspath(path)
     _path_begins_with(os.path.dirname(os.path.realpath(path)))
     sys.argv = [path, *arguments]
@@ -27,14 +27,14 @@ def run_file(path: str, arguments: list[str]) -> None:
 
 
 def run_module(name: str, arguments: list[str]) -> None:
-    """`python -m name ARGUMENTS`."""
+    """Run `python -m name ARGUMENTS`."""
     _path_begins_with(os.getcwd())
     sys.argv = [name, *arguments]
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def mark_line(path: str, line: int) -> None:
-    """From now on, wherever this file is run or imported, a step ends each time that the line is reached."""
+    """From now on, whether this file is run or imported, a step ends each time that the line is reached."""
     wanted, load = os.path.realpath(path), SourceFileLoader.get_code
 
     def get_code(loader: Any, fullname: str) -> Any:
@@ -47,7 +47,7 @@ def mark_line(path: str, line: int) -> None:
 
 
 def marked(source: bytes, path: str, line: int) -> ast.Module:
-    """The program, with the end of a step before the statement that begins on that line."""
+    """The program, with the end of a step inserted before the statement that begins on that line."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         for _, block in ast.iter_fields(node):
@@ -62,7 +62,7 @@ def marked(source: bytes, path: str, line: int) -> ast.Module:
 
 
 def _code_of(loader: SourceFileLoader, file: str) -> CodeType:
-    """Compiled anew, as Python does with a script; marked, where it was asked for."""
+    """The code of a script, compiled as Python does, and marked if requested."""
     if SourceFileLoader.get_code is _GET_CODE:
         return compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
     code = loader.get_code("__main__")

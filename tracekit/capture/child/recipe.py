@@ -1,4 +1,4 @@
-"""A recipe, loaded and set up: one call is one training step. Runs in the child process."""
+"""Loads and sets up a recipe in the child process; one call is one training step."""
 
 import importlib.util
 import random
@@ -24,7 +24,7 @@ def load(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise NotARecipeError(path, "no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # DataLoader workers look classes up by their module's name
+    sys.modules[name] = module  # DataLoader workers look up classes by the name of their module
     spec.loader.exec_module(module)
     return module
 
@@ -54,7 +54,7 @@ def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamesp
 
 
 class Feed:
-    """One call is one step: of training, on the next batch where the recipe has batches, or of inference."""
+    """One call is one step: of training, on the next batch if the recipe has batches, or of inference."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Feed:
 
     @property
     def epoch_steps(self) -> int | None:
-        """The steps of an epoch: as many as there are batches, or one; None where the batches have no length."""
+        """The steps of an epoch: as many as there are batches, or one; None if the batches have no length."""
         if self._batches is None:
             return 1 if self._trains else None
         try:
@@ -101,7 +101,7 @@ class Feed:
             return None
 
     def epoch(self) -> tuple[int, Any]:
-        """Train one epoch, from the first batch to the last; its number of steps, and the last loss."""
+        """Train one epoch, from the first batch to the last; returns its number of steps, and the last loss."""
         steps = 1
         if self._batches is None:
             return steps, self()
@@ -138,7 +138,7 @@ class Feed:
 
 
 def _compiler(requested: Requested) -> Callable[..., Any]:
-    """torch.compile as this variant wants it; where it says nothing, the recipe's own arguments apply."""
+    """torch.compile with this variant's settings; where it has none, the recipe's own arguments apply."""
     import torch
 
     if not requested.compile:
@@ -147,7 +147,7 @@ def _compiler(requested: Requested) -> Callable[..., Any]:
 
 
 def compile_arguments(requested: Requested, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What torch.compile is called with: what was requested, and where that says nothing, the caller's own."""
+    """The arguments for torch.compile: those requested and, for the others, those of the caller."""
     wanted = {
         "mode": requested.mode if requested.backend == "inductor" else None,
         "dynamic": requested.dynamic,
@@ -156,6 +156,6 @@ def compile_arguments(requested: Requested, arguments: dict[str, Any]) -> dict[s
         "options": requested.options or None,
     }
     given = {name: value for name, value in wanted.items() if value is not None}
-    if "mode" in given or "options" in given:  # torch takes one of the two
+    if "mode" in given or "options" in given:  # torch accepts only one of the two
         arguments = {name: value for name, value in arguments.items() if name not in ("mode", "options")}
     return {**arguments, **given}

@@ -1,18 +1,18 @@
-"""Functions of torch's that are ours for a while, and that Dynamo must never meet.
+"""Functions of torch that are temporarily replaced by ours, which Dynamo must never see.
 
-Whatever Dynamo traces it compiles and guards: one frame of ours in it, and the graphs, the recompilations and the
-breaks are no longer the script's own. So every replacement can step aside, and where Dynamo comes upon our frames
-between its own it leaves them alone.
+Dynamo compiles and guards whatever it traces: with one frame of ours in it, the graphs, recompilations and breaks would
+no longer be those of the script. Every replacement can therefore step aside, and if Dynamo meets our frames anyway, it
+leaves them alone.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-_INHERITED = object()  # nothing of that name was in the holder itself
+_INHERITED = object()  # the holder itself had no attribute of that name
 
 
 class Replacements:
-    """What was replaced, so that it can be put back: for a while, or for good. `with` undoes it all in the end."""
+    """What was replaced, so that it can be restored, for a while or for good. `with` restores everything at its end."""
 
     def __init__(self) -> None:
         self._made: list[tuple[Any, str, Any, Any]] = []
@@ -25,12 +25,13 @@ class Replacements:
         self.undo()
 
     def put(self, holder: Any, name: str, new: Any) -> None:
-        """That function instead of the attribute, which Dynamo leaves alone."""
+        """Replace the attribute by that function, which Dynamo leaves alone."""
         leave_alone(new)
         self._put(holder, name, new)
 
     def put_all(self, holder: Any, **names: Any) -> None:
-        """`put_all(torch.cuda, is_available=…)`, where nothing is compiled; a name of another version is left out."""
+        """`put_all(torch.cuda, is_available=…)` for runs that compile nothing; names that this version lacks are
+        skipped."""
         for name, new in names.items():
             if hasattr(holder, name):
                 self._put(holder, name, new)
@@ -41,7 +42,7 @@ class Replacements:
             setattr(holder, name, new)
 
     def step_aside(self) -> None:
-        """Let the originals be seen. What somebody else has replaced since stays."""
+        """Restore the originals for the time being, except attributes that something else has replaced since."""
         if not self._is_aside:
             self._is_aside = True
             for holder, name, original, new in reversed(self._made):
@@ -49,7 +50,7 @@ class Replacements:
                     _restore(holder, name, original)
 
     def step_back(self) -> None:
-        """The replacements, again."""
+        """Put the replacements back."""
         if self._is_aside:
             self._is_aside = False
             for holder, name, original, new in self._made:
@@ -72,15 +73,15 @@ def _restore(holder: Any, name: str, original: Any) -> None:
 
 
 def leave_alone(function: Any) -> None:
-    """Dynamo runs this function as it is, and goes on in those that it calls."""
+    """Make Dynamo run this function as it is, and continue in the functions that it calls."""
     from torch._dynamo.eval_frame import skip_code
 
     skip_code(function.__code__)
 
 
 def out_of_dynamos_sight(function: Callable[..., Any]) -> Callable[..., Any]:
-    """That function, with Dynamo switched off in it and in all that it calls."""
-    from torch._C._dynamo.eval_frame import set_eval_frame  # 2.6 has it nowhere else
+    """The function, with Dynamo switched off in it and in everything that it calls."""
+    from torch._C._dynamo.eval_frame import set_eval_frame  # the only place that torch 2.6 has it
 
     def hidden(*args: Any) -> Any:
         compiling = set_eval_frame(None)

@@ -1,21 +1,21 @@
-"""The same operators, rounded differently: as sums on a GPU differ from run to run, and other kernels always do."""
+"""The same operators with different rounding, as between two runs on a GPU, or between two kernels."""
 
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# What adds up: on a GPU atomics change the order from run to run; another kernel changes it anywhere.
+# Operators that add up: on a GPU, atomics change the order from run to run; another kernel changes it anywhere.
 _SUMS = {"sum", "mean", "mm", "addmm", "bmm", "baddbmm", "embedding_dense_backward", "index_select_backward"}
 _SCATTERS = {"scatter_add", "scatter_reduce", "index_add", "index_put", "_index_put_impl"}
 _HALF = (torch.bfloat16, torch.float16)
 
 
 class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
-    """While entered, every sum is off by about half an ulp, drawn anew; in half precision every result is.
+    """While active, every sum is off by a random amount of about half an ulp; in half precision, every result is.
 
-    In half precision, since a fused kernel rounds once where one after the other rounds every time. The training's
-    own random numbers stay as they are.
+    The reason for the latter is that a fused kernel rounds once, while separate kernels round every time. The
+    training's own random numbers do not change.
     """
 
     def __init__(self, seed: int) -> None:
@@ -24,7 +24,7 @@ class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Do it, then move what came of it by half an ulp."""
+        """Run the operator, then move its results by half an ulp."""
         made = func(*args, **(kwargs or {}))
         if isinstance(made, torch.Tensor) and _rounds(func, made):
             drawn = torch.float64 if made.dtype == torch.float64 else torch.float32
@@ -43,5 +43,5 @@ def _rounds(func: Any, made: torch.Tensor) -> bool:
         return False
     if func.overloadpacket.__name__.removesuffix("_") in _SUMS | _SCATTERS:
         return True
-    # What shares memory with an argument was rounded when that was made.
+    # A result that shares memory with an argument was rounded when the argument was made.
     return made.dtype in _HALF and all(each.alias_info is None for each in func._schema.returns)

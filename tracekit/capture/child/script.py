@@ -1,4 +1,4 @@
-"""Any training script, run unchanged: its own steps drive the pass, which stops it once it has seen enough."""
+"""Runs any training script unchanged: its own steps drive the pass, which stops it once it has seen enough."""
 
 import sys
 
@@ -14,18 +14,18 @@ from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 
 _under_way: list[ScriptSteps] = []
-_USAGE = 2  # argparse's exit code for arguments that it does not take
+_USAGE = 2  # argparse's exit code for arguments that it does not accept
 
 
 def is_captured() -> bool:
-    """Is this the process of a capture, which runs a script?"""
+    """Whether this process belongs to a capture that runs a script."""
     return bool(_under_way)
 
 
 def run(job: Job, begin: Begin, recorder: CompileRecorder, losses: Losses | None = None) -> PassResult:
-    """Run the script, resuming the pass at each of its steps; what it found, with what there is to say of it.
+    """Run the script, resuming the pass at each of its steps; returns the pass's result, with remarks.
 
-    `losses` hears of each, as long as it runs.
+    `losses` is told about each loss while the script runs.
     """
     recipe.seed_all(job.seed)
     steps = ScriptSteps(job, begin, recorder, losses)
@@ -58,8 +58,8 @@ def _run_program(job: Job) -> None:
 
 
 def _answer(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
-    """What the pass found, or what can be said where the script came to its end before it did."""
-    if steps.answer is not None:  # what it raised when it was stopped is not its failure
+    """The result of the pass, or what can be said if the script ended first."""
+    if steps.answer is not None:  # an exception that it raised when it was stopped is not a failure
         return with_remarks(steps.answer, steps)
     if steps.taken < 1:
         return failed or PassResult(outcome="error", error=steps.why_none(), no_steps=True)
@@ -70,17 +70,17 @@ def _answer(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
 
 
 def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
-    """Why it failed where the script ended itself; None where it meant to, having taken its steps."""
+    """Why the pass failed if the script ended itself; None if it did so as intended, having taken its steps."""
     code = _exit_code(end)
     if steps.answer is not None or (code == 0 and steps.taken):
         return None
     when = f"after step {steps.taken}" if steps.taken else "before its first step"
     hint = ". Its own arguments go after --" if code == _USAGE and not job.arguments else ""
-    return f"the script ended itself (exit code {code}) {when}{hint}"
+    return f"the script exited (exit code {code}) {when}{hint}"
 
 
 def _exit_code(end: SystemExit) -> int:
-    """As Python would end: a text is printed, and is a failure."""
+    """The exit code that Python would use: a text is printed, and means failure."""
     if end.code is None or isinstance(end.code, int):
         return end.code or 0
     print(end.code, file=sys.stderr)

@@ -1,6 +1,7 @@
-"""The losses of a script, which keeps them to itself: what its backward passes begin at, or its closures return.
+"""The losses of a script, which does not report them: the tensors that backward passes start from, or the results of
+closures.
 
-They are read at once, which waits for the GPU: in a pass of its own, in which nothing is timed.
+They are read at once, which waits for the GPU, so this takes a separate pass in which nothing is timed.
 """
 
 import contextlib
@@ -13,30 +14,31 @@ from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.loss_check import STEPS
 from tracekit.capture.job import PassResult
 
-_LEAST_STEPS = 5  # unless so many take longer than `_PATIENCE_NS`
+_LEAST_STEPS = 5  # unless these take longer than `_PATIENCE_NS`
 _PATIENCE_NS = 60_000_000_000
 
 
 class Losses:
-    """In the order in which the script made them, from its very beginning: so two variants' are of the same batches."""
+    """Losses in the order in which the script made them, from its very beginning, so that those of two variants belong
+    to the same batches."""
 
     def __init__(self) -> None:
         self._read: list[float | None] = []
         self._in_step = 0
 
     def backward_from(self, roots: Any) -> None:
-        """A backward pass begins at these tensors: those of a single number are losses."""
+        """Note the tensors that a backward pass starts from: those with a single number are losses."""
         for root in roots if isinstance(roots, list | tuple) else [roots]:
             self._note(root)
 
     def optimizer_returned(self, made: Any) -> None:
-        """What a step of the optimizer returned: its closure's loss, where it was given one."""
+        """Note what a step of the optimizer returned: its closure's loss, if it was given one."""
         if not self._in_step:
             self._note(made)
         self._in_step = 0
 
     def steps(self) -> timing.Steps[PassResult]:
-        """As many steps as a recipe's losses are compared in; fewer where they take minutes."""
+        """Take as many steps as a recipe's losses are compared in, or fewer if they take minutes."""
         until = time.perf_counter_ns() + _PATIENCE_NS
         with contextlib.suppress(timing.EndedError):
             for step in range(STEPS):
@@ -58,5 +60,5 @@ def _number(loss: Any) -> float | None:
     if not isinstance(loss, torch.Tensor):
         return loss if isinstance(loss, float) else None
     if loss.numel() != 1 or loss.is_complex() or (loss.is_cuda and torch.cuda.is_current_stream_capturing()):
-        return None  # nothing can be read while a CUDA graph is recorded, and trying ends the recording
+        return None  # nothing can be read while a CUDA graph is recorded: trying would end the recording
     return float(loss.detach())

@@ -1,4 +1,4 @@
-"""Remarks on a script's pass: what counts as a step of it, and what was different from a plain run."""
+"""Remarks on a script's pass: what counts as a step, and what differed from a plain run."""
 
 import sys
 from typing import Any
@@ -16,11 +16,11 @@ _DRIVERS = ("lightning", "pytorch_lightning")
 
 
 def with_remarks(result: PassResult, steps: ScriptSteps) -> PassResult:
-    """The answer, with what there is to say of how it came about."""
+    """The answer, with remarks on how it was obtained."""
     assert steps.boundary is not None
     notes, remarks = [*result.effective.notes], [*result.effective.remarks, *_remarks(result, steps)]
     if result.ended is not None and _is_short(result, steps):
-        notes.append(f"the script ended after {result.ended} steps: fewer than a capture takes")
+        notes.append(f"the script ended after {result.ended} steps, which is fewer than a capture takes")
     effective = replace(result.effective, notes=notes, remarks=remarks)
     return replace(
         result,
@@ -41,14 +41,14 @@ def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
     if steps.boundary is Boundary.OPTIMIZER and len(steps.optimizers) > 1:
         remarks.append(f"several optimizers step ({', '.join(steps.optimizers)}): a step ends where the first one does")
     if drivers := [name for name in _DRIVERS if name in sys.modules]:
-        remarks.append(f"{drivers[0]} drives the script: what it does between steps counts towards the next")
+        remarks.append(f"{drivers[0]} drives the script: what it does between two steps counts towards the second")
     if was_one_met():
         remarks.append("the script's own profiler was kept idle: two at once crash")
     return remarks
 
 
 def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
-    """Asked to compile a torch.jit.script module, torch.compile refuses."""
+    """A remark on modules of torch.jit.script, which torch.compile refuses."""
     if not steps.script_variant.scripted:
         return effective
     names = ", ".join(_name(each) for each in steps.script_variant.scripted)

@@ -1,4 +1,4 @@
-"""The running script: where its steps end, when each of them did, and what had been compiled by then."""
+"""The running script: where its steps end, when each of them ended, and what had been compiled by then."""
 
 import sys
 import time
@@ -33,14 +33,14 @@ Begin: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
 
 
 class EnoughError(BaseException):
-    """Stops the script; no `except Exception` of its own may catch it."""
+    """Stops the script; not an `Exception`, so that the script's own handlers do not catch it."""
 
     def __init__(self, failed: PassResult | None = None) -> None:
         self.failed = failed
 
 
 class ScriptSteps:
-    """Between `enter` and `leave` the steps of whatever runs resume the pass that `begin` makes."""
+    """Between `enter` and `leave`, each step of the program that runs resumes the pass that `begin` makes."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ScriptSteps:
         self.job, self._make, self._recorder, self._losses = job, begin, recorder, losses
         self.answer: PassResult | None = None
         self.boundary: Boundary | None = None  # where steps end; None before the first one
-        self.caller: Any = None  # whose calls are steps, where they are
+        self.caller: Any = None  # whose calls are steps, if calls are steps
         self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
         self._graphs = GraphLog()
         self._graph_calls = GraphCalls(self._graphs)
@@ -76,7 +76,7 @@ class ScriptSteps:
         return max(0, len(self._stamps) - 1)
 
     def enter(self) -> None:
-        """Take hold of torch."""
+        """Install the hooks in torch."""
         self._ends.__enter__()
         self.script_variant.__enter__()
         self.backward.__enter__()
@@ -85,7 +85,7 @@ class ScriptSteps:
             self._journal.begin()
 
     def leave(self) -> None:
-        """Let go of torch; what the script was stopped in must not be measured."""
+        """Remove the hooks from torch; what the script was doing when it was stopped must not be measured."""
         if self._journal is not None:
             self._journal.end()
         step_marks.stop_listening(self._marked)
@@ -95,7 +95,7 @@ class ScriptSteps:
         self._ends.__exit__()
 
     def end_early(self) -> PassResult:
-        """What the pass found in the steps that there were."""
+        """The result of the pass from the steps that the script took."""
         assert self._steps is not None
         try:
             self._steps.throw(timing.EndedError)
@@ -107,7 +107,7 @@ class ScriptSteps:
         return self._measured()
 
     def why_none(self) -> str:
-        """Why no step ended."""
+        """The reason why no step ended."""
         children = _children()
         several = "es" * (children > 1)
         started = f"; it started {children} process{several}, whose training is not seen" if children else ""
@@ -116,7 +116,7 @@ class ScriptSteps:
         return f"no optimizer stepped, and no module was called repeatedly{started}"
 
     def _called(self, module: Any, trains: bool) -> bool:
-        """The outermost module is about to run; whether it should be compiled, where modules are."""
+        """Note that the outermost module is about to run; returns whether it should be compiled in place."""
         self._calls[id(module)] += 1
         boundary = of_a_call(self._allowed, trains, self._ends.made)
         if boundary is not None and (self.boundary is None or boundary > self.boundary):
@@ -124,14 +124,14 @@ class ScriptSteps:
         elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
             self._stepped()
             self.script_variant.watch(module)
-        # The first call that does not train may be there to make lazy parameters.
+        # A first call that does not train may only initialise lazy parameters.
         return trains or (self.boundary is Boundary.CALL and (len(self._allowed) == 1 or self._calls[id(module)] > 1))
 
     def _compiled_code_begins(self, function: Any) -> None:
         import torch
 
         self.backward.step_aside()
-        if not self.script_variant.is_aside:  # no module has called it
+        if not self.script_variant.is_aside:  # it was not called by a module
             self._called(function, torch.is_grad_enabled())
         self.script_variant.step_aside()
 
@@ -148,7 +148,7 @@ class ScriptSteps:
     def _reached(self, boundary: Boundary) -> None:
         if boundary not in self._allowed or (self.boundary is not None and boundary < self.boundary):
             return
-        if boundary != self.boundary:  # nothing told us when this one began
+        if boundary != self.boundary:  # the beginning of this one is not known
             self._begin(boundary, None)
             self._look_no_more()
         else:
@@ -160,7 +160,7 @@ class ScriptSteps:
         self._graph_calls.watch()
 
     def _begin(self, boundary: Boundary, caller: Any) -> None:
-        """Begin the pass, or begin it anew: what was thought to be steps was not."""
+        """Begin the pass, or begin it again if what seemed to be steps was not."""
         if other := used_all_the_same():
             raise EnoughError(failure(ForeignDeviceError(self.job.recipe, other)))
         if self._steps is not None:
@@ -200,7 +200,7 @@ class ScriptSteps:
         self._marks.mark()
 
     def _measured(self) -> PassResult:
-        """For a script that ended early: the steps after the first in which nothing compiled."""
+        """The steps after the first in which nothing compiled, for a script that ended early."""
         compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
         every = self._marks.steps_ns()
         steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]
@@ -220,13 +220,13 @@ class ScriptSteps:
 
 
 def _usual_steps(job: Job) -> int:
-    """That a pass takes where nothing compiles late."""
+    """The number of steps that a pass takes if nothing compiles late."""
     warmup = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
     return warmup + (timing.LEAST_TIMED_STEPS + 1 if job.stage == "measure" else job.steps + 6)
 
 
 def _children() -> int:
-    """How many processes multiprocessing has started."""
+    """The number of processes that multiprocessing has started."""
     known = sys.modules.get("multiprocessing.process")
     counter = repr(getattr(known, "_process_counter", "count(1)"))
     return int("".join(filter(str.isdigit, counter)) or 1) - 1

@@ -1,4 +1,4 @@
-"""The eager and the compiled twin of a script, whichever of the two it was written as."""
+"""Makes a script run eager or compiled, whichever of the two it was written as."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -11,28 +11,28 @@ Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
 
 class ScriptVariant:
-    """While entered, the script compiles or does not, as the variant wants it; `called` hears of outermost modules.
+    """While active, the script compiles or not, as the variant requires; `called` is told about outermost modules.
 
-    `given` hears of what they are called with.
+    `given` is told about their arguments.
 
-    `Module.__call__` is replaced rather than hooked: Dynamo would trace whatever is hooked in. So it
-    steps aside while the outermost module runs, while compiled code runs, while anything is being compiled, which
-    may take hold of it – and for good after the first step.
+    `Module.__call__` is replaced instead of hooked, because Dynamo would trace a hook. The replacement steps aside
+    while the outermost module runs, while compiled code runs and while anything is being compiled, which might take
+    hold of it – and for good after the first step.
     """
 
     def __init__(self, requested: Requested, called: Callable[[Any, bool], bool], given: Given) -> None:
         self.compiles_itself = False
         self.compiled: list[Any] = []  # modules compiled in place
-        self.scripted: list[Any] = []  # modules of torch.jit, which torch.compile does not take
+        self.scripted: list[Any] = []  # modules of torch.jit, which torch.compile does not accept
         self._requested, self._called, self._given = requested, called, given
         self._looking = False
-        self._aside = 0  # how many reasons there are to be
+        self._aside = 0  # how many reasons there are to stand aside
         self._replaced = Replacements()
         self._watched: Any = None  # a module whose calls are steps
 
     @property
     def is_aside(self) -> bool:
-        """Is a module or compiled code at work?"""
+        """Whether a module or compiled code is running."""
         return self._aside > 0
 
     def __enter__(self) -> "ScriptVariant":
@@ -53,7 +53,7 @@ class ScriptVariant:
         self._replaced.undo()
 
     def look_no_more(self) -> None:
-        """The first step is done: what will ever be called was called."""
+        """Stop looking, because after the first step every module has been called."""
         import torch
 
         if self._looking:
@@ -61,7 +61,7 @@ class ScriptVariant:
             torch.nn.Module.__call__ = self._call
 
     def step_aside(self) -> None:
-        """Let nothing of ours be in the way of what comes."""
+        """Remove everything of ours for the time being."""
         import torch
 
         self._aside += 1
@@ -69,7 +69,7 @@ class ScriptVariant:
             torch.nn.Module.__call__ = self._call
 
     def step_back(self) -> None:
-        """Once for each time it stepped aside."""
+        """Return; has to be called once for each `step_aside`."""
         import torch
 
         self._aside -= 1
@@ -91,7 +91,7 @@ class ScriptVariant:
         return outermost
 
     def _met(self, module: Any) -> None:
-        """Whether it is in training mode says nothing: layers with frozen statistics and wrappers are not."""
+        """Report a module. Its training mode is ignored: layers with frozen statistics and wrappers do not set it."""
         import torch
 
         parameters = [*module.parameters()]
@@ -102,7 +102,7 @@ class ScriptVariant:
             self._compile_in_place(module)
 
     def watch(self, module: Any) -> None:
-        """Its calls are the steps: from the next on, hear of them from itself, and of nothing else."""
+        """Treat its calls as the steps: from the next one on, it reports them itself, and nothing else is watched."""
         import torch
 
         if self._looking and isinstance(module, torch.nn.Module):
@@ -122,7 +122,7 @@ class ScriptVariant:
 
         leave_alone(watched)
         self.look_no_more()
-        object.__setattr__(module, "_compiled_call_impl", watched)  # a compiled module would hand it on
+        object.__setattr__(module, "_compiled_call_impl", watched)  # a compiled module would pass it on to the original
 
     def _compile_in_place(self, module: Any) -> None:
         import torch
@@ -131,7 +131,7 @@ class ScriptVariant:
             return
         parts = (part for whole in self.compiled for part in whole.modules())
         if any(part is module for part in parts):
-            return  # a checkpoint calls parts again, in the backward pass
+            return  # a checkpoint calls parts again in the backward pass
         if isinstance(module, torch.jit.ScriptModule):
             if all(each is not module for each in self.scripted):
                 self.scripted.append(module)
@@ -139,12 +139,13 @@ class ScriptVariant:
         self.compiled.append(module)
         call = module._call_impl
         if type(module).__module__.startswith("torch."):
-            # Dynamo skips torch's own frames, and never sees a bare Sequential; torch.compile puts this around it, too.
+            # Dynamo skips torch's own frames, so it would never see a bare Sequential; torch.compile adds this wrapper,
+            # too.
             call = torch._dynamo.external_utils.wrap_inline(call)
         module._compiled_call_impl = self._compile(call, **compile_arguments(self._requested, {}))
 
     def _make_compile(self) -> Callable[..., Any]:
-        """What the script gets for torch.compile."""
+        """The function that the script gets in place of torch.compile."""
 
         def compile_as_wanted(model: Any = None, **arguments: Any) -> Any:
             if model is None:
@@ -153,7 +154,7 @@ class ScriptVariant:
                 return self._compile(model, **arguments)
             self.compiles_itself = True
             wanted = compile_arguments(self._requested, arguments) if self._requested.compile else arguments
-            self.step_aside()  # a compiled module binds its own call, and keeps it
+            self.step_aside()  # a compiled module binds its own call for good
             try:
                 return self._compile(model, **wanted)
             finally:

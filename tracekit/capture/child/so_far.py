@@ -1,4 +1,4 @@
-"""What a pass has measured so far, left where its parent finds it, so that no end of the process can lose it."""
+"""Stores what a pass has measured so far where its parent finds it, so that it survives any end of the process."""
 
 from pathlib import Path
 
@@ -9,6 +9,6 @@ from tracekit.capture.job import SO_FAR, Job, PassResult
 
 
 def keep(job: Job, answer: PassResult) -> None:
-    """Write the answer where the parent looks for it, over an earlier one; without a parent, write nothing."""
+    """Store the result, replacing the previous one; does nothing in a process of the user's, which has no parent."""
     if job.scratch:
         put(Path(job.scratch, SO_FAR), msgspec.json.encode(answer, enc_hook=repr))

@@ -1,7 +1,7 @@
-"""The first file that runs in the child process. It must leave no trace in what the user's program sees.
+"""The first file that runs in the child process. The user's program must not notice it.
 
-Python puts the folder of the file that it runs at the front of `sys.path`: for this file, that would let our modules
-shadow the program's. The folder of tracekit itself is on the path for a single import: its package knows the rest.
+Python puts the folder of the file that it runs at the front of `sys.path`: for this file, our modules would shadow the
+program's. The folder of tracekit itself is on the path only for a single import, after which the package is known.
 """
 
 import sys
@@ -22,4 +22,4 @@ if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     worker.main(sys.argv[1])
     sys.stdout.flush()
-    os._exit(0)  # threads and workers that the program left running would keep us waiting
+    os._exit(0)  # otherwise, this would wait for threads and workers that the program left running

@@ -1,4 +1,4 @@
-"""A script chooses its device by itself: leave it no choice but the one that is to be measured."""
+"""A script chooses its device itself, so it is offered only the device that is to be measured."""
 
 import os
 from typing import Any
@@ -12,7 +12,7 @@ _hidden: list[str] = []  # the accelerator that this process must not use
 
 
 def steered(job: Job) -> Job:
-    """The job as the script will find it. Among the devices left the one wanted is the first."""
+    """The job as the script will see it: the wanted device is the first of those that remain."""
     if job.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         if other := other_accelerator():
@@ -26,12 +26,12 @@ def steered(job: Job) -> Job:
 
 
 def used_all_the_same() -> str | None:
-    """An accelerator that was hidden, and has tensors on it: the script never asked whether there is one."""
+    """A hidden accelerator that has tensors on it nevertheless, because the script never asked whether there is one."""
     return next(filter(holds_tensors, _hidden), None)
 
 
 def _hide(kind: str) -> None:
-    """One that cannot be measured, as Apple's or Intel's: the answer to whether there is one is no."""
+    """Hide an accelerator that cannot be measured, such as Apple's or Intel's: torch reports that there is none."""
     import torch
 
     _hidden.append(kind)

@@ -1,4 +1,4 @@
-"""What may end a step of a script; where several are there, the highest one counts."""
+"""What may end a step of a script; if there are several, the highest one counts."""
 
 from collections.abc import Collection
 from enum import IntEnum
@@ -14,12 +14,12 @@ class Boundary(IntEnum):
 
     @property
     def is_call(self) -> bool:
-        """Is it a call of the outermost module?"""
+        """Whether it is a call of the outermost module."""
         return self <= Boundary.TRAINING_CALL
 
 
 def allowed(step_at: str) -> Collection[Boundary]:
-    """The boundaries that `--step-at`, or an earlier pass, leaves."""
+    """The boundaries that `--step-at`, or an earlier pass, allows."""
     if not step_at:
         return tuple(Boundary)
     if step_at == "call":
@@ -28,7 +28,7 @@ def allowed(step_at: str) -> Collection[Boundary]:
 
 
 def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) -> Boundary | None:
-    """What the call of a module says of where steps end: it begins a step, at least, or is none of it."""
+    """The boundary that the call of a module is: one that begins a step, or None."""
     if len(among) == 1:
         (only,) = among
         return only if trains or only in (Boundary.CALL, Boundary.MARK) else None

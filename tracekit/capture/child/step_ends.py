@@ -1,4 +1,4 @@
-"""A step ends where the optimizer steps: noticed from outside, for code that knows nothing of tracekit."""
+"""A step ends where the optimizer steps; this is detected from outside, for code that knows nothing about tracekit."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 
 
 class StepEnds:
-    """While entered, calls `ended` after each step of the optimizer that steps first, whatever others do.
+    """While active, calls `ended` after each step of the optimizer that steps first, whatever others do.
 
-    It is told what the step returned: the loss of its closure, where it was given one.
+    `ended` gets what the step returned: the loss of its closure, if it was given one.
 
-    Not from the optimizer's post hook: that one runs inside the range the profiler records for the optimizer, so a
-    step would end within it, and the next begin.
+    It is not called from the optimizer's post hook, which runs inside the range that the profiler records for the
+    optimizer: a step would end, and the next begin, within that range.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class StepEnds:
         entered: Callable[[Region], None] = lambda _: None,
         left: Callable[[], None] = lambda: None,
     ) -> None:
-        self.optimizers: list[Any] = []  # those that stepped, the one that counts first
+        self.optimizers: list[Any] = []  # those that stepped; the first one counts
         self.made = False  # whether there is any
         self._ended = ended
         self._entered, self._left = entered, left  # compiled code
@@ -68,7 +68,7 @@ class StepEnds:
         self._entered(region)
 
     def _compilation_begins(self) -> None:
-        if self._regions:  # a backward pass is compiled outside of them, and not by Dynamo
+        if self._regions:  # a backward pass is compiled outside of them, not by Dynamo
             self._replaced.step_aside()
 
     def _region_left(self, region: Region) -> None:
@@ -80,12 +80,12 @@ class StepEnds:
 
     def _wrap_step(self, kind: type) -> None:
         step: Any = vars(kind).get("step")
-        # torch hooks a class when its first optimizer is made; ours comes after, for it must be around.
+        # torch hooks a class when its first optimizer is made; ours comes later, because it has to enclose that hook.
         if getattr(step, "hooked", False) and not getattr(step, "counted", False):
             self._replaced.put(kind, "step", self._counted(step))
 
     def _counted(self, step: Any, optimizer: Any = None) -> Any:
-        """That function; of an optimizer with a `step` of its own, it is called without it."""
+        """The function with counting; an optimizer that has its own `step` is handled without `self`."""
 
         @functools.wraps(step)
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -113,7 +113,7 @@ class StepEnds:
         return patching
 
     def _scaling(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """A step that the scaler skips, its gradients being infinite, was a step of training all the same."""
+        """Count steps that the scaler skips because of infinite gradients: they are steps of training, too."""
 
         def scaling(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             before = self._calls
@@ -132,7 +132,7 @@ def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
 
 
 def _with_steps_of_their_own() -> list[Any]:
-    """Optimizers that a learning rate scheduler took hold of before we came: what it calls is the step as it was."""
+    """Optimizers that a learning rate scheduler wrapped earlier, and whose original step it calls."""
     import gc
 
     from torch.optim import Optimizer

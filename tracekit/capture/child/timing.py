@@ -1,7 +1,7 @@
-"""Warming up until nothing compiles, and timing steps.
+"""Warms up until nothing compiles, and times steps.
 
-A pass is written as a generator: each `yield` is one step of training. A recipe's steps are called (`drive`); a
-script takes its own, and its optimizer resumes the pass.
+A pass is written as a generator: each `yield` is one step of training. `drive` calls a recipe's steps; a script takes
+its own steps, and its optimizer resumes the pass.
 """
 
 import statistics
@@ -17,37 +17,37 @@ from tracekit.capture.compiler.recorder import CompileRecorder
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 Clock = Literal["cuda events", "perf_counter"]
-QUIET_STEPS = 5  # settled: so many steps in a row without a compilation
+QUIET_STEPS = 5  # consecutive steps without a compilation, after which a training has settled
 MOST_WARMUP_STEPS = 100
 LEAST_TIMED_STEPS = 30
 
 
 class EndedError(Exception):
-    """There are no more steps: the script came to its end."""
+    """There are no more steps, because the script ended."""
 
 
 @dataclass(frozen=True)
 class Length:
-    """How many steps to time: as many as fill that time, for short ones are noisy, within bounds."""
+    """How many steps to time: as many as fill a given time, because short measurements are noisy, within bounds."""
 
     fill_ns: int
-    least: int  # unless so many take more than `patience_ns`
+    least: int  # unless these take more than `patience_ns`
     most: int
     patience_ns: int
     at_all_events: int = 5
 
     def steps(self, step_ns: int) -> int:
-        """For steps about this long."""
+        """The number of steps to time, for steps of about this duration."""
         fitting, bearable = (ns // max(1, step_ns) for ns in (self.fill_ns, self.patience_ns))
         return max(self.at_all_events, min(bearable, max(self.least, min(self.most, fitting))))
 
 
 ALONE = Length(1_000_000_000, LEAST_TIMED_STEPS, 300, 60_000_000_000)
-ONE_OF_SEVERAL = Length(500_000_000, 15, 150, 10_000_000_000)  # its passes together time as many steps
+ONE_OF_SEVERAL = Length(500_000_000, 15, 150, 10_000_000_000)  # all passes together time as many steps
 
 
 def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
-    """Take every step by this call, and return what the pass found."""
+    """Take every step by this call, and return the result of the pass."""
     while True:
         try:
             next(steps)
@@ -58,7 +58,7 @@ def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
 
 
 def synchronize(device: str) -> None:
-    """Wait until the device has done all it was given."""
+    """Wait until the device has finished all its work."""
     if device.startswith("cuda"):
         import torch
 
@@ -68,7 +68,7 @@ def synchronize(device: str) -> None:
 def settle(
     recorder: CompileRecorder, at_least: int, at_most: int = MOST_WARMUP_STEPS, at_least_ns: int = 0
 ) -> Steps[int]:
-    """Step until nothing has compiled for some steps, and so much time has passed; says how many steps it took."""
+    """Take steps until nothing has compiled for some steps and enough time has passed; returns how many it took."""
     steps = quiet = 0
     at_least = min(at_least, at_most)
     until = time.perf_counter_ns() + at_least_ns
@@ -81,14 +81,14 @@ def settle(
 
 
 class Marks:
-    """When each of many steps ended: on a GPU in its own time, for the host runs ahead of it."""
+    """When each of many steps ended: on a GPU in the GPU's time, because the host runs ahead of it."""
 
     def __init__(self, device: str) -> None:
         self._device = device
         self._marks: list[Any] = []
 
     def mark(self) -> None:
-        """A step ends here, and another begins."""
+        """Mark the end of a step and the beginning of the next."""
         if not self._device.startswith("cuda"):
             self._marks.append(time.perf_counter_ns())
             return
@@ -98,11 +98,11 @@ class Marks:
         self._marks[-1].record(torch.cuda.current_stream(self._device))
 
     def clear(self) -> None:
-        """What was thought to be steps was not."""
+        """Forget the marks: what seemed to be steps was not."""
         self._marks.clear()
 
     def steps_ns(self) -> list[int]:
-        """ns of each step."""
+        """The duration of each step, ns."""
         if not self._device.startswith("cuda"):
             return [end - start for start, end in pairwise(self._marks)]
         synchronize(self._device)
@@ -110,7 +110,7 @@ class Marks:
 
 
 def time_one(device: str) -> Steps[int]:
-    """ns of one step, waited for."""
+    """The duration of one step, including a wait for its end, ns."""
     synchronize(device)
     start = time.perf_counter_ns()
     yield
@@ -119,23 +119,23 @@ def time_one(device: str) -> Steps[int]:
 
 
 def time_many(device: str, length: Length = ALONE) -> Steps[list[int]]:
-    """ns of each of many steps in a row, with no wait between them."""
+    """The duration of each of many consecutive steps without a wait between them, ns."""
     count = agreed(length.steps((yield from time_one(device))))
     return (yield from _time_on_gpu(device, count) if device.startswith("cuda") else _time_on_cpu(count))
 
 
 def clock(device: str) -> Clock:
-    """What `time_many` reads on that device."""
+    """The clock that `time_many` uses on that device."""
     return "cuda events" if device.startswith("cuda") else "perf_counter"
 
 
 def median_ns(times: list[int]) -> int:
-    """The middle one."""
+    """The median."""
     return round(statistics.median(times))
 
 
 def spread_ns(times: list[int]) -> int:
-    """Between the quartiles."""
+    """The interquartile range."""
     if len(times) < 2:
         return 0
     low, _, high = statistics.quantiles(times, n=4)
@@ -154,8 +154,8 @@ def _time_on_gpu(device: str, count: int) -> Steps[list[int]]:
     import torch
 
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-    # The stream is named, not made current: the steps between two yields are not ours.
-    for mark in marks:  # its first record makes an event: not while we time
+    # The stream is passed explicitly, not made current, because the steps between two yields are not ours.
+    for mark in marks:  # the first record creates the event, which must not happen while timing
         mark.record(torch.cuda.current_stream(device))
     torch.cuda.synchronize(device)
     marks[0].record(torch.cuda.current_stream(device))
@@ -167,5 +167,5 @@ def _time_on_gpu(device: str, count: int) -> Steps[list[int]]:
 
 
 def _elapsed_ns(marks: list[Any]) -> list[int]:
-    # Of a script that trains elsewhere the GPU sees nothing, and its clock may not have ticked.
+    # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
     return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(marks)]

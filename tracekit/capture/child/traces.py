@@ -27,7 +27,7 @@ from tracekit.run import Profiled, Traces
 
 @dataclass(frozen=True)
 class Window:
-    """One trace: how many steps, after how many with the profiler already warm, and what it records."""
+    """One trace: its number of steps, the number of warm-up steps of the profiler before them, and what it records."""
 
     name: str
     steps: int
@@ -36,7 +36,7 @@ class Window:
 
 
 _STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
-_COLD_WITHOUT_GPU = "its cold trace leaves the GPU out: autotuning launches hundreds of kernels for every choice"
+_COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
 COLD = Window("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
@@ -44,7 +44,8 @@ DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
 
 
 def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
-    """Three traces of one training: from its first step, once nothing compiles any more, and with stacks."""
+    """Three traces of one training: of its first steps, of steps after which nothing compiles any more, and with
+    stacks."""
     taken = _Taking(job, recorder, graphs)
     with contextlib.suppress(timing.EndedError):
         yield from taken.all(recorder)
@@ -52,7 +53,7 @@ def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
 
 
 def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
-    """One trace, of all the steps there are: none of them can be given up to warm the profiler up."""
+    """One trace of all the steps there are, because none can be spared to warm up the profiler."""
     taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(Window("steady", _ENDLESS, 0, _STACKS if stacks else {}))
@@ -60,7 +61,8 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
 
 
 def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, Window | None]:
-    """The cold window, most warm-up steps, the steady and the detail window: no more than there are steps for."""
+    """The cold window, the maximum number of warm-up steps, the steady and the detail window, limited to the available
+    steps."""
     if available is None:
         return COLD, timing.MOST_WARMUP_STEPS, Window("steady", steps, 2, {}), DETAIL
     cold = COLD if available >= 8 else None
@@ -72,7 +74,7 @@ def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, 
 
 
 class _Taking:
-    """The training under way: which step it is at, and when each began."""
+    """A training while it is traced: the current step, and when each step began."""
 
     def __init__(self, job: Job, recorder: CompileRecorder, graphs: GraphLog, *, warms_up_alone: bool = False) -> None:
         self.job = job
@@ -85,7 +87,7 @@ class _Taking:
         self.profiled: Profiled | None = None
 
     def all(self, recorder: CompileRecorder) -> timing.Steps[None]:
-        """Every window, with the warm-up between the first two."""
+        """Take every window, with the warm-up between the first two."""
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
         if cold and self._wants(cold):
             yield from self.trace(cold)
@@ -106,7 +108,7 @@ class _Taking:
         return window.name in self.job.windows
 
     def answer(self, recorder: CompileRecorder) -> PassResult:
-        """What was taken."""
+        """The answer: the traces that were taken."""
         happened = ledger(recorder, self.marks)
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
@@ -120,7 +122,7 @@ class _Taking:
         yield
 
     def trace(self, window: Window) -> timing.Steps[None]:
-        """Record that window."""
+        """Record a window."""
         name = f"{window.name}.json.gz"
         first = len(self.marks) + window.warmup
         last = first + window.steps - 1
@@ -141,7 +143,7 @@ class _Taking:
             for at in range(profiler.step_num, last + 1):
                 if at == first:
                     stamps.append(time.perf_counter_ns())
-                    for key, value in facts.items():  # Kineto takes them only while it records: keep it to microseconds
+                    for key, value in facts.items():  # Kineto accepts them only while it records: be quick
                         profiler.add_metadata_json(key, value)
                 yield from self.step()
                 if at in (first - 1, last):
@@ -149,16 +151,16 @@ class _Taking:
                 if at >= first:
                     stamps.append(time.perf_counter_ns())
                 profiler.step()
-        except GeneratorExit:  # these were no steps, and those that are will be traced anew
+        except GeneratorExit:  # these were not steps; the real ones will be traced again
             profiler.stop()
             raise
-        except timing.EndedError:  # what the script trained so far is worth having
+        except timing.EndedError:  # the steps that the script took so far are still useful
             self._keep(window, name, profiler, stamps, ended=True)
             raise
         self._keep(window, name, profiler, stamps)
 
     def _wait(self) -> None:
-        """So that the step before is done; on a GPU under a name, for the trace would blame the training for it."""
+        """Wait until the previous step is done; on a GPU inside a named span, so that the training is not blamed."""
         import torch
 
         named = self.job.device != "cpu"
@@ -166,7 +168,8 @@ class _Taking:
             timing.synchronize(self.job.device)
 
     def _writing(self, window: Window, path: Path, last: int) -> Callable[[Any], None]:
-        """What becomes of a finished recording: the trace, and beside one with stacks what it leaves out of them."""
+        """A function that writes a finished recording: the trace and, for one with stacks, the file of lines beside
+        it."""
 
         def write(profiler: Any) -> None:
             export(profiler, path, last)
@@ -181,7 +184,7 @@ class _Taking:
         if steps < 1:
             return
         self.names[window.name] = name
-        # Nobody waited for the last step of a script that came to its end: when a GPU had done it is not known.
+        # If the script ended, nothing waited for its last step, so it is not known when a GPU finished it.
         if window.name == "steady" and not (ended and self.job.device.startswith("cuda")):
             self.profiled = Profiled(step_ns=_step_ns(stamps, self.job.device), steps=steps)
 
@@ -201,7 +204,7 @@ def _profiler(window: Window, first: int, last: int, job: Job, write: Callable[[
 
 
 def _start_warm(profiler: Any, device: str) -> None:
-    """Begin to record after kernels that are not needed."""
+    """Start recording, after launching kernels that may be lost."""
     import torch
 
     profiler.step_num -= 1
@@ -215,7 +218,7 @@ def _start_warm(profiler: Any, device: str) -> None:
 
 
 def _sees_gpu(window: Window, job: Job) -> bool:
-    """Whether a window records the GPU: the cold one does not while configurations are tried out, hundreds of times."""
+    """Whether a window records the GPU: the cold one does not if hundreds of configurations are tried out in it."""
     autotunes = job.requested.compile and (job.requested.mode or "").startswith("max-autotune")
     return job.device.startswith("cuda") and not (window is COLD and autotunes)
 
@@ -234,13 +237,13 @@ def _schedule(first: int, last: int) -> Callable[[int], Any]:
 
 
 def _facts(job: Job, window: Window) -> dict[str, str]:
-    """For the trace's header. Kineto writes it unescaped and turns `\\` into `/`: nothing in it may need escaping."""
+    """Facts for the trace's header. Kineto does not escape them, and turns `\\` into `/`, so they must not need it."""
     facts = {**versions(), "recipe": job.label, "trace": window.name, "device": job.device}
     safe = {key: re.sub(r"[^\w .:+=,/()-]", "_", str(value), flags=re.ASCII) for key, value in facts.items()}
     return {"tracekit": json.dumps(safe), "torch_version": json.dumps(safe["torch"])}
 
 
 def _step_ns(stamps: list[int], device: str) -> int:
-    if device.startswith("cuda"):  # the host runs ahead: only first and last are true, for they waited
+    if device.startswith("cuda"):  # the host runs ahead: only the first and the last time include a wait
         return round((stamps[-1] - stamps[0]) / (len(stamps) - 1))
     return timing.median_ns([end - start for start, end in pairwise(stamps)])

@@ -1,4 +1,4 @@
-"""The whole training, epoch by epoch, and how good the model is at its end."""
+"""Trains for whole epochs, and evaluates the model at the end."""
 
 import time
 
@@ -10,7 +10,7 @@ from tracekit.run import Training
 
 
 def train(feed: Feed, job: Job) -> PassResult:
-    """So many epochs with nothing but a look at the clock between them; then the recipe's own metric."""
+    """Train that many epochs, with only a clock reading between them, then evaluate the recipe's own metric."""
     steps, loss, times = 0, None, []
     timing.synchronize(job.device)
     for _ in range(job.epochs):
@@ -18,7 +18,7 @@ def train(feed: Feed, job: Job) -> PassResult:
         steps, loss = feed.epoch()
         timing.synchronize(job.device)
         times.append(time.perf_counter_ns() - started)
-    last = number(loss)  # before evaluating: a CUDA graph overwrites it at its next replay
+    last = number(loss)  # before evaluating, because the next replay of a CUDA graph overwrites it
     reached = metrics(feed.evaluate() if feed.evaluate else {})
     made = Training(seed=job.seed, epochs=job.epochs, steps=steps, epoch_all_ns=times, loss=last, metrics=reached)
     return PassResult(training=made)

@@ -1,4 +1,4 @@
-"""The child process: does one pass of one variant and answers in a file."""
+"""The child process: performs one pass of one variant, and writes its answer to a file."""
 
 import contextlib
 import faulthandler
@@ -30,7 +30,7 @@ from tracekit.run import Effective
 
 
 def main(folder: str) -> None:
-    """Read `job.json` in that folder, do it, write `answer.json`."""
+    """Read `job.json` in that folder, perform it, and write `answer.json`."""
     faulthandler.enable()
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
     agreement.join(job)
@@ -41,11 +41,11 @@ def main(folder: str) -> None:
 
 
 def perform(job: Job) -> PassResult:
-    """Do the pass; whatever the recipe raises becomes the answer."""
+    """Perform the pass; an exception of the recipe becomes the answer."""
     notes: list[str] = []
     if job.script and job.stage != "inspect":
         job = steered(job)
-    if job.stage in ("profile", "check"):  # they share what is compiled
+    if job.stage in ("profile", "check"):  # these share compiled code
         inductor_settings.keep_kernel_lines()
     try:
         answer = _PASSES[job.stage](job, notes)
@@ -55,7 +55,7 @@ def perform(job: Job) -> PassResult:
 
 
 def _inspect(job: Job, notes: list[str]) -> PassResult:
-    """What the recipe declares; its data is fetched here, once, where nothing is timed. A script is not run."""
+    """What the recipe declares. Its data is fetched here, once, while nothing is timed. A script is not run."""
     if job.script:
         return PassResult(has_setup=False, **_machine())
     module = recipe.load(job.recipe)
@@ -63,7 +63,7 @@ def _inspect(job: Job, notes: list[str]) -> PassResult:
         return PassResult()
     declared = dict(getattr(module, "PARAMS", {}))
     if hasattr(module, "prepare"):
-        with contextlib.suppress(TracekitError):  # the parent reads the same parameters, and says what is wrong
+        with contextlib.suppress(TracekitError):  # the parent reads the same parameters, and reports what is wrong
             given = msgspec.structs.replace(job, params=parse_all(job.params, declared))
             module.prepare(recipe.make_context(module, given, notes))
     return PassResult(
@@ -75,7 +75,7 @@ def _inspect(job: Job, notes: list[str]) -> PassResult:
 
 
 def _machine() -> dict[str, Any]:
-    """What the parent, which never imports torch, has to know of it."""
+    """What the parent, which never imports torch, needs to know about the machine."""
     return {
         "environment": {**gather(), **_speed()},
         "devices": devices(),
@@ -86,7 +86,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _speed() -> dict[str, float]:
-    """How fast the GPU gathers rows, where there is one."""
+    """How fast the GPU gathers rows, if there is one."""
     speed = gather_bytes_per_s("cuda") if "cuda" in devices() else None
     return {} if speed is None else {"gather_bytes_per_s": round(speed)}
 
@@ -130,16 +130,17 @@ def _check(job: Job, notes: list[str]) -> PassResult:
     checked = check(_feed(job, notes))
     if job.requested.compile or not checked.losses:
         return checked
-    gc.collect()  # the second training needs the memory of the first
+    gc.collect()  # the second training needs the memory of the first one
     try:
         return msgspec.structs.replace(checked, loss_drift=drift(_feed(job, []), checked.losses))
-    except Exception as error:  # its losses are known, and comparable as those of any other
+    except Exception as error:  # its losses are known, and can be compared like any others
         note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
         return msgspec.structs.replace(checked, effective=Effective(notes=[note]))
 
 
 def _check_script(job: Job) -> PassResult:
-    """Its losses; how far rounding moves them takes another process, for a script can be run only once in one."""
+    """The losses of a script; how far rounding moves them takes another process, because a script runs only once in
+    each."""
     losses = Losses()
     with CompileRecorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
         return script.run(job, lambda _: losses.steps(), recorder, losses)

@@ -1,1 +1,1 @@
-"""Listening to the compiler, and what became of the mode that was asked for."""
+"""Listens to the compiler, and works out which mode took effect."""

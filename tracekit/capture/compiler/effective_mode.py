@@ -1,4 +1,4 @@
-"""What became of the mode that was asked for? A silent downgrade is worth a sentence."""
+"""Which compile mode took effect? A silent downgrade is worth a sentence."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ _WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-n
 
 
 def effective(job: Job, happened: Ledger) -> Effective:
-    """The mode that ran, and a note on every way in which it is not the one requested."""
+    """The mode that took effect, and a note on every way in which it differs from the requested one."""
     requested = job.requested
     if not requested.compile:
         return Effective(mode="eager")
@@ -27,7 +27,7 @@ def effective(job: Job, happened: Ledger) -> Effective:
         notes.append(_no_graphs(job.device, happened))
         mode = _WITHOUT_GRAPHS[mode]
     elif happened.skips:
-        notes.append(f"some of it runs without CUDA graphs ({_why(happened)})")
+        notes.append(f"parts of it run without CUDA graphs ({_why(happened)})")
     if mode.startswith("max-autotune") and _too_small_for_gemms(job.device):
         notes.append("max-autotune leaves matrix products alone: this GPU has too few multiprocessors for it")
     return Effective(mode=mode, notes=notes)
@@ -35,7 +35,7 @@ def effective(job: Job, happened: Ledger) -> Effective:
 
 def _nothing_compiled(job: Job, happened: Ledger) -> str:
     if happened.compiles:
-        return f"every compilation failed, so all of it ran eagerly ({happened.compiles[0].failed})"
+        return f"every compilation failed, so everything ran eagerly ({happened.compiles[0].failed})"
     if job.script:
         return (
             "nothing was compiled: the script calls no module as a whole, only layers one by one or functions; "
@@ -83,5 +83,5 @@ def _too_small_for_gemms(device: str) -> bool:
         from torch._inductor.utils import is_big_gpu
 
         return not is_big_gpu(torch.device(device).index or 0)
-    except Exception:  # private, and changed its argument before: without it there is just no note
+    except Exception:  # this function is private and has changed before; without it there is simply no note
         return False

@@ -1,16 +1,17 @@
-"""Listening to what the compiler says while it works: see `tracekit.compile_log` for what is made of it."""
+"""Listens to the compiler's log while it works; `tracekit.compile_log` interprets it."""
 
 import logging
 import threading
 
 from tracekit.compile_log.log import CompileLog
 
-# Where it says why it records no CUDA graph: today, and up to torch 2.7. Both pass warnings when they are off.
+# The loggers that say why no CUDA graph was recorded: today's, and that of torch up to 2.7. Both pass warnings when
+# off.
 _SKIP_LOGS = ("torch._inductor.cudagraph_utils.__cudagraphs", "torch._inductor.cudagraph_utils.__perf_hints")
 
 
 class CompileRecorder(CompileLog, logging.Handler):
-    """Listens to torch's structured log while it is entered; costs nothing where nothing compiles."""
+    """Listens to torch's structured log while active; costs nothing while nothing compiles."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self, logging.DEBUG)
@@ -19,8 +20,8 @@ class CompileRecorder(CompileLog, logging.Handler):
         self._warnings = [logging.getLogger(name) for name in ("torch._dynamo.convert_frame", *_SKIP_LOGS)]
 
     def __enter__(self) -> "CompileRecorder":
-        # In front of torch's own lazy handler: that one removes itself while the handlers are iterated, and
-        # whoever stands behind it misses the first record.
+        # It goes before torch's own lazy handler, which removes itself while the handlers are iterated, so that any
+        # handler after it misses the first record.
         self._trace_log.handlers.insert(0, self)
         self._level = self._trace_log.level
         self._trace_log.setLevel(logging.DEBUG)
@@ -35,7 +36,7 @@ class CompileRecorder(CompileLog, logging.Handler):
             log.removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take one record; runs on the thread that compiles."""
+        """Process one record, on the thread that compiles."""
         try:
             t_ns, thread = round(record.created * 1e9), threading.get_native_id()
             metadata = getattr(record, "metadata", None)
@@ -44,5 +45,5 @@ class CompileRecorder(CompileLog, logging.Handler):
             elif record.levelno == logging.WARNING:
                 self.take_warning(record.getMessage(), t_ns, thread)
         except Exception:
-            # A log line of an unknown shape must not stop the training that wrote it.
+            # A log line in an unknown form must not stop the training that wrote it.
             logging.getLogger(__name__).warning("unreadable compile record", exc_info=True)

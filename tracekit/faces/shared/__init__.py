@@ -1,1 +1,1 @@
-"""What several faces need: cells, names, wording, the machine-readable document."""
+"""What several faces share: cells, names, wording, the machine-readable document."""

@@ -18,7 +18,7 @@ _BY_UNIT: dict[str, Callable[[float], str]] = {
     "GB/s": bandwidth,
 }
 _NAME_WIDTH = 60
-_SETTING_WIDTH = 240  # of names and values of which each may be what tells two of them apart
+_SETTING_WIDTH = 240  # of names and values, any of which may distinguish two settings
 _FOLDERS = 2
 
 
@@ -28,7 +28,7 @@ def unit(field: pa.Field) -> str:
 
 
 def role(field: pa.Field) -> str:
-    """How people are to see a column, as the schema has it."""
+    """How a column is shown to people, according to the schema."""
     return metadata(field, "role")
 
 
@@ -44,7 +44,7 @@ def heading(field: pa.Field) -> str:
 
 
 def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str:
-    """A value as people read it; absent is `–`, never 0."""
+    """A value as people read it; a missing one is `–`, never 0."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -71,7 +71,7 @@ def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH
 
 
 def _nearby(value: object) -> object:
-    """A place in source without the folders that lead there, but for the last two."""
+    """A place in source with only the last two folders of its path."""
     if not isinstance(value, str) or value.count("/") < _FOLDERS + 2:
         return value
     return "…/" + "/".join(value.split("/")[-_FOLDERS - 1 :])
@@ -84,7 +84,7 @@ def lines(table: pa.Table, fields: list[pa.Field], width: int | None = _NAME_WID
 
 
 def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:
-    """The columns to show people: no plumbing, no empty ones, and details only where everything is requested."""
+    """The columns to show to people: no plumbing, no empty ones, and details only if everything is requested."""
     return [
         field
         for field in table.schema

@@ -32,7 +32,7 @@ SCHEMA = "tracekit.report/1"
 
 
 def as_document(report: Report) -> dict[str, Any]:
-    """Everything the report says, as plain data."""
+    """Everything in the report, as plain data."""
     return {
         "schema": SCHEMA,
         "baseline": report.baseline.name,
@@ -129,7 +129,7 @@ def _notes(report: Report, member: Member) -> list[dict[str, str]]:
 
 
 def attribution(cost: Attribution) -> dict[str, Any]:
-    """What is said of the steps of one trace."""
+    """The attribution of one trace: its steps, views and limits."""
     steps, wall, host = cost.trace.steps, cost.views["wall"], cost.views["host"]
     return {
         "device": cost.trace.device,
@@ -174,14 +174,14 @@ def _cold(profile: Profile) -> dict[str, Any] | None:
 
 
 def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
-    """The unprofiled pass, and what goes with it; None for a bare trace."""
+    """The unprofiled pass and related measurements; None for a bare trace."""
     variant = member.variant
     if variant is None or variant.measured is None:
         return None
     measured, pay_back, off = variant.measured, break_even_steps(member, baseline), loss_difference(member, baseline)
     return {
         "step_ns": float(measured.step_ns),
-        "note": "unprofiled: the median of the timed steps; of several passes, the geometric mean of their medians",
+        "note": "unprofiled: the median of the timed steps; with several passes, the geometric mean of their medians",
         **passes_document(measured),
         "spread_ns": float(measured.spread_ns),
         "steps": measured.steps,
@@ -240,7 +240,7 @@ def _answer(profile: Profile, answer: Answer) -> dict[str, Any]:
 
 
 def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
-    """What a section of all variants brings along for programs: its tables name the variant in each row."""
+    """The tables for programs of a section about all variants, which name the variant in each row."""
     for name, rows in section.contents.tables.items():
         text = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
         yield {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows())

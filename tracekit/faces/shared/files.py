@@ -1,4 +1,4 @@
-"""Where the files of a report go: written whole or not at all, and never over what cannot be recreated."""
+"""Writes the files of a report: whole or not at all, and never over something that cannot be recreated."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tracekit.run import is_run
 from tracekit.sanitize import sanitize
 from tracekit.trace.reading.source import Source
 
-# A name of a report's cannot look so: in JSON its quotes are escaped.
+# No name in a report can look like this, because quotes are escaped in JSON.
 _TRACES_BEGINNING = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*[\[{].*?"(?:schemaVersion|traceEvents|displayTimeUnit|ph)"\s*:', re.DOTALL
 )
@@ -25,13 +25,13 @@ _NAME = 80  # letters of a variant in the name of a file
 
 @dataclass(frozen=True)
 class Overwriting:
-    """What must stay: the inputs in any case, other traces and runs unless it is forced. None can be made again."""
+    """What must not be overwritten: the inputs in any case, other traces and runs unless forced."""
 
     inputs: Collection[Path] = ()
     force: bool = False
 
     def refuse(self, path: Path) -> None:
-        """Raise OutputError where a file must not be put there."""
+        """Raise OutputError if a file must not be written there."""
         if os.path.isdir(path):
             raise OutputError(path, f"it is a folder: name a file in it, as in {path / 'report.txt'}")
         if not os.path.isdir(path.parent):
@@ -44,7 +44,7 @@ class Overwriting:
 
 
 def holds_a_trace(path: Path) -> bool:
-    """Whether a file begins as a trace or a run does, packed or not."""
+    """Whether a file begins like a trace or a run, packed or not."""
     head = bytearray(_LOOKED_AT)
     with Source(path) as source:
         begun = bytes(head[: source.readinto(memoryview(head))])
@@ -52,13 +52,13 @@ def holds_a_trace(path: Path) -> bool:
 
 
 def refuse_early(face: Face, path: Path, overwriting: Overwriting) -> None:
-    """Raise OutputError before anything is read, where it is clear already that the report cannot go there."""
+    """Raise OutputError before anything is read, if it is already clear that the report cannot be written there."""
     if face.draw is not None or _is_file_of_a_variant(face, path):
         overwriting.refuse(path)
 
 
 def _is_file_of_a_variant(face: Face, path: Path) -> bool:
-    """Whether the path names a file, and no folder of one for each variant. Raises OutputError for a wrong suffix."""
+    """Whether the path names a file, not a folder for one file per variant. Raises OutputError for a wrong suffix."""
     if face.write_variant is None or os.path.isdir(path):
         return False
     if path.suffix and not path.name.endswith(face.suffix):
@@ -67,7 +67,7 @@ def _is_file_of_a_variant(face: Face, path: Path) -> bool:
 
 
 def write(face: Face, report: Report, path: Path, options: Options, overwriting: Overwriting) -> list[Path]:
-    """Put a report into a file, or into a folder where its format makes several; says which files were written.
+    """Write a report to a file, or to a folder if its format makes several; yields the files written.
 
     Raises OutputError and NeedsFolderError. All of them are replaced, or none.
     """
@@ -93,13 +93,13 @@ def write(face: Face, report: Report, path: Path, options: Options, overwriting:
 
 
 def put(content: str | bytes, path: Path, overwriting: Overwriting | None = None) -> None:
-    """Make it the content of a file; where that fails, an earlier one stays. Raises OutputError."""
+    """Write the content to a file; if that fails, an earlier file stays. Raises OutputError."""
     data = content.encode("utf-8") if isinstance(content, str) else content
     _put_atomically(path, lambda part: part.write_bytes(data), overwriting or Overwriting())
 
 
 def fill(folder: Path, make: Callable[[Path], object], overwriting: Overwriting) -> list[Path]:
-    """Let `make` fill an empty folder, and move its files to that of this name, all or none. Raises OutputError."""
+    """Let `make` fill an empty folder, then move its files to the named folder, all or none. Raises OutputError."""
     try:
         with filling(folder) as part:
             make(part)
@@ -117,17 +117,17 @@ def fill(folder: Path, make: Callable[[Path], object], overwriting: Overwriting)
 def _put_atomically(path: Path, make: Callable[[Path], object], overwriting: Overwriting) -> None:
     overwriting.refuse(path)
     try:
-        if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe: nothing to put another file for
+        if os.path.exists(path) and not os.path.isfile(path):  # /dev/null or a pipe, which cannot be replaced
             make(path)
         else:
-            with replacing(Path(os.path.realpath(path))) as part:  # a link stays one
+            with replacing(Path(os.path.realpath(path))) as part:  # a link stays a link
                 make(part)
     except OSError as error:
         raise OutputError(path, reason(error)) from None
 
 
 def file_names(names: list[str]) -> list[str]:
-    """A name for a file of each, that any system takes: letters, digits and `._+=-`, no two alike in any case."""
+    """A file name for each that any system accepts: letters, digits and `._+=-`, unique even without regard to case."""
     safe: list[str] = []
     taken: set[str] = set()
     for name in names:

@@ -1,4 +1,4 @@
-"""A report as tables alone: every block with figures or text, and blocks of the same name one below the other."""
+"""A report as tables only: every block with figures or text; blocks of the same name share a table."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ _SOURCE = pa.schema(
         column("line", pa.int64(), "line number in the file", role="identity"),
         column("variant", pa.string(), "name of the variant", role="name"),
         column("step_ns", pa.float64(), "cost of the line by itself, per step", "ns"),
-        column("fused_ns", pa.float64(), "cost of kernels that it shares with other lines, which counts once", "ns"),
+        column("fused_ns", pa.float64(), "cost of kernels that it shares with other lines, counted only once", "ns"),
         column("source", pa.string(), "text of the line"),
     ]
 )
@@ -62,7 +62,7 @@ _SOURCE = pa.schema(
 
 @dataclass(frozen=True)
 class FlatTable:
-    """A table with the title of the section that it comes from, and what it was made of."""
+    """A table with the title of its section, and the block that it was made from."""
 
     title: str
     rows: pa.Table
@@ -107,13 +107,13 @@ def _sentences(sections: Iterable[Section]) -> pa.Table:
 
 @singledispatch
 def flat(block: Block, section: str) -> tuple[str, pa.Table] | None:
-    """What a block of that section contains as a table, and its name; None for what is in a table already."""
+    """The content of a block of that section as a table, and its name; None if another table already has it."""
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
 @flat.register
 def _(block: Sentences, section: str) -> None:
-    return None  # those of all sections are one table
+    return None  # the sentences of all sections form one table
 
 
 @flat.register
@@ -128,7 +128,7 @@ def _(block: Breakdown, section: str) -> tuple[str, pa.Table]:
 
 
 def bucket_row(block: Breakdown, name: str, key: str) -> dict[str, Any]:
-    """What a breakdown says of one bucket of one variant, by column; no `delta_ns` where nothing is compared."""
+    """The columns of a breakdown's row about one bucket of one variant; no `delta_ns` if nothing is compared."""
     means, difference = block.means[name], block.differences.get(name)
     row = {"variant": name, "bucket": key or "total", "mean_ns": sum(means.values()) if key == TOTAL else means[key]}
     if difference is None:

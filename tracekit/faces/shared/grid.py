@@ -8,7 +8,7 @@ from tracekit.report.blocks import Table
 
 @dataclass(frozen=True)
 class Grid:
-    """Each row has an entry for each head, and so has `figures`; `shown` of the table's `of` rows are there."""
+    """Each row has an entry for each head, and so has `figures`; the grid has `shown` of the table's `of` rows."""
 
     heads: list[str]
     figures: list[bool]
@@ -18,7 +18,7 @@ class Grid:
 
 
 def grid(block: Table, rows: int | None, full: bool) -> Grid:
-    """The first rows of a table. Of records each becomes a column, all of them do, and the first has their names."""
+    """The first rows of a table. Records are transposed: every row becomes a column, headed by its name."""
     if block.layout == "records":
         first, *others = readable(block.rows, full)
         names = texts(block.rows[first.name].to_pylist(), first)

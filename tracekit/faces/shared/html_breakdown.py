@@ -10,11 +10,11 @@ from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import thousandths
 
 _NAME = 22  # letters of a variant in the head of a column
-_MANY = 4  # waterfalls: more are one click away
+_MANY = 4  # waterfalls: more are folded
 
 
 def breakdown(block: Breakdown) -> Iterator[str]:
-    """Bars to one scale, then figures."""
+    """Bars on one scale, followed by figures."""
     yield "<figure>"
     longest = max(*block.cells[TOTAL].values(), 1)
     for name in block.variants:

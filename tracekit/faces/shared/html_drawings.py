@@ -1,4 +1,4 @@
-"""The drawings of the page: stacked bars and steps as SVG, which says in words what it shows."""
+"""The drawings of the page: stacked bars and steps as SVG, with a description in words."""
 
 import html
 
@@ -10,7 +10,7 @@ from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
 _WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
-_STEPS = 500  # bars of a series; of more steps the longest of each stretch is drawn
+_STEPS = 500  # bars of a series; if there are more steps, the longest of each stretch is drawn
 _LEFT, _SPAN, _ROW, _LABEL = 150, 340, 19, 21  # of a waterfall: units, and letters
 
 
@@ -20,7 +20,7 @@ def escape(text: str) -> str:
 
 
 def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
-    """A stacked bar; what is too thin to be seen is still there, and the table says it."""
+    """A stacked bar; the table also has the parts that are too thin to be seen."""
     at = 0.0
     pieces = []
     for part in block.parts:
@@ -37,7 +37,7 @@ def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
 
 
 def waterfall(block: Breakdown, name: str) -> str:
-    """From the baseline's whole to the variant's: a bar for each bucket that differs, a line each, to one scale."""
+    """A waterfall from the baseline's total to the variant's: one line with a bar for each bucket that differs."""
     base = block.baselines[name]
     begun, ends = block.cells[TOTAL][base], block.cells[TOTAL][name]
     shown = [part for part in block.parts if block.deltas[part.key][name]]
@@ -68,7 +68,7 @@ def waterfall(block: Breakdown, name: str) -> str:
 
 
 def step_bars(line: Line) -> str:
-    """A bar for each step, as high as the longest steady one; those that compile are marked, and cut at the top."""
+    """A bar for each step, scaled to the longest steady one; those that compile are marked, and cut at the top."""
     steps = len(line.values)
     cells = max(min(steps, _STEPS), 1)
     steady = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]

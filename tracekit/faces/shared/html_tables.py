@@ -1,4 +1,4 @@
-"""Tables of the page. Cells hold the exact value beside what people read, so that the page can sort by it."""
+"""Tables of the page. Cells hold the exact value as well as its text, so that the page can sort by it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,12 +8,12 @@ from tracekit.faces.shared.cells import cell, heading, is_number, meaning, reada
 from tracekit.faces.shared.html_drawings import escape
 from tracekit.report.blocks import Table
 
-_MOST = 200  # rows that the page holds; the others are in the exports
+_MOST = 200  # rows on the page; all others are in the exports
 _CELL = 120  # letters of a text in a table
 
 
 def table(block: Table, opened: int | None, full: bool) -> Iterator[str]:
-    """The rows, of which those after the first `opened` come at a click."""
+    """The table; rows after the first `opened` are shown after a click."""
     if block.layout == "records":
         records = _records(block, full)
         yield from folded(f"{len(block.rows.schema)} columns", records) if block.detail else records
@@ -31,14 +31,14 @@ def table(block: Table, opened: int | None, full: bool) -> Iterator[str]:
 
 
 def folded(title: str, inside: Iterable[str]) -> Iterator[str]:
-    """What a click shows."""
+    """Content that is shown after a click."""
     yield f"<details><summary>{escape(title)}</summary>"
     yield from inside
     yield "</details>"
 
 
 def head(columns: Iterable[tuple[str, bool, str]]) -> str:
-    """The line of headings: text, whether it is flush right, and what it means."""
+    """The row of headings: for each, its text, whether it is flush right, and its meaning."""
     cells = [
         f'<th class="{"number" if right else "text"}" title="{escape(hint)}">{escape(text)}</th>'
         for text, right, hint in columns
@@ -64,7 +64,7 @@ def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
 
 
 def _column(values: list[object], field: pa.Field) -> list[str]:
-    """The cells of a column; a name that is shortened is shown in full where the pointer rests."""
+    """The cells of a column; a shortened name is shown in full when the pointer rests on it."""
     shown = texts(values, field, _CELL)
     if is_number(field):
         exact = [value if isinstance(value, int | float) else None for value in values]

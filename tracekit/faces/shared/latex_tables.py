@@ -20,18 +20,18 @@ _FLOATING = 40  # lines of a table that stays on one page
 
 @dataclass(frozen=True)
 class Column:
-    """A column as plain text, by which it is measured; `written` is its TeX where that is more than the text."""
+    """A column as plain text, by which its width is measured; `written` is its TeX, if that differs from the text."""
 
     head: str
     cells: Sequence[str]
     figure: bool = False
     written: Sequence[str] = ()
-    drawn: float = 0.0  # points that what is drawn in it takes
-    joined: bool = False  # never parted from the column before it
+    drawn: float = 0.0  # width of drawings in it, points
+    joined: bool = False  # never separated from the column before it
 
     @property
     def natural(self) -> float:
-        """How wide it is where no line of it breaks."""
+        """Its width if no line of it breaks."""
         return max([0.0, *map(points, lines_of(self.head, _HEAD)), *(self.drawn + points(each) for each in self.cells)])
 
 
@@ -45,7 +45,7 @@ def tables(caption: str, columns: Sequence[Column], total: bool = False) -> Iter
 
 
 def listing(caption: str, columns: Sequence[Column]) -> Iterator[str]:
-    """One table; its last column gets the room that the others leave."""
+    """One table, whose last column gets the room that the others leave."""
     *others, last = columns
     left = _WIDTH - sum(each.natural + _GAP for each in others)
     laid: Laid = [*((each, None) for each in others), (last, max(left, _TEXT))]
@@ -71,7 +71,7 @@ def _pieces(columns: Sequence[Column]) -> Iterator[Laid]:
 
 
 def _widened(laid: Laid) -> Laid:
-    """With the room that is left for the columns that break their lines."""
+    """The columns, with the remaining room given to those that break their lines."""
     narrowed = sum(width is not None for _, width in laid)
     left = _WIDTH - _taken(laid) + _GAP
     more = max(left, 0.0) / max(narrowed, 1)
@@ -79,7 +79,7 @@ def _widened(laid: Laid) -> Laid:
 
 
 def _groups(columns: Sequence[Column]) -> list[Laid]:
-    """Columns that are never parted, a group of them each."""
+    """Groups of columns that are never separated."""
     groups: list[Laid] = []
     for each in columns:
         width = None if each.written or each.natural <= _TEXT else _TEXT
@@ -93,7 +93,7 @@ def _taken(laid: Laid) -> float:
 
 
 def _named(columns: Sequence[Column]) -> int:
-    """How many columns name a row: the texts before the first figure, or the first of them where they are many."""
+    """How many columns name a row: the texts before the first figure, or only some of them if there are many."""
     texts = next((k for k, each in enumerate(columns) if each.figure), len(columns))
     room = _WIDTH * (_NAMES if texts < len(columns) else 1)
     fits = sum(min(each.natural, _TEXT / 2) + _GAP for each in columns[:texts]) <= room
@@ -101,7 +101,7 @@ def _named(columns: Sequence[Column]) -> int:
 
 
 def _fitted(naturals: Sequence[float], room: float) -> list[float | None]:
-    """The widest columns narrowed alike until all fit; None for one that keeps its own width."""
+    """The widths of columns, with the widest narrowed alike until all fit; None for a column with its natural width."""
     left, narrow = room, len(naturals)
     for natural in sorted(naturals):
         if natural * narrow > left:
@@ -128,13 +128,13 @@ def _table(caption: str, laid: Laid, total: bool) -> Iterator[str]:
 
 
 def _height(laid: Laid) -> int:
-    """How many lines the rows take, about: not every line is full."""
+    """About how many lines the rows take, since not every line is full."""
     lines = ([math.ceil(1.2 * points(each) / width) for each in column.cells] for column, width in laid if width)
     return sum(map(max, zip(*lines, [1] * len(laid[0][0].cells), strict=True)))
 
 
 def _over_pages(caption: str, kinds: str, head: str, rows: list[str]) -> Iterator[str]:
-    """A table that goes on from page to page, each of which has its head."""
+    """A table that continues over pages, with its head on each."""
     top = (r"\toprule", head, r"\midrule")
     yield r"\begingroup\small"
     yield rf"\begin{{longtable}}{{@{{}}{kinds}@{{}}}}"
@@ -151,7 +151,7 @@ def _kind(column: Column, width: float | None) -> str:
 
 
 def _head(column: Column) -> str:
-    """A heading, in several lines where it is long."""
+    """A heading, in several lines if it is long."""
     stacked = [escape(line) for line in lines_of(column.head, _HEAD)]
     if len(stacked) == 1:
         return stacked[0]

@@ -1,4 +1,4 @@
-r"""Text as TeX sets it: escaped, with places where a line may break, and how wide it is."""
+r"""Text for TeX: escaped, with possible line breaks, and its width."""
 
 import re
 import unicodedata
@@ -21,14 +21,14 @@ _MATHS = {
 _SIGNS = {sign: f"\\{sign}" for sign in "&%$#_{}"}
 _SIGNS |= {sign: rf"\text{name}{{}}" for sign, name in zip("\\~^<>|`", _TEXT, strict=True)}
 _SIGNS |= {sign: f"${maths}$" for sign, maths in _MATHS.items()}
-_SIGNS |= {sign: f"{{{sign}}}" for sign in "[*"}  # at the beginning of a row they would be taken for its options
+_SIGNS |= {sign: f"{{{sign}}}" for sign in "[*"}  # at the beginning of a row, TeX would take them for its options
 _SIGNS |= {"…": r"\ldots{}", "–": "--", "µ": r"\textmu{}", "\u2009": r"\,", "’": "'", '"': "''"}
 _LATIN = range(0xC0, 0x180)
 _OGONEK = "0328"  # the one accent that TeX's first encoding lacks
 _BREAK = r"\allowbreak{}"
-_WORD = 80.0  # points; a longer one may break within
+_WORD = 80.0  # points; a longer word may break
 _PARTING = r"_/.,:;=&|@+)\]}>\-"  # signs after which a word may break
-# Where it may, elsewhere: after so many letters, and after each that is written as its number.
+# It may also break after this many letters, and after each letter that is written as its number.
 _PIECE = re.compile(rf"[{_PARTING}]+|[^\x00-\u017f]|[^{_PARTING}\u0180-\U0010ffff]{{1,8}}")
 # Widths in Computer Modern of ten points, rounded up, in hundredths of a point.
 _WIDTHS = {
@@ -49,18 +49,18 @@ _SMALL = 0.925 / 100  # of the print of tables, relative to ten points
 
 
 def escape(text: str) -> str:
-    """Text that TeX sets as it is, whatever it contains; letters beyond Latin by their numbers."""
+    """Text that TeX sets as it is, whatever it contains; letters beyond Latin are replaced by their numbers."""
     parts = ("".join(map(_sign, part)) for part in sanitize(text).split("--"))
     return "-{}-".join(parts)  # two hyphens would become a dash
 
 
 def prose(text: str, room: float = _WORD) -> str:
-    """The same for text that is broken into lines: a word wider than the room may break, too."""
+    """The same for text that is broken into lines: an overlong word may break, too."""
     return "".join(_breaking(piece, room) for piece in re.findall(r"\s+|\S+", sanitize(text)))
 
 
 def lines_of(text: str, room: float) -> list[str]:
-    """The text in lines that are no wider than the room, as far as it has places to break at."""
+    """The text in lines that are no wider than the room, as far as it can be broken."""
     words = re.findall(r"\S+\s?", sanitize(text))
     made = [""]
     for piece in (each for word in words for each in ([word] if points(word) <= room else _PIECE.findall(word))):
@@ -72,7 +72,7 @@ def lines_of(text: str, room: float) -> list[str]:
 
 @lru_cache(10_000)
 def points(text: str) -> float:
-    """How wide the text is in a table, at most."""
+    """The greatest possible width of the text in a table, points."""
     return sum(_WIDTHS.get(each) or (_OTHER if _is_set(each) else _NUMBER) for each in sanitize(text)) * _SMALL
 
 
@@ -87,7 +87,7 @@ def _sign(character: str) -> str:
 
 
 def _is_set(character: str) -> bool:
-    """Whether every engine knows it: of letters beyond ASCII those that it composes of a letter and an accent."""
+    """Whether every TeX engine can set the letter: beyond ASCII, only letters composed of a letter and an accent."""
     if character.isascii() or character in _SIGNS:
         return True
     parts = unicodedata.decomposition(character)

@@ -5,7 +5,7 @@ from tracekit.units import duration
 
 
 def margins(block: Excerpt, number: int) -> list[str]:
-    """For each variant `65.4 ms`, `+ 31.5 ms` in kernels that are for other lines too, both, or nothing."""
+    """For each variant, `65.4 ms`, `+ 31.5 ms` in kernels shared with other lines, both, or nothing."""
     return [_margin(of.get(number), block.fused.get(name, {}).get(number)) for name, of in block.costs.items()]
 
 

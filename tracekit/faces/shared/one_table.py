@@ -1,4 +1,4 @@
-"""One table by itself, in the formats that the answer to a query can have."""
+"""One table by itself, in the formats available for the answer to a query."""
 
 import json
 import sys

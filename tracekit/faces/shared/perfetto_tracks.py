@@ -1,4 +1,4 @@
-"""The tracks that a trace is given for Perfetto: steps, buckets with blame, compilations, findings, memory."""
+"""The tracks that are added to a trace for Perfetto: steps, buckets with blame, compilations, findings, memory."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -58,7 +58,7 @@ def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Itera
         start = np.array([each.start_ns for each in evidence], np.int64)
         length = np.array([each.dur_ns for each in evidence], np.int64)
         where = Union.of(start, start + length)
-        if not len(where.starts):  # of no event in particular: of all steps
+        if not len(where.starts):  # the finding is about no particular event, so about all steps
             low, high = profile.trace.steps.window
             where = Union(np.array([low]), np.array([high]))
         said = {
@@ -116,7 +116,7 @@ def _compilations(spans: list[Mapping[str, Any]]) -> Slices:
 
 
 def slices(pid: int, tid: int, piece: Slices) -> bytes:
-    """Slices that follow one another, as pairs of events: columns joined, and no object for any of them."""
+    """Successive slices as pairs of events, made from whole columns without an object for each slice."""
     starts, ends, names, args = piece
     if not len(starts):
         return b""
@@ -136,7 +136,7 @@ def slices(pid: int, tid: int, piece: Slices) -> bytes:
 
 
 def _microseconds(times: Ints) -> pa.Array:
-    """Exactly, as the trace's own: 1234567 ns is `1234.567`."""
+    """Exact times in the trace's own format: 1234567 ns is `1234.567`."""
     whole, rest = np.divmod(times, 1000)
     digits = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 3, "0")
     return pc.binary_join_element_wise(pa.array(whole).cast(pa.string()), digits, ".")
@@ -172,10 +172,10 @@ _INSTANTS = msgspec.json.Decoder(list[_Instant])
 
 
 def _memory(profile: Profile, pid: int) -> Iterator[bytes]:
-    """Counters of what the allocator held, by device, where the profiler recorded memory."""
+    """Counters of what the allocator held, by device, if the profiler recorded memory."""
     with Source(profile.trace.path) as source:
         chunks = Chunks(source)
-        with suppress(NoEventsError, msgspec.DecodeError):  # what cannot be read as it is has no counters
+        with suppress(NoEventsError, msgspec.DecodeError):  # a damaged list yields no counters
             for chunk in chunks:
                 if _MEMORY in bytes(chunk):
                     yield from _counters(chunk, pid)

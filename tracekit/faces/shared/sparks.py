@@ -8,7 +8,7 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 def glyphs(line: Line, width: int) -> str:
-    """One cell a step, or a stretch of steps: the longest of it, `C` if any of it compiles, `?` if unknown."""
+    """One cell for each step or stretch of steps: the longest step in it, `C` if any compiles, `?` if unknown."""
     steps = len(line.values)
     cells = min(steps, width)
     top = max(_steady(line), default=0)

@@ -15,14 +15,14 @@ from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
-# In one table: whether it has shares and intervals, and how long names may be.
+# The forms of a single table: whether it has shares and intervals, and how long names may be.
 _LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
 
 
 def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:
-    """One table where there is room for it; else the variants, and below them each comparison by itself.
+    """One table if there is room for it, else the variants, and below them each comparison by itself.
 
-    Where room is short, first the intervals and then the shares are left out: no time is cut.
+    If room is short, first the intervals and then the shares are left out, but never a time.
     """
     title = f"{block.title} ({block.unit})"
     for shares, intervals, head in _LAYOUTS:
@@ -54,7 +54,7 @@ def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableTy
 
 
 def _comparisons(block: Breakdown, base: str, others: list[str], width: int) -> Iterator[RenderableType]:
-    """The differences to one baseline, as many to a table as there is room for; the intervals go before the numbers."""
+    """The differences from one baseline, as many per table as there is room for; intervals are left out first."""
     title = f"Against {sanitize(base)} ({block.unit})"
     for intervals in (True, False):
         for room in range(len(others), 0, -1):
@@ -66,7 +66,7 @@ def _comparisons(block: Breakdown, base: str, others: list[str], width: int) -> 
 
 
 def _fitting(block: Breakdown, width: int) -> list[list[str]]:
-    """The variants, as many to a table as there is room for."""
+    """The variants, as many per table as there is room for."""
     names = block.variants
     for room in range(len(names), 0, -1):
         chunks = [names[at : at + room] for at in range(0, len(names), room)]

@@ -12,13 +12,13 @@ from rich.text import Text
 from tracekit.names import short
 
 HEAD = 24  # letters of a variant over a column
-# How many letters a figure and a text may have in a line, tried in turn: long ones go on in the next.
+# How many letters per line a figure and a text may have, tried in turn: longer ones continue on the next line.
 _FOLDS = ((None, None), (24, None), (20, None), (20, 40), (20, 28), (20, 20))
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as text; a `parallel` one may move to another table below where there is no room beside the others."""
+    """A column as text; a `parallel` one may move to another table below if there is no room beside the others."""
 
     head: str
     right: bool
@@ -29,7 +29,7 @@ class Column:
 def fitting_tables(columns: list[Column], width: int) -> Iterator[RichTable]:
     """One table, or several one below the other, each with as many of the parallel columns as there is room for.
 
-    Figures of several words and long texts are broken before a column moves down.
+    Figures of several words and long texts are broken into lines before a column moves down.
     """
     fixed = [column for column in columns if not column.parallel]
     parallel = [column for column in columns if column.parallel]
@@ -64,6 +64,6 @@ def _table(columns: list[Column], figure: int | None = None, text: int | None = 
 
 
 def width_of(table: RichTable) -> int:
-    """How many cells a table takes where nothing is cut."""
+    """How many cells wide a table is if nothing is cut."""
     console = Console(width=10_000, file=StringIO(), emoji=False, markup=False)
     return console.measure(table).maximum

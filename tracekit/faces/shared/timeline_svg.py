@@ -12,27 +12,27 @@ from tracekit.timeline.lane import NONE
 from tracekit.timeline.typical import Named, Still, StillLane, TypicalSteps, typical_steps
 from tracekit.units import duration, tick
 
-_COLUMNS = 1500  # more than a screen has: there is something to see when one zooms in
+_COLUMNS = 1500  # more than a screen has, so that zooming in shows more
 _GUTTER, _PLOT = 130, 870  # units: for the titles, and for the lanes
 _WIDTH = _GUTTER + _PLOT
 _HEIGHTS = {"wall": 22, "gpu": 16, "compile": 10, "host": 10}
 _LOW = 12  # units of height: too low for a name
 _HEAD, _GAP, _SCALE = 22, 2, 18
 _LETTER = 6.6  # units of a letter of a name
-_HINT = 200  # letters of a name where the pointer rests
+_HINT = 200  # letters of a name that is shown under the pointer
 _MARKS = 8  # of the scale, at most
 
 
 def typical_step_svg(profiles: Sequence[Profile]) -> str:
-    """Indexes the variants and draws a step of each; nothing where there is none."""
+    """Index the variants and draw a step of each; empty if there is none."""
     return svg(typical_steps([Index.of(profile) for profile in profiles], _COLUMNS)) if profiles else ""
 
 
 def svg(steps: TypicalSteps) -> str:
-    """The steps one below the other, on one scale.
+    """The steps below one another, on one scale.
 
-    All that zooming stretches is in an `svg` of its own, so that the page's script zooms all variants together by
-    one viewBox; names and marks, which must not be stretched, are above it, and the script places them again.
+    Everything that zooming stretches is in an `svg` of its own, so that the page's script zooms all variants together
+    by one viewBox; names and marks, which must not be stretched, are above it, and the script repositions them.
     """
     drawn = _Drawn()
     at = 0
@@ -99,7 +99,7 @@ def _paths(lane: StillLane, steps: TypicalSteps, at: int, high: int) -> Iterator
 
 
 def _name(named: Named, steps: TypicalSteps, at: int, high: int, drawn: _Drawn) -> None:
-    """What is wide enough has a title where the pointer rests, and its name where there is room."""
+    """A title under the pointer for anything wide enough, and its name if there is room."""
     left, wide = _x(named.first, steps), _x(named.beyond, steps) - _x(named.first, steps)
     hint = f"{sanitize(named.names[0], _HINT)}: {duration(named.dur_ns)}"
     colour = CATEGORIES[named.category].colour
@@ -117,7 +117,7 @@ def _name(named: Named, steps: TypicalSteps, at: int, high: int, drawn: _Drawn) 
 
 
 def _scale(steps: TypicalSteps, at: int) -> Iterator[str]:
-    """Marks at round times from where the steps begin."""
+    """Marks at round times, counted from the beginning of the steps."""
     step = next(
         digit * 10**power for power in range(19) for digit in (1, 2, 5) if digit * 10**power * _MARKS >= steps.span_ns
     )
@@ -129,7 +129,7 @@ def _scale(steps: TypicalSteps, at: int) -> Iterator[str]:
 
 
 def _legend(steps: TypicalSteps, at: int) -> Iterator[str]:
-    """The kinds that occur."""
+    """The legend: the kinds that occur."""
     codes = sorted({code for still in steps.stills for lane in still.lanes for code in lane.category.tolist()} - {NONE})
     x = 0.0
     for label, colour in {CATEGORIES[code].label: CATEGORIES[code].colour for code in codes}.items():

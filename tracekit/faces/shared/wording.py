@@ -10,9 +10,10 @@ NOISE = "~ noise"
 
 
 def interval(numbers: Breakdown, key: str, name: str) -> str:
-    """The interval of a difference in the breakdown's unit; `–` where none can be given, nothing where all is 0.
+    """The interval of a difference in the breakdown's unit; `–` if none can be given, empty if all of it is 0.
 
-    Its ends are rounded outwards: a difference is rounded so that the cells add up, and would lie beside it otherwise.
+    Its ends are rounded outwards, because the difference, which is rounded so that the cells add up, could otherwise
+    lie outside of it.
     """
     difference = numbers.differences.get(name)
     bounds = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
@@ -23,7 +24,7 @@ def interval(numbers: Breakdown, key: str, name: str) -> str:
 
 
 def is_noise(numbers: Breakdown, key: str, name: str) -> bool:
-    """Whether a difference that is shown could as well be none."""
+    """Whether a difference that is shown is within noise."""
     difference = numbers.differences.get(name)
     if difference is None or interval(numbers, key, name) in ("–", ""):
         return False
@@ -37,13 +38,13 @@ def uncertainty(numbers: Breakdown, key: str, name: str) -> str:
 
 
 def label(numbers: Breakdown, key: str) -> str:
-    """What a row of the breakdown is called."""
+    """The label of a row of the breakdown."""
     part = numbers.part(key)
     return part.label if part is not None else "total"
 
 
 def share(numbers: Breakdown, key: str, name: str) -> str:
-    """Which part of the whole it is, before either is rounded; nothing where it is none of it, or all."""
+    """Its share of the whole, before rounding; empty if it is nothing, or everything."""
     if key == TOTAL or not numbers.cells[key][name]:
         return ""
     parts = numbers.means[name]
@@ -51,5 +52,5 @@ def share(numbers: Breakdown, key: str, name: str) -> str:
 
 
 def note_text(note: Note) -> str:
-    """A note without its kind: of which variants, and what."""
+    """A note without its kind: the variants and the text."""
     return f"{', '.join(note.variants)}: {note.text}" if note.variants else note.text

@@ -40,9 +40,9 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds)
     yield Finding(
         "exposed_comm",
-        f"The GPU only communicates for {duration(exposed, like=mean.step_ns)} of {duration(mean.step_ns)} a step, "
-        f"{percent(exposed / running)} of its communication time: {many(round(per_step, 1), 'collective')} a step; "
-        f"the costliest is {_called(places[worst])}; {_said(waiting)}",
+        f"The GPU communicates without computing for {duration(exposed, like=mean.step_ns)} of "
+        f"{duration(mean.step_ns)} a step, {percent(exposed / running)} of its communication time: "
+        f"{many(round(per_step, 1), 'collective')} a step; the costliest is {_called(places[worst])}; {_said(waiting)}",
         claim=claim,
         where=places[worst],
         evidence=evidence(profile, rows[kinds == worst]),
@@ -96,7 +96,7 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
 
 def _said(waiting: float | None) -> str:
     if waiting is None:
-        return "how much of that is waiting for other ranks cannot be known, because no collective is called twice"
+        return "how much of this is waiting for other ranks cannot be known, because no collective is called twice"
     return f"{percent(waiting)} of the collectives' time is waiting for other ranks (all beyond the fastest calls)"
 
 

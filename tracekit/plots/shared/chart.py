@@ -51,14 +51,14 @@ _NAME = 28  # letters
 
 
 class Chart(Figure):
-    """A figure that notebooks show, and that names from traces cannot bend."""
+    """A figure that notebooks show, and whose layout names from traces cannot break."""
 
     def __init__(self) -> None:
         super().__init__(figsize=(WIDTH, 3.0), layout="constrained")
 
     @staticmethod
     def style() -> AbstractContextManager[None]:
-        """The settings in which it is drawn and written, whatever the user's are."""
+        """The settings with which it is drawn and written, whatever the user's settings are."""
         defaults: dict[Any, Any] = {key: value for key, value in mpl.rcParamsDefault.items() if key != "backend"}
         return mpl.rc_context(defaults | _STYLE)
 
@@ -84,12 +84,12 @@ def _undated(form: str) -> dict[str, None]:
 
 
 def named(text: str) -> str:
-    """A name as a chart can bear it."""
+    """A name, shortened and made harmless for a chart."""
     return sanitize(text, _NAME)
 
 
 def looks(keys: Sequence[str], key: str, colour: str) -> dict[str, Any]:
-    """How a bucket's bars look: its colour, and a hatch that no other bucket of the chart has."""
+    """The style of a bucket's bars: its colour, and a hatch that no other bucket of the chart has."""
     hatch = _HATCHES[list(keys).index(key) % len(_HATCHES)]
     return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
 
@@ -105,5 +105,5 @@ def blocks(report: Report) -> list[Block]:
 
 
 def breakdown(report: Report) -> Breakdown | None:
-    """Where the time goes: the wall time's, or the host's where that is all there is."""
+    """The breakdown of wall time or, if that is missing, of host time."""
     return next((block for block in blocks(report) if isinstance(block, Breakdown)), None)

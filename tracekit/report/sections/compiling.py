@@ -182,8 +182,8 @@ def _most_to_gain(seen: Effects) -> Iterator[str]:
     each = [f"{percent(share)} {name}" for name, share in named.items()] if len(named) > 1 else [*named]
     untouched = f" ({_and(each)})" if named else ""
     yield (
-        f"Compiling can do nothing about {percent(sum(shares.values()))} of the eager step{untouched}: "
-        f"compiling could make the step at most {ratio(most)} faster."
+        f"Compiling can do nothing about {percent(sum(shares.values()))} of the eager step{untouched}, so it "
+        f"could make the step at most {ratio(most)} faster."
     )
 
 

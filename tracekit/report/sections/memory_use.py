@@ -76,7 +76,7 @@ def memory_use(report: Report) -> Contents | None:
 
 def _said(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
     peak = f"{profile.name}: memory peaks at {size(device.peak_bytes)} above the start of the recording"
-    phase = f", in {at_peak}" if (at_peak := peak_phase(use, device)) is not None else ""
+    phase = f", in the {at_peak} phase" if (at_peak := peak_phase(use, device)) not in (None, "other") else ""
     holder = main_holder(device)
     held = f"; most of what was allocated since then is held by {held_by(holder, device)}" if holder is not None else ""
     missing = "" if device.addressed else "; what holds the memory is unknown, because the trace records no addresses"

@@ -37,7 +37,7 @@ def modules(report: Report) -> Contents | None:
         of = each.by(costs.key)
         table = table.append_column(_exclusive(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
     costliest = {chain: chain[-1] for chain in [*filter(None, inclusive.costliest_first())][:_NAMED]}
-    sentence = f"Shares of a step, including what they call: {shares_said(inclusive, steps_of(variants), costliest)}."
+    sentence = f"Shares of a step, inner modules included: {shares_said(inclusive, steps_of(variants), costliest)}."
     return Contents((Sentences((sentence,)), Table("modules", table, detail=True)), worth=worth)
 
 

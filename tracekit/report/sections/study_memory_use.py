@@ -91,9 +91,9 @@ def _said(known: list[_Known], unread: int) -> Iterator[str]:
     cell = f"{most.setting.name}: {most.result.cell.variant}"
     held = f" The largest part is then held by {held_by(holder, most.device)}." if holder is not None else ""
     peak = f"{size(most.device.peak_bytes)} above the start of its recording"
-    yield f"The highest peak of a step is that of {cell}: {peak}{f', in {phase}' if phase else ''}.{held}"
+    yield f"The highest peak of a step is that of {cell}: {peak}{f', in the {phase} phase' if phase else ''}.{held}"
     phases = Counter(peak_phase(each.use, each.device) for each in known)
-    told = [f"in {phase} in {_cells(number)}" for phase, number in phases.most_common() if phase is not None]
+    told = [f"in the {phase} phase in {_cells(number)}" for phase, number in phases.most_common() if phase is not None]
     if told:
         yield f"The peaks lie {', '.join(told)}."
     holders = Counter(_named(each.device) for each in known)

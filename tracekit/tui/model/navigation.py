@@ -80,11 +80,15 @@ class Navigation:
         return True
 
     def point_at(self, variant: str, row: int) -> None:
-        """Select an event of the timeline in place of the one before: it moves with every key."""
-        if self.opened is not None and self.now.of("event") != (variant, row):
+        """Select an event of the timeline, or none (−1), in place of the one before: it moves with every key."""
+        if self.opened is None or self.now.of("event") == (variant, row):
+            return
+        selection = self.now.without("event")
+        if row >= 0:
             label = event_label(self.opened.profile(variant), row)
-            self.history = self.history.replaced(self.now.without("event").narrowed("event", (variant, row), label))
-            self.shown = self.now
+            selection = selection.narrowed("event", (variant, row), label)
+        self.history = self.history.replaced(selection)
+        self.shown = self.now
 
     @property
     def answer(self) -> Content | None:

@@ -1,6 +1,6 @@
 """A table as screens show it: sorted, filtered, and turned into text only where it is looked at."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -73,13 +73,22 @@ class Sheet:
         """What the columns are called, variants by their own names; no two alike: how many is no longer how long."""
         titles = [heading(each) for each in self.fields]
         alike = {title for title in titles if titles.count(title) > 1}
-        titles = [
+        return self._named(
             each.name.replace("_", " ") if title in alike else title
             for title, each in zip(titles, self.fields, strict=True)
-        ]
+        )
+
+    def _named(self, titles: Iterable[str]) -> list[str]:
         for name in map(sanitize, self.variants):
             titles = [title.replace(name.replace("_", " "), name) for title in titles]
-        return titles
+        return [*titles]
+
+    @cached_property
+    def _detail_titles(self) -> list[str]:
+        """What is called by the only variant needs no name of it."""
+        titles = self._named(map(heading, self.details))
+        only = f"{sanitize(self.variants[0])} " if len(self.variants) == 1 else ""
+        return [title.removeprefix(only) for title in titles]
 
     def titles_within(self, width: int) -> list[str]:
         """The titles; of those that are longer than `width` the names of variants as short as that takes."""
@@ -109,7 +118,7 @@ class Sheet:
     @property
     def meanings(self) -> dict[str, str]:
         """What the columns mean."""
-        return {heading(each): meaning(each) for each in self.fields if meaning(each)}
+        return {title: meaning(each) for title, each in zip(self.titles, self.fields, strict=True) if meaning(each)}
 
     @cached_property
     def order(self) -> Ints:
@@ -147,7 +156,7 @@ class Sheet:
         """Title and value of everything that is known of a row, nothing shortened."""
         rows = self.order[index : index + 1]
         shown = []
-        titles = [*self.titles, *map(heading, self.details)]
+        titles = [*self.titles, *self._detail_titles]
         for title, each in zip(titles, [*self.fields, *self.details], strict=True):
             value = self.table[each.name].take(pa.array(rows))[0].as_py()
             if value is not None and role(each) in ("kernel", "place"):
@@ -195,7 +204,11 @@ class Sheet:
             return [self._kernels.get(value, cell(value, of, _LONGEST)) for value in values]
         if role(of) == "identity":
             return ["–" if value is None else str(value) for value in values]
-        return texts(values, of, _LONGEST)
+        if pa.types.is_nested(of.type):
+            return texts(values, of, _LONGEST)
+        distinct = [*dict.fromkeys(values)]  # of long tables few are
+        shown = dict(zip(distinct, texts(distinct, of, _LONGEST), strict=True))
+        return [shown[value] for value in values]
 
     @cached_property
     def _kernels(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ from tracekit.units import duration
 FIRST_LANE = Slice(0, 0, NONE)
 _SEEN = 40  # a stretch that takes less than this part of the width is hard to see
 _LEAST_GAP = 0.005  # of what is on the screen: shorter gaps are passed over
+_FURTHER = {1: "further", -1: "earlier"}
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,10 @@ class State:
 
     def step(self, way: int) -> "State":
         """The same part of the next step, or the one before."""
-        return self.seen(self.view.at_step(self.view.step + way))
+        following = self.seen(self.view.at_step(self.view.step + way))
+        if following.view.step == self.view.step:
+            return replace(self, note=f"no {_FURTHER[way]} step")
+        return following
 
     def lane(self, way: int) -> "State":
         """On the next lane or the one before, of the next variant too, at the same moment."""
@@ -138,7 +142,7 @@ class State:
         if not self.is_selected:
             return replace(self, note="select an event first: ↑ ↓, or a click")
         following = next_alike(self.index, self.chosen, way)
-        return self.selected(self.variant, following, f"no {'further' if way > 0 else 'earlier'} instance")
+        return self.selected(self.variant, following, f"no {_FURTHER[way]} instance")
 
     def jump(self, way: int, kind: str) -> "State":
         """The next gap, sync or compilation, or the one before."""
@@ -149,7 +153,7 @@ class State:
         least = max(round((high - low) * _LEAST_GAP), 1)
         following = JUMPS[kind](self.index, moment, way, least)
         what = f"{kind} of {duration(least)} or more" if kind == "gap" else kind
-        return self.selected(self.variant, following, f"no {'further' if way > 0 else 'earlier'} {what}")
+        return self.selected(self.variant, following, f"no {_FURTHER[way]} {what}")
 
     def to_event(self, variant: int, row: int) -> "State":
         """An event, in the step that contains it."""

@@ -154,8 +154,15 @@ class Timeline(Widget, can_focus=True):
         """What there is nothing to do for is left to others: Enter and Esc lead on where nothing is selected."""
         selected = self.state is not None and self.state.is_selected
         if action == "enter":
-            return selected
+            return self._is_event
+        if parameters == ("lock",):
+            return self.state is not None and len(self.state.view.variants) > 1
         return parameters != ("clear",) or selected or (self.state is not None and self.state.range is not None)
+
+    @property
+    def _is_event(self) -> bool:
+        """Whether an event stands for what is selected: none does for a gap."""
+        return self.state is not None and self.state.is_selected and event(self.state.index, self.state.chosen) >= 0
 
     def action_enter(self) -> None:
         """Tell that more is wanted of what is selected."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
@@ -17,6 +18,7 @@ _DIM, _BOLD = Style(dim=True), Style(bold=True)
 _LONG = 40  # letters of a value that gets a line of its own
 _AROUND = 3  # lines above and below
 LOW = 36  # lines of a screen: with fewer, there are few below a pane
+_PADDING = 1  # cells on either side
 _WIDE = 120  # cells that hold both side by side
 
 CodeAt = Callable[[Place], Code | None]
@@ -69,7 +71,22 @@ class Below(Horizontal):
             excerpt.update(around(code, place.line, self.size.height), layout=False)
         elif place is not None:
             lines.insert(0, _one_line(place, code))
+        width = self.size.width // (2 if side_by_side else 1) - 2 * _PADDING
+        if width > 0:
+            lines = fitted(lines, self.app.console, width, self.size.height)
         self.query_one("#row", Static).update(Text("\n").join(lines), layout=False)
+
+
+def fitted(lines: Sequence[Text], console: Console, width: int, height: int) -> list[Text]:
+    """The lines; where there are more than there is room for, the last of those that fit ends in `…`."""
+    wrapped = [*Text("\n").join(lines).wrap(console, width)]
+    if len(wrapped) <= height:
+        return [*lines]
+    del wrapped[height:]
+    wrapped[-1].rstrip()
+    wrapped[-1].truncate(width - 1)
+    wrapped[-1].append("…")
+    return wrapped
 
 
 def values(row: list[tuple[str, str]]) -> list[Text]:

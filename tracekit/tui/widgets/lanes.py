@@ -33,4 +33,4 @@ class LanesView(Timeline):
         """Only a range is dropped here."""
         if (action, parameters) == ("act", ("clear",)):
             return self.state is not None and (self.state.range, self.state.extended) != (None, None)
-        return True
+        return super().check_action(action, parameters)

@@ -34,7 +34,7 @@ class Stage(Container):
         view = view if view is not None else LanesView(lanes)
         await self.put(view)
         view.go_to(lanes.target)
-        view.focus()
+        self.screen.set_focus(view, scroll_visible=False)
 
     def forget_but(self, profiles: Sequence[Profile]) -> None:
         """Drop the timelines of variants that are no longer these: others arrived since."""

@@ -1,6 +1,7 @@
 """The chapters of the report that no other pane shows, block by block; a new question appears by itself."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from tracekit.report.outline import Chapter
 from tracekit.sanitize import sanitize
@@ -28,17 +29,19 @@ def _of(name: str) -> Callable[[Opened, Selection], Content]:
         chapter = next((each for each in narrowed.outline.chapters if each.id == name), None)
         if chapter is None:
             return Content((prose("The selection contains none of it."),))
-        return Content((*of_all_steps(selection), *_pieces(chapter, selection)))
+        return Content((*of_all_steps(selection), *_pieces(chapter, selection, tuple(opened.variants))))
 
     return query
 
 
-def _pieces(chapter: Chapter, selection: Selection) -> list[Piece]:
+def _pieces(chapter: Chapter, selection: Selection, variants: tuple[str, ...]) -> list[Piece]:
     pieces: list[Piece] = []
     for entry in chapter.entries:
         for index, block in enumerate(entry.blocks):
             pieces += pieces_of(block, sanitize(entry.of) if index == 0 else "")
-    return [to_source(each, selection) if isinstance(each, Sheet) else each for each in pieces]
+    return [
+        to_source(replace(each, variants=variants), selection) if isinstance(each, Sheet) else each for each in pieces
+    ]
 
 
 def _about(opened: Opened, selection: Selection) -> Content:

@@ -49,7 +49,10 @@ def overview(opened: Opened, selection: Selection) -> Content:
         pieces.append(findings)
     else:
         pieces.append(prose(*(each.verdict.sentence for each in narrowed.report.diagnoses.values())))
-    pieces += [numbers, bucket_sheet(numbers, lambda row: _of_bucket(numbers, row, selection)), strip]
+    pieces.append(numbers)
+    if numbers.lines:
+        pieces.append(bucket_sheet(numbers, lambda row: _of_bucket(numbers, row, selection)))
+    pieces.append(strip)
     return Content(tuple(pieces))
 
 

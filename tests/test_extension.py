@@ -217,10 +217,10 @@ def test_the_guides_examples_run(paths, tmp_path, capsys):
             assert "idle_ns" in said or "idle" in said, name
             assert name == "parquet" or "grew most" in said, name
             assert "Kernels take their time" in said, name
-        assert main(["report", *map(str, paths), "--format", "names"]) == 0
+        assert main(["report", *map(str, paths), "--format", "titles"]) == 0
         assert "Worst bucket" in capsys.readouterr().out.splitlines()
     finally:
         forget_analysis("idle")
         forget_producer("worst")
         forget_rule("busy_gpu")
-        forget_face("names")
+        forget_face("titles")

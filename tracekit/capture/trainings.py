@@ -6,7 +6,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from tracekit.accuracy import accuracy_contrast, reached, in_words
+from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.capture import messages
 from tracekit.capture.options import Options
 from tracekit.capture.passes import train

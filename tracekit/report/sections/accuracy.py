@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.accuracy import accuracy_contrast, reached, in_words
+from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.profile import Member
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report

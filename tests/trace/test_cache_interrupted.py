@@ -62,8 +62,11 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
         began = time.monotonic()
         _, errors = process.communicate(timeout=60)
         assert time.monotonic() - began < 30  # at once; of a machine that is busy, not much is asked
-        ended = (process.returncode, errors.decode())  # the last: Python was leaving already
-        assert ended in ((130, "tracekit: interrupted\n"), (0, ""), (-signal.SIGINT, ""))
+        # Python dies of the signal where it was leaving already, and where it was in an `exec` of text when it came, as
+        # dataclasses are made: it takes that for an interruption that nobody handled. A shell says 130 of both.
+        ended = (process.returncode, errors.decode())
+        died = -signal.SIGINT
+        assert ended in ((130, "tracekit: interrupted\n"), (0, ""), (died, ""), (died, "tracekit: interrupted\n"))
         assert not litter(home)
     assert document(big) == truth
 

@@ -1,6 +1,7 @@
 """What somebody else adds in a few lines appears in every face."""
 
 import json
+import pkgutil
 import re
 import sys
 from collections.abc import Iterator
@@ -11,18 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 from on_screen import everything
 from rich.console import Console
-from small import training
+from small import op, step, training, write
 
-from tracekit import faces
+from tracekit import analyses, faces
 from tracekit.analyses import Answer, analysis
 from tracekit.analyses import unregister as forget_analysis
 from tracekit.cli import main
 from tracekit.faces import Options, face, folder_face, variant_face
 from tracekit.faces import unregister as forget_face
-from tracekit.findings import Finding, Where, rule
+from tracekit.findings import Finding, Where, rule, rules
 from tracekit.findings import unregister as forget_rule
 from tracekit.profile import open_subject
-from tracekit.report import blocks, report
+from tracekit.report import blocks, report, sections
 from tracekit.report.breakdown import Part, breakdown
 from tracekit.report.registry import of_comparison, of_run, of_trace, of_variant
 from tracekit.report.registry import unregister as forget_producer
@@ -136,13 +137,16 @@ def test_a_finding(paths, tmp_path, capsys):
         forget_rule("idle_ape")
 
 
-def test_an_analysis_of_unknown_worth_shows_its_table(paths, tmp_path, capsys):
+def test_an_analysis_of_unknown_worth_shows_its_table(tmp_path, capsys):
+    # A CPU's report is short: no other table is worth more than this one on two screens.
+    path = write(tmp_path / "cpu.json", step(0, 0, 100), op("aten::mm", 10, 90))
+
     @analysis("mine")
     def mine(profile):
         return Answer("mine", "Mine", "There.", pa.table({"colour": ["violet"], "seen": [1999]}, schema=COLOURS))
 
     try:
-        assert main(["report", str(paths[0])]) == 0
+        assert main(["report", str(path)]) == 0
         assert "violet" in capsys.readouterr().out
     finally:
         forget_analysis("mine")
@@ -191,6 +195,31 @@ def test_every_face_has_a_renderer_for_every_kind_of_block(name):
     assert set(blocks.KINDS) <= set(pieces_of.registry)
 
 
+@pytest.mark.parametrize("package", [analyses, faces, rules, sections])
+def test_no_module_takes_the_name_of_something_else_in_its_package(package):
+    for module in pkgutil.iter_modules(package.__path__):
+        here = vars(package).get(module.name)
+        assert here is None or here.__name__ == f"{package.__name__}.{module.name}"
+
+
+def test_two_questions_of_one_name_are_refused(paths):
+    @of_run("kernels", "Mine")  # an analysis has that name
+    def mine(_):
+        return Contents((blocks.Sentences(("Here.",)),))
+
+    try:
+        with pytest.raises(ValueError, match=r"two questions are called 'kernels', '.+' and '.+': rename one"):
+            _ = report(open_subject(paths)).sections
+    finally:
+        forget_producer("kernels")
+
+
+def test_a_file_in_which_no_format_of_its_name_is_registered(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tracekit.faces.misnamed", sys)
+    with pytest.raises(ValueError, match=r"misnamed.py registers no format 'misnamed'"):
+        faces.find("misnamed")
+
+
 def test_a_screen_shows_them_too(paths):
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     from tracekit.faces import text
@@ -217,10 +246,10 @@ def test_the_guides_examples_run(paths, tmp_path, capsys):
             assert "idle_ns" in said or "idle" in said, name
             assert name == "parquet" or "grew most" in said, name
             assert "Kernels take their time" in said, name
-        assert main(["report", *map(str, paths), "--format", "names"]) == 0
+        assert main(["report", *map(str, paths), "--format", "titles"]) == 0
         assert "Worst bucket" in capsys.readouterr().out.splitlines()
     finally:
         forget_analysis("idle")
         forget_producer("worst")
         forget_rule("busy_gpu")
-        forget_face("names")
+        forget_face("titles")

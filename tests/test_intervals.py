@@ -40,6 +40,18 @@ def test_union(intervals, low, length):
     assert union.within(np.array([low]), np.array([low + length])).tolist() == [len(live & window)]
 
 
+@given(spans, spans, st.integers(1, 4))
+def test_minus_some_at_a_time(intervals, others, at_a_time):
+    union, other = Union.of(*columns(intervals)), Union.of(*columns(others))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tracekit.intervals._AT_A_TIME", at_a_time)
+        left = union.minus(other)
+    live = points(union.starts.tolist(), union.ends.tolist()) - points(other.starts.tolist(), other.ends.tolist())
+    assert points(left.starts.tolist(), left.ends.tolist()) == live
+    assert (left.ends > left.starts).all()
+    assert (left.starts[1:] > left.ends[:-1]).all()
+
+
 @given(spans)
 def test_topmost_is_the_last_listed_of_those_that_cover(intervals):
     intervals.sort(key=lambda interval: interval[0])

@@ -94,7 +94,7 @@ def accuracy_contrast(ours: Sequence[Training], theirs: Sequence[Training]) -> A
     )
 
 
-def said(contrast: AccuracyContrast, variant: str, baseline: str) -> str:
+def in_words(contrast: AccuracyContrast, variant: str, baseline: str) -> str:
     """`no loss of test accuracy: compiled 0.812, eager 0.811 (difference −0.003 … +0.005, 95 %, 10 seeds)`."""
     ours = contrast.baseline + contrast.difference
     means = f"{variant} {ours:.4g}, {baseline} {contrast.baseline:.4g}"

@@ -1,6 +1,7 @@
 """Half-open intervals `[start, end)` of int64: union, coverage, and cuts.
 
-Nothing here knows what an interval means. Everything works on whole columns in O(n log n).
+Nothing here knows what an interval means. Everything works on whole columns in O(n log n); `minus` takes long ones
+some at a time, because what it needs meanwhile is many times as long.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]  # indices into a table; half the memory of the int64 that searchsorted returns
 Bools = NDArray[np.bool_]
 
+_AT_A_TIME = 1 << 18  # intervals
+
 
 @dataclass(frozen=True)
 class Union:
@@ -22,18 +25,19 @@ class Union:
 
     @staticmethod
     def of(starts: Ints, ends: Ints) -> "Union":
-        """The union of any intervals; empty ones are ignored."""
+        """The union of any intervals; empty ones are ignored.
+
+        Starts and ends are sorted apart: the union has a hole before a start if as many intervals have ended before it
+        as have started.
+        """
         lasting = ends > starts
         if not lasting.all():
             starts, ends = starts[lasting], ends[lasting]
         if not len(starts):
             return Union(starts, ends)
-        if (starts[1:] < starts[:-1]).any():
-            order = np.argsort(starts, kind="stable")
-            starts, ends = starts[order], ends[order]
-        reach = np.maximum.accumulate(ends)
-        opens = np.flatnonzero(np.concatenate(([True], starts[1:] > reach[:-1])))
-        return Union(starts[opens], reach[np.concatenate((opens[1:] - 1, [len(reach) - 1]))])
+        starts, ends = _ascending(starts), _ascending(ends)
+        opens = np.flatnonzero(np.concatenate(([True], starts[1:] > ends[:-1])))
+        return Union(starts[opens], ends[np.concatenate((opens[1:] - 1, [len(ends) - 1]))])
 
     @property
     def edges(self) -> Ints:
@@ -62,12 +66,27 @@ class Union:
 
     def minus(self, other: "Union") -> "Union":
         """The part of the union that the other does not cover."""
+        if len(self.starts) <= _AT_A_TIME:
+            return self._minus(other)
+        blocks = [slice(first, first + _AT_A_TIME) for first in range(0, len(self.starts), _AT_A_TIME)]
+        parts = [Union(self.starts[block], self.ends[block])._minus(other) for block in blocks]
+        return Union(np.concatenate([each.starts for each in parts]), np.concatenate([each.ends for each in parts]))
+
+    def _minus(self, other: "Union") -> "Union":
+        other = other.overlapping(self)
         edges = distinct(np.concatenate((self.edges, other.edges)))
         if not len(edges):
             return self
         starts, ends = edges[:-1], edges[1:]
         left = self.covers(starts) & ~other.covers(starts)
         return Union.of(starts[left], ends[left])
+
+    def overlapping(self, other: "Union") -> "Union":
+        """The intervals between the other's first start and its last end."""
+        if not len(other.starts):
+            return other
+        first, last = np.searchsorted(self.ends, other.starts[0]), np.searchsorted(self.starts, other.ends[-1])
+        return Union(self.starts[first:last], self.ends[first:last])
 
     def total(self) -> int:
         """The length of the union."""
@@ -129,6 +148,10 @@ def below(edges: Ints, points: Ints) -> Rows:
     np.subtract(positions[1:], positions[:-1], out=counts[1:-1])
     del positions  # these columns are long
     return np.repeat(np.arange(len(edges) + 1, dtype=np.int32), counts)
+
+
+def _ascending(points: Ints) -> Ints:
+    return np.sort(points, kind="stable") if (points[1:] < points[:-1]).any() else points
 
 
 def distinct(points: Ints) -> Ints:

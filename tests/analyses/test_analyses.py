@@ -193,12 +193,13 @@ def test_another_analysis_reaches_every_face(tmp_path):
     )
 
     @analysis("rainbow")
-    def ask(profile):
-        rows = pa.Table.from_pylist([{"colour": "violet", "dur_ns": len(profile.trace.events)}], schema=schema)
+    def ask(_):
+        rows = pa.Table.from_pylist([{"colour": "violet", "dur_ns": 20}], schema=schema)
         return Answer("rainbow", "Rainbow", "All the colours.", rows)
 
     try:
-        subject = open_subject([training(tmp_path / "t.json")])
+        # A CPU's report is short: no other table is worth more than this one on two screens.
+        subject = open_subject([write(tmp_path / "t.json", step(0, 0, 100), op("aten::mm", 10, 90))])
         made = report(subject)
         console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
         text.show(made, console)

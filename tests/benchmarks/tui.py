@@ -52,6 +52,7 @@ _KEYS = (
     ("pan the timeline", (), (b"\x1b[D", b"\x1b[C")),
     ("a key that does nothing", (), (b"\x1b[20~",)),
 )
+_AWAITED = {"zoom the timeline": b"on the screen"}  # it is indexed first
 
 
 def main() -> int:
@@ -110,7 +111,10 @@ def _pressed(trace: Path) -> Iterator[float]:
     """Print how long each key takes; the medians, seconds."""
     with _ready(trace) as app:
         for what, way, keys in _KEYS:
-            for key in [*way, *keys]:  # the first time, an answer may have to be worked out
+            for key in way:
+                app.press(key)
+            app.until(_AWAITED.get(what, b""), patience_s=_PATIENCE_S)
+            for key in keys:  # the first time, an answer may have to be worked out
                 app.press(key)
             answers = [app.press(keys[turn % len(keys)]) for turn in range(_TURNS)]
             last = [answer.last for answer in answers]

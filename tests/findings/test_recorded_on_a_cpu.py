@@ -8,7 +8,7 @@ from tests.findings.pointing import points_at_events
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 
-SLEEP_S = 0.05
+SLEEP_S = 0.4  # more than a busy machine holds up everything else in a step
 
 
 def recorded(path, *, sleeps):

@@ -40,7 +40,7 @@ def test_by_example() -> None:
 class Alone(App[None]):
     """A table of 100 rows."""
 
-    CSS = "Grid { overflow: hidden hidden; height: 100%; }"
+    CSS = "Grid { height: 100%; }"
 
     def compose(self) -> ComposeResult:
         numbers = pa.table([pa.array(range(100))], schema=pa.schema([column("n", pa.int64(), "", role="identity")]))

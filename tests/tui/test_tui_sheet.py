@@ -166,3 +166,10 @@ def test_variants_are_called_by_their_own_names():
         "phase", "max_autotune", "eager", "max_autotune gpu copy", "eager gpu copy"
     ]  # fmt: skip
     assert titles("max_autotune") == ["phase", "max_autotune", "gpu copy"]
+
+
+def test_lists_are_shown_too():
+    table = pa.table(
+        [pa.array([["a.py:1", "b.py:2"], ["a.py:1"]])], schema=pa.schema([column("lines", pa.list_(pa.string()), "")])
+    )
+    assert [row[0] for row in Sheet("lines", table).cells(0, 2)] == ["['a.py:1', 'b.py:2']", "['a.py:1']"]

@@ -72,7 +72,7 @@ def unregister(name: str) -> None:
 
 
 def analyses() -> list[Analysis]:
-    """All answers, in the order in which faces show them."""
+    """All analyses by rank; faces show answers of greater worth first."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return sorted(_registered.values(), key=lambda entry: (entry.rank, entry.name))

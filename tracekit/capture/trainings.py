@@ -6,7 +6,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from tracekit.accuracy import accuracy_contrast, reached, said
+from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.capture import messages
 from tracekit.capture.options import Options
 from tracekit.capture.passes import train
@@ -43,7 +43,7 @@ def results(run: Run) -> Iterator[str]:
     trained = [each for each in run.variants if reached(each.trainings) is not None]
     for each in trained[1:]:
         if (contrast := accuracy_contrast(each.trainings, trained[0].trainings)) is not None:
-            yield f"{each.name}: {said(contrast, each.name, trained[0].name)}"
+            yield f"{each.name}: {in_words(contrast, each.name, trained[0].name)}"
 
 
 def _with(variant: Variant, made: Training) -> Variant:

@@ -12,7 +12,6 @@ from tracekit.cli.start_up import import_numpy
 from tracekit.errors import NoTerminalError
 
 _KEYS, _SCREEN = 0, 2  # the file descriptors from which Textual reads keys, and to which it draws
-_ESCAPE_MS = "20"  # how long Textual waits after Esc for the rest of a key sequence; its default is 100
 
 
 class TuiVerb:
@@ -36,10 +35,12 @@ class TuiVerb:
         if not _on_a_terminal():
             raise NoTerminalError(options.inputs)
         first_frame.show(options.inputs)
-        os.environ.setdefault("ESCDELAY", _ESCAPE_MS)
         gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
         import_numpy()  # here, not because of `reads_traces`, so that the first screen appears earlier
         try:
+            from tracekit.tui.escape import answer_escape_soon
+
+            answer_escape_soon()
             if (folder := _study(options.inputs)) is not None:
                 from tracekit.tui.study import browse
 

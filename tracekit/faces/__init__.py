@@ -95,7 +95,9 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Face:
-    """The face of that format."""
+    """The face of that format. Raises ValueError where the file of that name registers another."""
     if name not in _registered:
         import_module(f"{__name__}.{name}")
+    if name not in _registered:
+        raise ValueError(f"tracekit/faces/{name}.py registers no format {name!r}: give both the same name")
     return _registered[name]

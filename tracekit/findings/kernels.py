@@ -1,6 +1,6 @@
 """The kernels of the counted steps: which they are, what launched them, and how their time is claimed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -84,12 +84,23 @@ def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
 
 
 def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:
-    """The kind of work that each kernel does."""
+    """The kind of work that each kernel does. For few kernels: every row holds its text."""
+    labels, which = _classes(profile, rows)
+    return np.array(labels, np.str_)[which] if len(rows) else np.zeros(0, np.str_)
+
+
+def of_classes(profile: Profile, rows: Ints, wanted: Collection[str]) -> Bools:
+    """Which of the kernels do one of these kinds of work."""
+    labels, which = _classes(profile, rows)
+    fits: Bools = np.fromiter((label in wanted for label in labels), bool, len(labels))[which]
+    return fits
+
+
+def _classes(profile: Profile, rows: Ints) -> tuple[list[str], Ints]:
     names, makers = profile.trace.names, [None, *profile.trace.names]
     kinds, which = occurring(_kinds(profile, rows))
     pairs = (divmod(kind, len(makers)) for kind in kinds.tolist())
-    labels = [kernel_class(names[name], makers[maker]) for name, maker in pairs]
-    return np.array(labels, np.str_)[which] if len(rows) else np.zeros(0, np.str_)
+    return [kernel_class(names[name], makers[maker]) for name, maker in pairs], which
 
 
 def share_of_work(profile: Profile, rows: Ints) -> float:

@@ -1,14 +1,13 @@
 """What does each finding cost a step, so that no time is counted twice, and in which order do findings appear?"""
 
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
-
-import numpy as np
 
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.verdict import VERDICTS
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import Union
 from tracekit.profile import Profile
 from tracekit.units import duration
 
@@ -28,14 +27,14 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     steps = _steps(profile, findings)
     gross = sorted(findings, key=lambda each: -_gross(steps, each))
     shared = _overlaps(gross)
-    taken = Union.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    claimed: list[Union] = []
     left = steps.length
     priced = []
     for finding in gross:
         cost = finding.cost_ns
         if finding.claim is not None:
-            cost = steps.mean(finding.claim.minus(taken))
-            taken = Union.of(*(np.concatenate(pair) for pair in _both(taken, finding.claim)))
+            cost = steps.mean(reduce(Union.minus, claimed, finding.claim))
+            claimed.append(finding.claim)
         if cost is not None:
             cost = min(cost, left)
             left -= cost
@@ -77,10 +76,6 @@ def _steps(profile: Profile, findings: list[Finding]) -> Steps:
 def worth_telling(finding: Finding) -> bool:
     """Whether it costs enough of a step, or makes the recording doubtful."""
     return finding.share is None or finding.share >= LEAST_SHARE
-
-
-def _both(one: Union, other: Union) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-    return (one.starts, other.starts), (one.ends, other.ends)
 
 
 def _overlaps(findings: list[Finding]) -> dict[int, list[str]]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from msgspec import Raw
 
-from tracekit.findings.kernels import classes
+from tracekit.findings.kernels import of_classes
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.reading.arguments import BYTES_OF_TYPE, Arguments
@@ -85,7 +85,7 @@ def moved(profile: Profile) -> Moved:
     trace, sample = profile.trace, profile.sample
     _, which, shared = np.unique(sample.operators, return_inverse=True, return_counts=True)
     alone: Bools = (sample.operators >= 0) & (shared[which] == 1)
-    alone[alone] = np.isin(classes(profile, sample.kernels[alone]), ELEMENTWISE)
+    alone[alone] = of_classes(profile, sample.kernels[alone], ELEMENTWISE)
     of_each: list[tuple[int, int, int]] = []
     for row, operator in zip(sample.kernels[alone].tolist(), sample.operators[alone].tolist(), strict=True):
         name, recorded = trace.names[trace.name_codes[operator]], sample.known.get(operator)

@@ -23,7 +23,7 @@ class ByVariant:
     _collectives: dict[str, Collectives] = field(default_factory=dict)
 
     def answers(self, profile: Profile) -> list[Answer]:
-        """Every analysis, in the order in which faces show them."""
+        """The answer of every analysis, by rank."""
         return _once(self._answers, profile.name, lambda: summaries(profile))
 
     def diagnosis(self, profile: Profile) -> Diagnosis:

@@ -41,7 +41,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
         clock=timing.clock(job.device),
     )
     result = PassResult(measured=measured, memory=peaks, graphs=graphs.last(len(times)))
-    so_far.keep(job, result)
+    so_far.store(job, result)
     if job.round:
         return result
     try:

@@ -91,7 +91,7 @@ class _Taking:
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
         if cold and self._wants(cold):
             yield from self.trace(cold)
-            so_far.keep(self.job, self.answer(recorder))
+            so_far.store(self.job, self.answer(recorder))
         elif cold:
             for _ in range(cold.steps):
                 yield from self.step()
@@ -100,7 +100,7 @@ class _Taking:
             yield from self.step()
         if self._wants(steady):
             yield from self.trace(steady)
-            so_far.keep(self.job, self.answer(recorder))
+            so_far.store(self.job, self.answer(recorder))
         if detail and self._wants(detail):
             yield from self.trace(detail)
 

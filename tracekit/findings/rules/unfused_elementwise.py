@@ -7,7 +7,7 @@ import numpy as np
 
 from tracekit.findings import Finding, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.kernels import blaming, classes, kernels
+from tracekit.findings.kernels import blaming, kernels, of_classes
 from tracekit.findings.traffic import ELEMENTWISE, moved
 from tracekit.intervals import Bools, Ints, runs
 from tracekit.profile import Profile
@@ -70,7 +70,7 @@ def _bytes_saved(profile: Profile, chains: _Chains) -> str:
 def _is_fusible(profile: Profile, rows: Ints) -> Bools:
     """Which of them are elementwise kernels that are not fused yet."""
     fused = np.fromiter(("triton" in name for name in profile.trace.names), bool, len(profile.trace.names))
-    fusible: Bools = np.isin(classes(profile, rows), ELEMENTWISE) & ~fused[profile.trace.name_codes[rows]]
+    fusible: Bools = of_classes(profile, rows, ELEMENTWISE) & ~fused[profile.trace.name_codes[rows]]
     return fusible
 
 

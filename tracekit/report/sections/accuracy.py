@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.accuracy import accuracy_contrast, reached, said
+from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.profile import Member
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
@@ -62,7 +62,7 @@ def accuracy(report: Report) -> Contents | None:
         base = report.base_of(member)
         contrast = accuracy_contrast(trainings_of(member), trainings_of(base)) if member is not base else None
         if contrast is not None:
-            sentences.append(f"{member.name}: {said(contrast, member.name, base.name)}.")
+            sentences.append(f"{member.name}: {in_words(contrast, member.name, base.name)}.")
         rows.append(
             {
                 "variant": member.name,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.accuracy import accuracy_contrast, said
+from tracekit.accuracy import accuracy_contrast, in_words
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_study
@@ -60,4 +60,4 @@ def _compared(setting: Setting) -> Iterator[tuple[str, str]]:
     first, *others = setting.groups
     for group in others:
         if (contrast := accuracy_contrast(group.trainings, first.trainings)) is not None:
-            yield contrast.verdict, f"{setting.name}: {said(contrast, group.variant, first.variant)}."
+            yield contrast.verdict, f"{setting.name}: {in_words(contrast, group.variant, first.variant)}."

@@ -89,9 +89,9 @@ class Decoder:
         return self._columns(events, lengths, tail), rest
 
     def _mended(self, text: bytes) -> tuple[list[Event], list[bytes]]:
-        from tracekit.trace.reading.mend import read_apart
+        from tracekit.trace.reading.mend import read_one_by_one
 
-        read = read_apart(text)
+        read = read_one_by_one(text)
         self.lost += read.lost
         self.mended += read.mended
         self.closing = read.closing

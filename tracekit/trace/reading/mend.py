@@ -31,7 +31,7 @@ _CLOSINGS = 20  # brackets tried, at the end of a file, for the one that closes 
 
 
 @dataclass
-class Apart:
+class OneByOne:
     """What a text held: the events, the text of their durations, and where their list ended, if it did."""
 
     events: list[Event] = field(default_factory=list)
@@ -46,31 +46,31 @@ class Apart:
             if isinstance(item, dict):
                 self.events.append(_event(item))
                 self.lengths.append(str(_number(item.get("dur"))).encode())
-                self.mended += _odd(item)
+                self.mended += _has_wrong_kind(item)
             else:
                 self.lost += 1
 
 
-def read_apart(chunk: bytes) -> Apart:
+def read_one_by_one(chunk: bytes) -> OneByOne:
     """The events of a JSON array whose first byte is a bracket or a comma, and which may end anywhere."""
     text = chunk.decode("utf-8", "surrogateescape")
-    apart = Apart()
+    read = OneByOne()
     at = _skip(text, 1)
     boundary = _BOUNDARY.search(text, at)
     while at < len(text):
         if text[at] == "]":
-            apart.closing = len(text[: at + 1].encode("utf-8", "surrogateescape"))
+            read.closing = len(text[: at + 1].encode("utf-8", "surrogateescape"))
             break
         while boundary is not None and boundary.start() < at:
             boundary = _BOUNDARY.search(text, boundary.end())
         end = boundary.start() + 1 if boundary is not None else None
-        at = _skip(text, _one(apart, text, at, end))
-    return apart
+        at = _skip(text, _read_one(read, text, at, end))
+    return read
 
 
-def _one(apart: Apart, text: str, at: int, end: int | None) -> int:
+def _read_one(read: OneByOne, text: str, at: int, end: int | None) -> int:
     """Read the event at a position; `end` is where it should end by its boundary. Returns the position after it."""
-    if end is not None and _typed(apart, text[at:end]):
+    if end is not None and _typed(read, text[at:end]):
         return end
     try:
         item, after = _LENIENT.raw_decode(text, at)
@@ -79,27 +79,27 @@ def _one(apart: Apart, text: str, at: int, end: int | None) -> int:
     else:
         following = _skip(text, after)
         if following == len(text) or text[after:following].count(",") or text[following] == "]":
-            if not _typed(apart, text[at:after]):  # the typed reader preserves more of the arguments
-                apart.take([item])
-                apart.mended += not _strict(text[at:after])
+            if not _typed(read, text[at:after]):  # the typed reader preserves more of the arguments
+                read.take([item])
+                read.mended += not _strict(text[at:after])
             return after
     if end is not None:
-        return _mended(apart, text, at, end) or _lost(apart, end)
+        return _mended(read, text, at, end) or _lost_up_to(read, end)
     for tried, bracket in enumerate(_CLOSES.finditer(text, at)):
-        after = _mended(apart, text, at, bracket.start() + 1)
+        after = _mended(read, text, at, bracket.start() + 1)
         if after or tried == _CLOSINGS:
-            return after or _lost(apart, len(text))
-    return _mended(apart, text, at, len(text)) or _lost(apart, len(text))
+            return after or _lost_up_to(read, len(text))
+    return _mended(read, text, at, len(text)) or _lost_up_to(read, len(text))
 
 
-def _typed(apart: Apart, piece: str) -> bool:
+def _typed(read: OneByOne, piece: str) -> bool:
     try:
         raw = piece.encode()
         event, length = _EVENT.decode(raw), _LENGTH.decode(raw)
     except _BROKEN:
         return False
-    apart.events.append(event)
-    apart.lengths.append(bytes(length.dur))
+    read.events.append(event)
+    read.lengths.append(bytes(length.dur))
     return True
 
 
@@ -111,7 +111,7 @@ def _strict(piece: str) -> bool:
     return True
 
 
-def _mended(apart: Apart, text: str, at: int, end: int) -> int:
+def _mended(read: OneByOne, text: str, at: int, end: int) -> int:
     """Read a damaged piece, repaired in one way after another; 0 if nothing helps."""
     if end - at > _LONG:
         return 0
@@ -123,8 +123,8 @@ def _mended(apart: Apart, text: str, at: int, end: int) -> int:
         except (ValueError, RecursionError):
             continue
         if not attempt[after:].strip(_SPACE) and isinstance(item, dict):
-            apart.take([item])
-            apart.mended += not _odd(item)
+            read.take([item])
+            read.mended += not _has_wrong_kind(item)
             return end
     return 0
 
@@ -149,8 +149,9 @@ def _quoted(piece: str) -> str:
     return "".join(out)
 
 
-def _lost(apart: Apart, end: int) -> int:
-    apart.lost += 1
+def _lost_up_to(read: OneByOne, end: int) -> int:
+    """Counts what stands before `end` as lost; reading goes on there."""
+    read.lost += 1
     return end
 
 
@@ -166,7 +167,7 @@ def _event(item: dict[str, Any]) -> Event:
     )
 
 
-def _odd(item: dict[str, Any]) -> bool:
+def _has_wrong_kind(item: dict[str, Any]) -> bool:
     """Whether a value of the event is of the wrong kind, so that the event is read without it."""
     given, length = item.get("args"), item.get("dur")
     values = (value for key in ("cat", "name", "pid", "tid") if (value := item.get(key)) is not None)

@@ -25,7 +25,7 @@ from tracekit.tui.timeline import Target
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs, each with what goes before it in bold."""
+    """Paragraphs, under a title in bold if there is one."""
 
     lines: tuple[str, ...]
     tone: Tone = "plain"

@@ -204,7 +204,11 @@ class Sheet:
             return [self._kernels.get(value, cell(value, of, _LONGEST)) for value in values]
         if role(of) == "identity":
             return ["–" if value is None else str(value) for value in values]
-        return texts(values, of, _LONGEST)
+        if pa.types.is_nested(of.type):
+            return texts(values, of, _LONGEST)
+        distinct = [*dict.fromkeys(values)]  # of long tables few are
+        shown = dict(zip(distinct, texts(distinct, of, _LONGEST), strict=True))
+        return [shown[value] for value in values]
 
     @cached_property
     def _kernels(self) -> dict[str, str]:

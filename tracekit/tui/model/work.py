@@ -38,7 +38,7 @@ class Work:
     launch: Ints
     once: Bools
 
-    @property
+    @cached_property
     def name(self) -> Rows:
         """The number of each event's name, −1 for no event."""
         return _names(self.profile, self.event)

@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.widgets.lines import Lines, Styles, Window
 from tracekit.tui.widgets.scroll_bar import WIDTH, Scrolled
+from tracekit.tui.widgets.table_lines import Styles, TableLines, Window
 
 _STRIDE = 16
 
@@ -77,7 +77,7 @@ class Grid(Scrolled, can_focus=True):
         self.cursor = min(cursor, max(len(sheet) - 1, 0))
         self._leads_on = sheet.destination(self.cursor) is not None
         self._is_centred = False
-        self._lines: Lines | None = None
+        self._lines: TableLines | None = None
         self.set_reactive(Grid.virtual_size, Size(0, len(sheet) + 1))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -132,11 +132,11 @@ class Grid(Scrolled, can_focus=True):
             self.refresh_bindings()
         self.post_message(self.Moved(self))
 
-    def _drawn(self) -> Lines:
+    def _drawn(self) -> TableLines:
         """What is drawn: anew when the sheet, the room there is or the colours change."""
         width, lines = self.size.width, self._lines
         if lines is None or lines.sheet is not self.sheet or lines.width != width:
-            lines = self._lines = Lines(self.sheet, width, self._styles())
+            lines = self._lines = TableLines(self.sheet, width, self._styles())
             # Set without Textual's laying out the screen anew, which only another number of rows calls for.
             self.set_reactive(Grid.virtual_size, Size(lines.rows.width + WIDTH, len(self.sheet) + 1))
         return lines

@@ -30,6 +30,8 @@ def top_at(line: int, height: int, rows: int) -> int:
 class Scrolled(ScrollView):
     """Rows below a heading, scrolled by the wheel, and by pressing and dragging in the last column."""
 
+    DEFAULT_CSS = "Scrolled { overflow: hidden hidden; }"
+
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Down, or with Shift to the right."""
         self._roll(event, 1)

@@ -8,7 +8,7 @@ from tracekit.tui.widgets.columns import GAP, column_widths, cut_columns, headin
 _SIGN = 2  # cells before the first column, where rows have signs
 
 
-class Rows:
+class FittedRows:
     """A sheet in a room of so many cells."""
 
     def __init__(self, sheet: Sheet, room: int) -> None:

@@ -8,7 +8,7 @@ from textual.strip import Strip
 
 from tracekit.tui.model.sheet import DELTA, Sheet
 from tracekit.tui.widgets.columns import GAP, on
-from tracekit.tui.widgets.rows import Rows
+from tracekit.tui.widgets.fitted_rows import FittedRows
 from tracekit.tui.widgets.scroll_bar import WIDTH, thumb
 
 _NOTHING = ("·", "–")
@@ -36,12 +36,12 @@ class Window:
     height: int
 
 
-class Lines:
+class TableLines:
     """A sheet, drawn in that width."""
 
     def __init__(self, sheet: Sheet, width: int, styles: Styles) -> None:
         self.sheet, self.width, self.styles = sheet, width, styles
-        self.rows = Rows(sheet, max(width - WIDTH, 1))
+        self.rows = FittedRows(sheet, max(width - WIDTH, 1))
         self._deltas = [each.name.startswith(DELTA) for each in sheet.fields]
 
     def heading(self, left: int) -> Strip:

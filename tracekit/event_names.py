@@ -1,4 +1,4 @@
-"""How traces name what a capture, which has no NumPy, must know as readers do: calls, categories, compile spans."""
+"""Names in traces that both readers and captures, which have no NumPy, must know: calls, categories, compile spans."""
 
 import re
 from typing import Literal
@@ -6,10 +6,10 @@ from typing import Literal
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 RUNTIME_CATEGORIES = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "hip_runtime", "privateuse1_runtime")
 
-# Around a wait that a capture adds to a training: its time is real, but the user's code is not to blame for it.
+# An annotation around each wait that a capture adds to a training: the user's code is not to blame for its time.
 OWN_WAIT = "tracekit.synchronize"
 
-CALL_SUFFIX = r"(?:_v\d+|_ptsz|_ptds)"  # with which a runtime names versions of a call
+CALL_SUFFIX = r"(?:_v\d+|_ptsz|_ptds)"  # by which a runtime distinguishes versions of a call
 KERNEL_LAUNCH = (  # calls that submit kernels and graphs
     r"(?:cuda|hip|cu)(?:LaunchKernel.*|LaunchCooperativeKernel.*|GraphLaunch)"
     r"|hip(?:ExtLaunchKernel|ExtModuleLaunchKernel|ModuleLaunchKernel|LaunchByPtr)"

@@ -11,12 +11,13 @@ class Registry(Mapping[str, Entry]):
 
     def __init__(self, kind: str) -> None:
         self._kind = kind  # what the entries are, in the plural
-        self._entries: dict[str, tuple[Entry, str]] = {}  # each with the function that it was made of
+        self._entries: dict[str, tuple[Entry, str]] = {}  # each with the name of the function it was made from
 
     def register(self, name: str, entry: Entry, function: Callable[..., Any]) -> None:
-        """Add what was made of a function. Raises ValueError where another one's has that name: it would be lost.
+        """Add the entry that was made from a function. Raises ValueError if an entry of another function has its name.
 
-        The same function again takes its own place: a notebook's cell may be run twice, and a module reloaded.
+        The same function may register again, and replaces its entry: a notebook's cell may be run twice, and a module
+        may be reloaded.
         """
         origin = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
         _, earlier = self._entries.get(name, (None, origin))
@@ -25,7 +26,7 @@ class Registry(Mapping[str, Entry]):
         self._entries[name] = entry, origin
 
     def unregister(self, name: str) -> None:
-        """Remove an entry; nothing happens where there is none of that name."""
+        """Remove an entry, if there is one of that name."""
         self._entries.pop(name, None)
 
     def __getitem__(self, name: str) -> Entry:

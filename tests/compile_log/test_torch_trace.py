@@ -97,7 +97,7 @@ def test_what_is_no_log_is_said(tmp_path, capsys, content):
     trace = write(tmp_path / "trace.json", step(0, 0, 100), op("aten::mm", 20, 60))
     (tmp_path / "some.log").write_text(content)
     assert main(["report", str(trace), "--compile-log", str(tmp_path / "some.log")]) == 1
-    assert "not usable as a compile log" in capsys.readouterr().err
+    assert "cannot be used as a compile log" in capsys.readouterr().err
 
 
 def test_a_log_belongs_to_one_trace(log, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""An attribution, from the cache where the same rules made it of the same trace before."""
+"""An attribution, from the cache if the same rules have attributed the same trace before."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A diagnosis from the cache, valid as long as nothing that a rule reads has changed."""
+"""A diagnosis from the cache, which is valid until something that a rule reads changes."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -19,10 +19,10 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable[[], Diagnosis]) -> Diagnosis:
-    """What the rules of these modules found before; else, or where something has changed, what they find now.
+    """The stored diagnosis by these modules' rules; if there is none, or something has changed, they are asked.
 
-    It is kept without the claims, which are needed only to rank the findings. Only code of tracekit's shows in the name
-    of what is kept: if a rule lives elsewhere, all are asked.
+    It is stored without the claims, which are needed only to rank the findings. The name in the cache depends on the
+    code of tracekit only, so if a rule comes from outside tracekit, all rules are asked.
     """
     entry = profile.trace.entry
     if entry is None or not all(module.startswith("tracekit.") for module in rules):

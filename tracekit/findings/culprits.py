@@ -1,4 +1,4 @@
-"""What is to blame: the events behind a stretch of time, what was open around them, and which line that is."""
+"""What is to blame: the events behind a stretch of time, the events around them, and the line that they belong to."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Culprit:
     """Events that have something in common, and the time that is blamed on them, per counted step."""
 
     key: int  # what they have in common; −1 where nothing is blamed
-    name: str  # of the event that most time is blamed on
+    name: str  # of the event on which most time is blamed
     step_ns: float
     rows: Ints  # the events, the costliest first; none where nothing is blamed
     chosen: Bools  # the pieces
@@ -122,14 +122,14 @@ def where(profile: Profile, row: int, operator: str | None = None) -> Where:
 
 
 def _where(lines: Group, operator: str | None = None, module: str | None = None) -> Where:
-    """Of several lines that were fused, the first stands for all."""
+    """The first of the lines, if several were fused."""
     if not lines:
         return Where(operator=operator, module=module)
     return Where(lines[0].file, lines[0].line, lines[0].function, operator, module=module)
 
 
 def plain(name: str) -> str:
-    """A name as people know it: `zoom_shift` of `<built-in function zoom_shift>`, the node of what evaluates it."""
+    """A name as people know it: `zoom_shift` for `<built-in function zoom_shift>`, a node's name for its evaluation."""
     name = name.removeprefix(_NODE).removeprefix("torch::autograd::")
     if graph := _GRAPH.fullmatch(name):
         return f"compiled graph {graph[1]}"
@@ -139,13 +139,13 @@ def plain(name: str) -> str:
 
 
 def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
-    """The user's line that takes most of these buckets of the wall time, and its share of them; where it is known."""
+    """The user's line that takes most of these buckets of the wall time, if one is known, and its share of them."""
     lines, share = owner_of_buckets(profile, *buckets)
     return _where(lines), share
 
 
 def line_of_piece(profile: Profile, piece: int) -> Where:
-    """The user's line that most of a piece belongs to, by the recording with stacks; nothing where there is none."""
+    """The user's line that most of a piece belongs to, by the recording with stacks; empty without one."""
     pieces = profile.cost.pieces
     return _where(owner_of_time(profile, pieces.view, int(pieces.start[piece]), int(pieces.end[piece])))
 

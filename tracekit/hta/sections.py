@@ -1,6 +1,6 @@
 """The sections that HTA adds to a report on request: critical path, overlap, idle time, queue length.
 
-Where HTA's number differs from ours, the section shows both, and says why.
+Where HTA's number differs from tracekit's, the section shows both, and says why.
 """
 
 from collections.abc import Callable, Iterator

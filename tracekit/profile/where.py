@@ -1,8 +1,8 @@
 """On which line of yours does an event happen, or is time spent? Every table and every rule asks here.
 
-The owner decides (docs/owners.md), with one exception: in a trace that has stacks of its own and no lines file, tables
-of events (`where_of`) show the innermost frame that may be yours, as it was recorded. Owners are stricter there:
-without `--mine`, code in a package counts as a library's.
+The owner decides (docs/owners.md), with one exception: for a trace that has stacks itself and no lines file, tables of
+events (`where_of`) show the innermost frame that may be yours, as it was recorded. Owners are stricter there: without
+`--mine`, code in a package counts as a library's.
 """
 
 from typing import Any
@@ -43,9 +43,9 @@ MODULE = column("module", LABEL, "enclosing modules, outermost first", role="sou
 def where_of(profile: Profile, rows: Ints) -> pa.Table:
     """A row for each of these rows of the events table of `profile.trace`: `PLACE` and `MODULE`; nulls for −1.
 
-    Where a recording with stacks is beside the trace, the event's owner decides, as in `tracekit lines`: the line that
-    runs when it starts on its thread, of a backward node that of its forward operator, of GPU work that of its launch
-    or the lines that were fused into it; so it does in a trace with stacks that has a lines file beside it. Any other
+    If a recording with stacks is beside the trace, or a lines file is beside a trace with stacks, the event's owner
+    decides, as in `tracekit lines`: the line that runs on its thread when it starts; for a backward node the line of
+    its forward operator; for GPU work the line of its launch, or the lines that were fused into it. Any other trace
     with stacks shows the function around the event, or around its launch. Nulls elsewhere, and outside the steps.
     """
     if profile.trace.has_stacks and not lines_path(profile.trace.path).is_file():
@@ -61,21 +61,21 @@ def where_of(profile: Profile, rows: Ints) -> pa.Table:
 
 
 def distinct_places(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
-    """Each place of such a table once, as a row of `PLACE`, and for every row of the table the number of its own."""
+    """Each place of such a table once, as a row of `PLACE`, and for every row of the table the number of its place."""
     _, first, which = np.unique(codes(table["where"]), return_index=True, return_inverse=True)
     places = [{name: table[name][row].as_py() for name in PLACE.names} for row in first.tolist()]
     return which.reshape(-1), places
 
 
 def owner_at(profile: Profile, row: int) -> tuple[Group, tuple[str, ...]]:
-    """The lines and the modules, outermost first, that own an event of `profile.trace`; nothing where none is known."""
+    """The lines and the modules, outermost first, that own an event of `profile.trace`; empty if none is known."""
     owners = profile.ownership.owners
     owner = int(profile.ownership.of_events(np.array([row]))[0])
     return owners.group_of(owner), owners.modules[owners.rows[owner][2]]
 
 
 def owner_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:
-    """The lines that own most of these buckets of the wall time, and their share; nothing where none is known."""
+    """The lines that own most of these buckets of the wall time, and their share; empty if none is known."""
     by_line = profile.owner_means.by("wall", lambda owner: owner.lines, lambda mean: mean.bucket in buckets)
     total = sum(by_line.values())
     known = {lines: time for lines, time in by_line.items() if lines}
@@ -86,7 +86,7 @@ def owner_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:
 
 
 def owner_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
-    """The lines that own most of the time from `start` to `end`; nothing where no recording with stacks tells."""
+    """The lines that own most of the time from `start` to `end`; empty without a recording with stacks."""
     ownership = profile.ownership
     if ownership.recording is None or (known := ownership.blame.get(view)) is None:
         return ()

@@ -1,8 +1,8 @@
-"""Sweeps: every cell of a grid captured, one after the other per device, into the folder of a study.
+"""Sweeps: capture every cell of a grid into the folder of a study, on each device one cell at a time.
 
     sweep.toml ──read_sweep──▶ Sweep ──cells──▶ [Cell] ──sweep──▶ study/cells/NAME/{cell.json, run.json, …}
 
-What follows from the cells is worked out by `tracekit.study`, which needs nothing of a capture.
+`tracekit.study` works out what follows from the cells; it needs nothing from the capture package.
 """
 
 from tracekit.sweep.grid import cells

@@ -1,1 +1,1 @@
-"""What several analyses have in common; nothing here is a question of its own."""
+"""What several analyses have in common; no module here is an analysis itself."""

@@ -1,4 +1,4 @@
-"""Answers from the cache: the table and the sentence, valid as long as nothing that the analysis reads has changed."""
+"""Answers from the cache: table and sentence, which are valid until something that the analysis reads changes."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ _FACTS = ("title", "sentence", "worth", "status")
 
 
 def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], Answer]) -> Answer:
-    """What the analysis answered before, without its rows; else, or where something has changed, what it answers now.
+    """The stored answer, without its rows; if there is none, or something has changed, the analysis is asked now.
 
-    Only code of tracekit's shows in the name of what is kept: an analysis that lives elsewhere is always asked.
+    The name in the cache depends on the code of tracekit only, so an analysis from outside tracekit is always asked.
     """
     entry = profile.trace.entry
     if entry is None or not question.ask.__module__.startswith("tracekit."):

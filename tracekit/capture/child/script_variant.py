@@ -11,9 +11,9 @@ Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
 
 class ScriptVariant:
-    """While active, the script compiles or not, as the variant requires; `called` is told about outermost modules.
+    """While active, the script compiles or not, as the variant requires; `called` gets each outermost module's call.
 
-    `given` is told about their arguments.
+    `given` gets the arguments.
 
     `Module.__call__` is replaced instead of hooked, because Dynamo would trace a hook. The replacement steps aside
     while the outermost module runs, while compiled code runs and while anything is being compiled, which might take

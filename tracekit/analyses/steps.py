@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
-from tracekit.engine.buckets import BUCKETS, HOST, WALL
+from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, WALL
 from tracekit.profile import Profile
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, percent
@@ -27,7 +27,7 @@ STEPS = pa.schema(
         column("most_ns", pa.int64(), "time in that bucket", "ns", title="of which"),
     ]
 )
-_BUSY = [WALL.index(key) for key in ("gpu_compute", "gpu_comm", "gpu_copy")]
+_BUSY = [WALL.index(key) for key in ON_THE_GPU]
 IDLE = 0.5  # of a step: a GPU that is busy for less mostly waits, for whatever takes most of the rest
 GPU_BOUND = 0.9
 _WAITS = {

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.engine import Attribution
-from tracekit.engine.buckets import CODES, KEYS
+from tracekit.engine.buckets import CODES, KEYS, ON_THE_GPU, of_activities
 from tracekit.intervals import Bools, Ints, Union, distinct, occurring
 from tracekit.lines.threads import Thread, owners_at
 from tracekit.topmost import paint
 from tracekit.trace import Trace
 from tracekit.trace.columns import codes, labels, values
-from tracekit.trace.roles import KERNEL
 
 _AT_START = np.zeros(256, bool)
 _AT_START[[CODES["kernel_launch"], CODES["sync"], CODES["sync_stall"]]] = True
@@ -140,15 +139,12 @@ class _Pieces:
 
     def _activities(self, trace: Trace) -> Ints:
         """The GPU activity that gives each piece its bucket: the one that started first; −1 where none does."""
-        roles, chosen = trace.roles, np.full(len(self.edges) - 1, -1, np.int64)
-        kernels = roles.kind == KERNEL
-        for key, mask in (
-            ("gpu_compute", kernels & ~roles.communication),
-            ("gpu_comm", roles.communication),
-            ("gpu_copy", roles.gpu & ~kernels),
-        ):
-            at = self.bucket == CODES[key]
-            rows = np.flatnonzero(mask)
+        chosen = np.full(len(self.edges) - 1, -1, np.int64)
+        activities = np.flatnonzero(trace.roles.gpu)
+        buckets = of_activities(trace.rows(activities).roles)
+        for code in (CODES[key] for key in ON_THE_GPU):
+            at = self.bucket == code
+            rows = activities[buckets == code]
             if not at.any() or not len(rows):
                 continue
             rows = rows[np.lexsort((-trace.correlation[rows], trace.end_ns[rows], -trace.ts_ns[rows]))]

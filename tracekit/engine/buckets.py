@@ -80,13 +80,7 @@ HOST = (
     "cpu_compute",
 )  # fmt: skip
 ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # what a busy GPU does; of several at once, the first counts
-SLOW_HOST = (
-    "kernel_launch",
-    "dispatch",
-    "python",
-    "guards",
-    "alloc",
-)  # where a host that submits work too slowly spends its time
+SLOW_HOST = ("kernel_launch", "dispatch", "python", "guards", "alloc")  # what a slow host does while the GPU waits
 CODES = {bucket.key: code for code, bucket in enumerate(_ALL)}
 KEYS = tuple(BUCKETS)
 REFILLS = [CODES[bucket.key] for bucket in _ALL if bucket.refills]

@@ -79,7 +79,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     hosts = cost.host_ns[profile.answered["host"]]
     if not profile.answered["wall"].any():
         issued = f"; the host issues one in {duration(float(hosts.mean()))}" if len(hosts) else ""
-        return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took cannot be answered{issued}."
+        return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took is unknown{issued}."
     walls = np.sort(cost.wall_ns[chosen])
     text = f"{count(len(walls))} {which} take{'s' if one else ''} {duration(float(walls.mean()))}"
     text += "" if one else " on average"

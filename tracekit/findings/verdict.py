@@ -72,7 +72,7 @@ def verdict(profile: Profile) -> Verdict:
     total = sum(parts.values())
     if not total:
         if profile.trace.cut_short:
-            return Verdict("empty", "The file was cut short: what bounds a step cannot be answered.", None)
+            return Verdict("empty", "The file was cut short: what bounds a step is unknown.", None)
         return Verdict("empty", f"{VERDICTS['empty']}.", None)
     times = {name: _time(parts, buckets) for name, buckets in _BUCKETS.items()}
     most = max(times, key=lambda name: times[name])

@@ -159,7 +159,7 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
         )
     for each in variants:
         if not each.total_ns:
-            yield f"{each.name}: {each.means.reason or f'its {each.view} time cannot be answered'}."
+            yield f"{each.name}: {each.means.reason or f'its {each.view} time is unknown'}."
         elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
             named = ", ".join(each.means.unproven[:_UNPROVEN])
             yield f"{each.name}: code in {named} counts as a library's; with --mine it counts as yours."

@@ -98,6 +98,8 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     left = max(step - sum(each.cost_ns or 0.0 for each in findings), 0.0)
     cost = min((usual.share or 0.0) * step, left)
     advice = "To make the step shorter, do less of this work or make it cheaper: nothing else takes as much time."
+    if cost < (usual.share or 0.0) * step:
+        advice += " The cost given is what the other findings leave of it."
     return Finding(
         usual.id,
         usual.sentence,

@@ -118,7 +118,8 @@ def _submitted(trace: "Trace") -> str:
     if least > most:
         return ""
     parts = [f"{count(before)} {'was' if before == 1 else 'were'} submitted before the recording"] if before else []
-    parts += [f"{count(after)} after the recording of the host ended"] if after else []
+    if after:
+        parts.append(f"{count(after)} {'was' if after == 1 else 'were'} submitted after the recording of the host ended")
     return f": {', '.join(parts)}" if parts else ""
 
 

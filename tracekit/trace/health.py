@@ -117,9 +117,8 @@ def _submitted(trace: "Trace") -> str:
     before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
     if least > most:
         return ""
-    parts = [f"{count(before)} {'was' if before == 1 else 'were'} submitted before the recording"] if before else []
-    if after:
-        parts.append(f"{count(after)} {'was' if after == 1 else 'were'} submitted after the recording of the host ended")
+    ends = {"before the recording": before, "after the recording of the host ended": after}
+    parts = [f"{count(n)} {'was' if n == 1 else 'were'} submitted {when}" for when, n in ends.items() if n]
     return f": {', '.join(parts)}" if parts else ""
 
 

@@ -148,8 +148,8 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (
             f"For {without_lines} of the calls of compiled graphs, the lines behind their kernels are unknown: these "
-            "kernels count towards the line that calls the graph. A capture with torch 2.9 or later writes the lines to "
-            "a file beside its trace."
+            "kernels count towards the line that calls the graph. A capture with torch 2.9 or later writes the lines "
+            "to a file beside its trace."
         )
     if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
         yield (

@@ -10,7 +10,9 @@ from pilots import press, said
 
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.app import TracekitApp, build_app
+from tracekit.tui.background import Done
 from tracekit.tui.model import opening
+from tracekit.tui.model.content import Content, prose
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.opening import Reading
 from tracekit.tui.model.panes import FIXED, all_panes
@@ -112,6 +114,17 @@ async def test_names_that_change_lead_back_to_the_first_screen(tmp_path: Path) -
         assert app.opened is not None
         assert app.opened.variants == ["job"]
         assert app.now.pane == "overview"
+
+
+async def test_an_answer_that_comes_when_one_leaves(tmp_path: Path) -> None:
+    app, reading = held(made_traces.pair(tmp_path), 3)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.navigation.is_shown)
+        app.exit()
+        more = Content(tuple(prose(f"Paragraph {k}.") for k in range(20)))  # in more widgets than there are
+        await app.browser.on_done(Done((app.navigation.opened, app.navigation.now), more, None))
+        assert app.return_code == 0
+    reading.may_go_on.set()
 
 
 async def test_leaving_while_more_is_read(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from textual.containers import Container
-from textual.widget import Widget
+from textual.widget import MountError, Widget
 
 from tracekit.profile import Profile
 from tracekit.tui.model.content import Content, Lanes
@@ -20,7 +20,14 @@ class Stage(Container):
         return next((each for each in self.children if isinstance(each, PaneView) and each.display), None)
 
     async def show(self, content: Content, begin: tuple[int, int]) -> None:
-        """Show an answer."""
+        """Show an answer; where the user is leaving, the screen takes no more widgets, and nothing is shown."""
+        try:
+            await self._show(content, begin)
+        except MountError:
+            if self.is_attached:
+                raise
+
+    async def _show(self, content: Content, begin: tuple[int, int]) -> None:
         lanes = next((piece for piece in content.pieces if isinstance(piece, Lanes)), None)
         if lanes is not None:
             await self._show_lanes(lanes)

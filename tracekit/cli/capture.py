@@ -18,7 +18,8 @@ class CaptureVerb:
             "recipe",
             type=Path,
             metavar="RECIPE",
-            help="a recipe (a file that defines setup(ctx)), or any training script, unchanged: train.py -- ITS ARGUMENTS",
+            help="a recipe (a file that defines setup(ctx)), or any training script, unchanged: "
+            "train.py -- ITS ARGUMENTS",
         )
         add_script_arguments(parser)
         parser.add_argument(

@@ -20,7 +20,7 @@ def test_a_pass_that_died_leaves_what_was_measured(tmp_path, capsys):
     capsys.readouterr()
     assert main(["report", str(out), "--no-cache"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "a step unprofiled. Where its time goes cannot be answered without a trace (crash: profile: killed" in said
+    assert "a step unprofiled. Without a trace, it is unknown where its time goes (crash: profile: killed" in said
     assert "problem: crash: profile: killed, perhaps because memory ran out" in said
     assert "remark: a step is 1 step of Adam." in said
 

@@ -155,6 +155,6 @@ def test_a_failure_while_drawing_leaves_no_half_report(tmp_path, capsys, monkeyp
 def test_nothing_lasts(tmp_path, capsys):
     path = write(tmp_path / "t.json", {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 3, "dur": 0})
     assert main(["report", str(path)]) == 0
-    assert "neither wall nor host time can be answered" in capsys.readouterr().out
+    assert "neither wall nor host time is known" in capsys.readouterr().out
     assert main(["report", str(path), "--format", "json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["variants"][0]["cannot_answer"]) == {"wall", "host"}

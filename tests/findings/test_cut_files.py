@@ -14,4 +14,4 @@ def test_a_cut_file_is_not_an_empty_one(tmp_path):
     content["traceEvents"].reverse()  # out of order: anything may be missing
     path.write_text(json.dumps(content)[:-200])
     (profile,) = open_subject([path]).profiles
-    assert diagnose(profile).verdict.sentence == "The file was cut short: what bounds a step cannot be answered."
+    assert diagnose(profile).verdict.sentence == "The file was cut short: what bounds a step is unknown."

@@ -150,4 +150,4 @@ def test_a_single_rank_beside_a_cut_one_waits_for_nobody(tmp_path, capsys):
     job(folder, ranks=2)
     cut(folder / "rank1.json", 0.6)
     for said in faces(folder, capsys).values():
-        assert "No collective was recorded on all of them, so who waits for whom cannot be answered." in said
+        assert "No collective was recorded on all of them, so it is unknown who waits for whom." in said

@@ -21,7 +21,9 @@ def test_files_for_programs_and_pages_for_people_have_the_ranks(tmp_path, capsys
     assert main(["report", str(traces), "--format", "html", "-o", str(tmp_path / "report.html")]) == 0
     assert "Rank 2 delays the others" in (tmp_path / "report.html").read_text()
     assert main(["report", str(traces)]) == 0
-    assert "Rank 2 delays the others" in " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Rank 2 delays the others" in shown
+    assert "steps of rank 0 (of 4 ranks)" in shown
 
 
 def test_the_terminal_ui_has_a_pane_of_them(tmp_path):

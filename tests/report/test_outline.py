@@ -79,4 +79,4 @@ def test_of_what_has_no_answer_no_mean_is_claimed(tmp_path):
     cut.write_text(cut.read_text()[:-30])
     said = shown(make_report(open_subject([cut])))
     assert "mean of" not in said
-    assert "none of which can be answered" in said
+    assert "none of which could be timed" in said

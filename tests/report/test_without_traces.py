@@ -43,7 +43,7 @@ def test_of_one_variant_the_pace_and_the_reason(died):
     run = runs.read(path := died("eager", "compiled"))
     runs.write(replace(run, variants=run.variants[:1]), path)
     assert headline(make_report(open_subject([path]))) == [
-        f"eager takes 121 µs a step unprofiled. Where its time goes cannot be answered without a trace (crash: {WHY})."
+        f"eager takes 121 µs a step unprofiled. Without a trace, it is unknown where its time goes (crash: {WHY})."
     ]
 
 
@@ -53,7 +53,7 @@ def test_every_face_shows_what_was_measured_and_the_failure(died, capsys):
         assert main(["report", str(path), "--format", face, "--no-cache"]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert "compiled takes 101 µs a step unprofiled, 1.20 × faster than eager" in said
-        assert "Where the difference comes from cannot be answered." in said
+        assert "Where the difference comes from is unknown." in said
         assert f"problem{'</span>' * (face == 'html')}: crash: {WHY}" in said
         assert "9.00 ms" in said  # the first step, of the run's own table
     main(["report", str(path), "--format", "json", "--no-cache"])

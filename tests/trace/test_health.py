@@ -27,7 +27,7 @@ def test_work_from_before_the_recording(tmp_path):
 def test_a_host_side_that_ends_early(tmp_path):
     said = health_of(tmp_path / "a.json", *WORK, kernel("late", 110, 120, 70))
     assert said["unlinked_gpu"].endswith(
-        "1 of 2 GPU activities has no launch call in the trace: 1 after the recording of the host ended."
+        "1 of 2 GPU activities has no launch call in the trace: 1 was submitted after the recording of the host ended."
     )
     assert "backlog" not in said
 

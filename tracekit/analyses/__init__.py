@@ -87,7 +87,7 @@ def _answer(entry: Analysis, profile: Profile) -> Answer:
     answer = replace(entry.ask(profile), rank=entry.rank)
     if not profile.trace.cut_short:
         return answer
-    return replace(answer, sentence=f"From what is left of the file: {answer.sentence}")
+    return replace(answer, sentence=f"Only part of the file could be read. {answer.sentence}")
 
 
 def summaries(profile: Profile) -> list[Answer]:

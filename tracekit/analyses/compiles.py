@@ -213,18 +213,29 @@ def kind_of(name: str, compile_id: str | None) -> Kind:
     return "first" if attempt == "0" else "recompile"
 
 
+_NOUNS = {"recompile": "recompilation", "cudagraph": "CUDA graph"}
+
+
+def _counted(kind: str, number: int) -> str:
+    """`8 first, 2 recompilations, 3 backward`."""
+    noun = _NOUNS.get(kind)
+    return f"{count(number)} {kind}" if noun is None else f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def _sentence(profile: Profile, spans: pa.Table) -> str:
     if profile.trace.threads.main is None:
         return "Cannot be answered: the trace holds no host events."
     if not len(spans):
         return "Nothing is compiled in this trace." if profile.variant is None else "Nothing is compiled in this run."
     kinds = spans["kind"].to_pylist()
-    counted = ", ".join(f"{count(kinds.count(kind))} {kind}" for kind in dict.fromkeys(kinds))
+    counted = ", ".join(_counted(kind, kinds.count(kind)) for kind in dict.fromkeys(kinds))
     total = sum(spans["dur_ns"].to_pylist())
     steps = [step for step in dict.fromkeys(spans["step"].to_pylist()) if step is not None]
     where = f" in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}" if steps else ""
     more = " and others" if len(steps) > 8 else ""
-    text = f"{count(len(spans))} compilations ({counted}) take {duration(total)}{where}{more}."
+    one = len(spans) == 1
+    number = "1 compilation" if one else f"{count(len(spans))} compilations"
+    text = f"{number} ({counted}) take{'s' if one else ''} {duration(total)}{where}{more}."
     limits = profile.variant.ledger.limits if profile.variant is not None else []
     for limit in limits[:3]:
         function = f"{limit.file}:{limit.line}" if limit.file else "a function"

@@ -203,4 +203,4 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
 
 def _of_no_step(trace: Trace) -> str:
     number = count(trace.census.count(lambda roles: roles.gpu))
-    return f"{number} kernels and copies, whose steps cannot be answered (none has a launch call here),"
+    return f"{number} kernels and copies, whose steps are unknown (none has a launch call here),"

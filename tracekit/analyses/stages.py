@@ -43,7 +43,7 @@ def answer(profile: Profile) -> Answer:
     if mean is None or not loading:
         status: Status = "unanswered" if mean is None else "absent"
         sentence = (
-            "Cannot be answered, because the wall time cannot be answered."
+            "Cannot be answered, because the wall time is unknown."
             if mean is None
             else "The loop does not wait for a loader."
         )

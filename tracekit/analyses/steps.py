@@ -78,8 +78,8 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     which = f"{'' if profile.none_steady else 'steady '}step{'' if one else 's'}"
     hosts = cost.host_ns[profile.answered["host"]]
     if not profile.answered["wall"].any():
-        issued = f"; the host issues one in {duration(float(hosts.mean()))}" if len(hosts) else ""
-        return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took cannot be answered{issued}."
+        issued = f"; the host takes {duration(float(hosts.mean()))} to issue one" if len(hosts) else ""
+        return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took is unknown{issued}."
     walls = np.sort(cost.wall_ns[chosen])
     text = f"{count(len(walls))} {which} take{'s' if one else ''} {duration(float(walls.mean()))}"
     text += "" if one else " on average"
@@ -94,7 +94,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     pace = "the GPU sets the pace" if busy >= GPU_BOUND else "host and GPU share the pace"
     if busy < IDLE:
         pace = _waits(profile)
-    issued = f"the host issues one in {duration(float(hosts.mean()))}, " if len(hosts) else ""
+    issued = f"the host takes {duration(float(hosts.mean()))} to issue one, and " if len(hosts) else ""
     return f"{text}; {issued}the GPU is busy {percent(busy)} of the time: {pace}."
 
 

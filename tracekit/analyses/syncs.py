@@ -195,6 +195,6 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
         return f"No sync is in a counted step; {count(outside)} are outside of them."
     sentence = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
     if summary["stall_ns"].null_count == len(summary):
-        return f"{sentence}; what that cost the GPU cannot be answered."
+        return f"{sentence}; what that cost the GPU is unknown."
     stall = float(np.nansum(summary["stall_ns"].to_numpy(zero_copy_only=False)))
     return f"{sentence}, and the GPU idles {duration(stall)} because of them."

@@ -18,7 +18,8 @@ class CaptureVerb:
             "recipe",
             type=Path,
             metavar="RECIPE",
-            help="a recipe, or a training script, unchanged: train.py -- ITS ARGUMENTS",
+            help="a recipe (a file that defines setup(ctx)), or any training script, unchanged: "
+            "train.py -- ITS ARGUMENTS",
         )
         add_script_arguments(parser)
         parser.add_argument(
@@ -39,7 +40,7 @@ class CaptureVerb:
             "--warmup",
             type=positive,
             default=10,
-            help="fewest warm-up steps before the profiled ones (default: 10)",
+            help="warm-up steps before the profiled ones, at least (default: 10)",
         )
         parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
@@ -50,7 +51,7 @@ class CaptureVerb:
             type=positive,
             default=8,
             metavar="N",
-            help="most unprofiled passes of each variant; fewer if intervals are narrow earlier (default: 8)",
+            help="unprofiled passes of each variant, at most; fewer if the intervals are narrow earlier (default: 8)",
         )
         parser.add_argument(
             "--budget",
@@ -64,7 +65,7 @@ class CaptureVerb:
             type=positive,
             default=0,
             metavar="N",
-            help="also train a recipe for N epochs and compare how well it trains (default: do not)",
+            help="also train a recipe for N epochs and compare the metric it reaches (default: do not)",
         )
         parser.add_argument(
             "--seeds",

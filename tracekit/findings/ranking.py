@@ -55,7 +55,7 @@ def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
         cost = _gross(steps, finding)
         holder = next((k for k, each in enumerate(listed) if each.id in finding.overlaps), None)
         if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
-            part = f"Part of it ({duration(cost)}): {as_clause(finding.title)}. {finding.advice}"
+            part = f"Part of this cost ({duration(cost)}): {as_clause(finding.title)}. {finding.advice}"
             listed[holder] = replace(listed[holder], advice=f"{listed[holder].advice} {part}")
         listed.append(finding)
     return listed

@@ -73,7 +73,7 @@ def verdict(profile: Profile) -> Verdict:
     total = sum(parts.values())
     if not total:
         if profile.trace.cut_short:
-            return Verdict("empty", "The file was cut short: what bounds a step cannot be answered.", None)
+            return Verdict("empty", "The file was cut short: what bounds a step is unknown.", None)
         return Verdict("empty", f"{VERDICTS['empty']}.", None)
     times = {name: _time(parts, buckets) for name, buckets in _BUCKETS.items()}
     most = max(times, key=lambda name: times[name])
@@ -99,6 +99,8 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     left = max(step - sum(each.cost_ns or 0.0 for each in findings), 0.0)
     cost = min((usual.share or 0.0) * step, left)
     advice = "To make the step shorter, do less of this work or make it cheaper: nothing else takes as much time."
+    if cost < (usual.share or 0.0) * step:
+        advice += " The cost given is what the other findings leave of it."
     return Finding(
         usual.id,
         usual.sentence,

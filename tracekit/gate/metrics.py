@@ -54,7 +54,7 @@ def _of_view(name: str, key: str | None) -> Read:
             return Reading(None, why=f"it has no trace ({member.outcome})")
         view, counted = member.views[name], member.answered[name]
         if not counted.any():
-            return Reading(None, why=view.reason or "none of its steps can be answered")
+            return Reading(None, why=view.reason or "none of its steps could be timed")
         steps = view.totals[counted]
         return _mean(steps.sum(axis=1) if key is None else steps[:, view.keys.index(key)], member)
 

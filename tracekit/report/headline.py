@@ -32,13 +32,13 @@ def _alone(member: Member) -> str:
     name, wall, host = sanitize(member.name), member.means["wall"], member.means["host"]
     if isinstance(member, Untraced):
         pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
-        return f"{name} takes {pace} a step unprofiled. Where its time goes cannot be answered without a trace ({why})."
+        return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
         takes = f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(member)}: {_largest(wall.parts)}."
         return takes + _compiling(member)
     if host is not None:
-        return f"{name}: where the wall time went cannot be answered; the host spends {_largest(host.parts)} a step."
-    return f"{name}: neither wall nor host time can be answered."
+        return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts)} a step."
+    return f"{name}: neither wall nor host time is known."
 
 
 def _against(member: Member, base: Member, wall: Difference | None) -> str:
@@ -49,7 +49,7 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
         takes = f"{name} takes {duration(_measured(member))} a step unprofiled"
         text = f"{takes}, {compared(contrast, other)}{_rests_on(contrast)}."
         if wall is None:
-            return f"{text} Where the difference comes from cannot be answered."
+            return f"{text} Where the difference comes from is unknown."
         return (
             f"{text} Under the profiler{_inflation(member)} a step changes by {duration(wall.delta_ns, signed=True)}: "
             f"{_changes(wall)}."

@@ -137,7 +137,7 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
         sentence = f"{_each(shares, steps_of(answered))} belongs to your lines"
         if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
-            sentence = f"{sentence} (to whole functions: no calling lines were recorded)"
+            sentence = f"{sentence} (by function, at the line of its def: no calling lines were recorded)"
         divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = (
@@ -148,7 +148,8 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (
             f"For {without_lines} of the calls of compiled graphs, the lines behind their kernels are unknown: these "
-            "kernels count towards the line that calls the graph. Captures with torch 2.9 or later record the lines."
+            "kernels count towards the line that calls the graph. A capture with torch 2.9 or later writes the lines "
+            "to a file beside its trace."
         )
     if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
         yield (
@@ -159,7 +160,7 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
         )
     for each in variants:
         if not each.total_ns:
-            yield f"{each.name}: {each.means.reason or f'its {each.view} time cannot be answered'}."
+            yield f"{each.name}: {each.means.reason or f'its {each.view} time is unknown'}."
         elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
             named = ", ".join(each.means.unproven[:_UNPROVEN])
             yield f"{each.name}: code in {named} counts as a library's; with --mine it counts as yours."

@@ -117,8 +117,8 @@ def _submitted(trace: "Trace") -> str:
     before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
     if least > most:
         return ""
-    parts = [f"{count(before)} {'was' if before == 1 else 'were'} submitted before the recording"] if before else []
-    parts += [f"{count(after)} after the recording of the host ended"] if after else []
+    ends = {"before the recording": before, "after the recording of the host ended": after}
+    parts = [f"{count(n)} {'was' if n == 1 else 'were'} submitted {when}" for when, n in ends.items() if n]
     return f": {', '.join(parts)}" if parts else ""
 
 

@@ -29,14 +29,14 @@ _ADVICE = {
     **dict.fromkeys(
         ("matmul", "convolution"),
         "The first of these operators computes: on a CPU, bfloat16 under autocast, channels_last and one thread per "
-        "core (torch.get_num_threads()) may help; a GPU is made for this.",
+        "core (torch.set_num_threads) may help; a GPU is made for this.",
     ),
     "random": "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
-    "model, so that it is fused.",
+    "model, which fuses the drawing with what follows it.",
 }
 _CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor generated, named after what it fuses
 _COMPILED = (
-    "The first of these is compiled already: more threads (torch.get_num_threads()), a smaller data type or a GPU may "
+    "The first of these is compiled already: more threads (torch.set_num_threads), a smaller data type or a GPU may "
     "help."
 )
 _OTHERWISE = "Compile the model (torch.compile), so that operators are fused and read and write memory only once."

@@ -64,4 +64,4 @@ def _holding(parts: dict[str, float]) -> dict[str, float]:
 
 
 def _why(profile: Profile, view: str) -> str:
-    return profile.views[view].reason or "no step of it can be answered"
+    return profile.views[view].reason or "none of its steps could be timed"

@@ -85,7 +85,7 @@ def _bound(seen: Effects) -> str:
     """What takes most of the compiled step, and why compiling does not change that."""
     bounds = seen.compiled.bounds
     if not bounds:
-        return "and its traced steps cannot say why: their wall time cannot be answered"
+        return "and its traced steps cannot say why: their wall time is unknown"
     name = max(bounds, key=lambda each: bounds[each])
     share = percent(bounds[name])
     if name == "host":

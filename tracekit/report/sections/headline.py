@@ -44,6 +44,8 @@ def _mean_of(profile: Profile) -> str:
     counted = int(profile.counted.sum())
     steps = f"{'inferred ' if profile.trace.steps.inferred else ''}step{'' if total == 1 else 's'}"
     if not any(steps.any() for steps in profile.answered.values()):
-        return f"{total} {steps}, none of which can be answered"
+        return f"{total} {steps}, none of which could be timed"
     which = "" if counted == total else f" of {total}"
-    return f"mean of {counted}{which} {steps}" if total > 1 else "one step"
+    text = f"mean of {counted}{which} {steps}" if total > 1 else "one step"
+    ranks = {each.rank for each in profile.captures}
+    return f"{text} of rank {profile.captures[0].rank} (of {len(ranks)} ranks)" if len(ranks) > 1 else text

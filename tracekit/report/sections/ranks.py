@@ -127,7 +127,7 @@ def _cause(caused: dict[str, int]) -> str | None:
 def _said(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
     of_which = f"{len(rows)} ranks; all other figures are of rank {main}."
     if not len(matched):
-        return f"{of_which} No collective was recorded on all of them, so who waits for whom cannot be answered."
+        return f"{of_which} No collective was recorded on all of them, so it is unknown who waits for whom."
     aligned = f"Clocks are aligned by the collectives, within {duration(matched.error_ns)}."
     late = max(rows, key=lambda row: row["caused_ns"])
     if not late["caused_ns"]:

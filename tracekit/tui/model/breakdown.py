@@ -175,4 +175,4 @@ def _change(numbers: blocks.Breakdown, key: str, name: str) -> Change:
 
 
 def _why(profile: Profile, view: str) -> str:
-    return sanitize(profile.views[view].reason or "no step of it can be answered")
+    return sanitize(profile.views[view].reason or "none of its steps could be timed")

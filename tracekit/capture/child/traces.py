@@ -48,8 +48,8 @@ def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     stacks."""
     taken = _Taking(job, recorder, graphs)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.all(recorder)
-    return taken.answer(recorder)
+        yield from taken.all()
+    return taken.answer()
 
 
 def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
@@ -57,7 +57,7 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
     taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, _STACKS if stacks else {}))
-    return taken.answer(recorder)
+    return taken.answer()
 
 
 def fit(steps: int, available: int | None) -> tuple[PlannedWindow | None, int, PlannedWindow, PlannedWindow | None]:
@@ -86,30 +86,30 @@ class _Taking:
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None
 
-    def all(self, recorder: CompileRecorder) -> timing.Steps[None]:
+    def all(self) -> timing.Steps[None]:
         """Take every window, with the warm-up between the first two."""
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
         if cold and self._wants(cold):
             yield from self.trace(cold)
-            so_far.store(self.job, self.answer(recorder))
+            so_far.store(self.job, self.answer())
         elif cold:
             for _ in range(cold.steps):
                 yield from self.step()
         self.during = "warmup"
-        for _ in timing.settle(recorder, self.job.warmup - COLD.steps, warmup):
+        for _ in timing.settle(self.recorder, self.job.warmup - COLD.steps, warmup):
             yield from self.step()
         if self._wants(steady):
             yield from self.trace(steady)
-            so_far.store(self.job, self.answer(recorder))
+            so_far.store(self.job, self.answer())
         if detail and self._wants(detail):
             yield from self.trace(detail)
 
     def _wants(self, window: PlannedWindow) -> bool:
         return window.name in self.job.windows
 
-    def answer(self, recorder: CompileRecorder) -> PassResult:
+    def answer(self) -> PassResult:
         """The answer: the traces that were taken."""
-        happened = ledger(recorder, self.marks)
+        happened = ledger(self.recorder, self.marks)
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
             outcome = replace(outcome, notes=[*outcome.notes, _COLD_WITHOUT_GPU])

@@ -12,8 +12,7 @@ _OPERANDS = 3  # what is added, or a gradient, comes before or after the operand
 
 
 def sizes_of(profile: Profile, rows: Ints) -> str:
-    """As the end of a clause, ` (operands 5185×1024 and 1024×1024)`: the sizes that take most time; empty where no shape is
-    known."""
+    """` (operands 5185×1024 and 1024×1024)`, to end a clause: those that take most time; empty without shapes."""
     trace, sample = profile.trace, profile.sample
     times: dict[str, int] = {}
     asked = np.isin(sample.kernels, rows)

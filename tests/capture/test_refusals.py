@@ -10,7 +10,7 @@ from capturing import write_earlier
 
 from tracekit import run as runs
 from tracekit.capture import environment, preparation
-from tracekit.capture.harness import Options, capture, run_file
+from tracekit.capture.harness import Options, capture, run_path
 from tracekit.errors import (
     BadParameterError,
     BrokenSyntaxError,
@@ -89,7 +89,7 @@ def test_a_link_to_a_run_is_followed(tmp_path):
     link, out = tmp_path / "run.json", tmp_path / "there" / "best.json"
     write_earlier(out)
     link.symlink_to(out)
-    assert run_file(link) == out.resolve()
+    assert run_path(link) == out.resolve()
 
 
 def test_without_torch_it_says_how_to_get_it(recipe, monkeypatch):

@@ -14,7 +14,7 @@ from tracekit.profile import Profile
 from tracekit.python_frames import plain_function
 from tracekit.run import Compile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing, labels, nested
+from tracekit.trace.enclosing import enclosing, names_of_rows, nested
 from tracekit.trace.rows import Wanted
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
@@ -95,7 +95,7 @@ def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[di
     steps = trace.steps.of(trace.ts_ns[spans]).tolist()
     base = trace.base_ns
     tids = trace.tracks["tid"].to_pylist()
-    for row, compile_id, name, step in zip(spans.tolist(), ids, labels(trace, spans), steps, strict=True):
+    for row, compile_id, name, step in zip(spans.tolist(), ids, names_of_rows(trace, spans), steps, strict=True):
         start, end = int(trace.ts_ns[row]), int(trace.ts_ns[row] + trace.dur_ns[row])
         kind = kind_of(name or "", compile_id)
         entry = _matching(rest, compile_id, kind, base + start, base + end)
@@ -196,7 +196,7 @@ def _named(trace: Trace, pattern: re.Pattern[str], spans: Ints) -> list[tuple[in
     rows = _chosen(trace, lambda part: part.roles.host & part.roles.named(pattern))
     around = enclosing(trace, rows, lambda part: part.among(spans))
     result = []
-    for row, span, name in zip(rows.tolist(), around.tolist(), labels(trace, rows), strict=True):
+    for row, span, name in zip(rows.tolist(), around.tolist(), names_of_rows(trace, rows), strict=True):
         caught = pattern.fullmatch(name or "")
         if caught is not None:
             result.append((row, span, caught.groups()))

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
 from tracekit.analyses.shared.places import place_columns
-from tracekit.engine.buckets import BUCKETS, KEYS
+from tracekit.engine.buckets import BUCKETS, KEYS, ON_THE_GPU
 from tracekit.engine.pieces import Pieces
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
@@ -15,7 +15,6 @@ from tracekit.profile.where import PLACE
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, percent
 
-_WORK = ("gpu_compute", "gpu_comm", "gpu_copy")
 _LISTED = 10
 _NAMED = 5  # whose share of all idle time the sentence gives
 GAPS = pa.schema(
@@ -90,7 +89,7 @@ def answer(profile: Profile) -> Answer:
 
 def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
     """Runs of pieces that follow one another without GPU work, within one step or across two."""
-    idle = ~pieces.of(*_WORK) & profile.counted[pieces.step]
+    idle = ~pieces.of(*ON_THE_GPU) & profile.counted[pieces.step]
     places = np.flatnonzero(idle)
     joined = (places[1:] == places[:-1] + 1) & (pieces.start[places[1:]] == pieces.end[places[:-1]])
     opens = np.concatenate(([True], ~joined)) if len(places) else np.zeros(0, bool)

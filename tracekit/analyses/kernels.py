@@ -11,6 +11,7 @@ from tracekit.analyses.event_rows import EventRows, numbered, text
 from tracekit.analyses.kernel_class import kernel_class
 from tracekit.analyses.shared.grouping import Grouping, Names
 from tracekit.analyses.shared.places import Places, place_columns
+from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -66,7 +67,7 @@ def answer(profile: Profile) -> Answer:
         _sentence(profile, summary),
         summary,
         EventRows(ROWS, lambda: _rows(profile)),
-        worth=share_of_step(profile, "gpu_compute", "gpu_comm", "gpu_copy"),
+        worth=share_of_step(profile, *ON_THE_GPU),
         status=status,
     )
 

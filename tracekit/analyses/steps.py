@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
-from tracekit.engine.buckets import BUCKETS, HOST, WALL
+from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, SLOW_HOST, WALL
 from tracekit.profile import Profile
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, percent
@@ -27,11 +27,11 @@ STEPS = pa.schema(
         column("most_ns", pa.int64(), "time in that bucket", "ns", title="of which"),
     ]
 )
-_BUSY = [WALL.index(key) for key in ("gpu_compute", "gpu_comm", "gpu_copy")]
+_BUSY = [WALL.index(key) for key in ON_THE_GPU]
 IDLE = 0.5  # of a step: a GPU that is busy for less mostly waits, for whatever takes most of the rest
 GPU_BOUND = 0.9
 _WAITS = {
-    "the GPU mostly waits for the host": ("kernel_launch", "dispatch", "python", "guards", "alloc", "profiler"),
+    "the GPU mostly waits for the host": (*SLOW_HOST, "profiler"),
     "the GPU idles mostly because the host waits for it": ("sync_stall",),
     "the GPU mostly waits for the next batch": ("dataload",),
     "the GPU mostly waits while code is compiled or loaded": ("compile", "module_load"),

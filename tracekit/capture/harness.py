@@ -32,7 +32,7 @@ def capture(options: Options) -> Run:
 
 
 def _capture(options: Options) -> Run:
-    out = run_file(Path(options.out))
+    out = run_path(Path(options.out))
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
     if busy := messages.busy(load_average(), prepared.run.environment):
@@ -124,7 +124,7 @@ def _was_written(run: Run, out: Path) -> bool:
         return False
 
 
-def run_file(out: Path) -> Path:
+def run_path(out: Path) -> Path:
     """The absolute path of the run file; refuses to replace anything but a run.
 
     A link is followed, so that it remains a link, and traces are beside the file that names them.

@@ -16,7 +16,7 @@ from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.child.traces import record_all
 from tracekit.capture.compiler.recorder import CompileRecorder
-from tracekit.capture.harness import make_folder, run_file
+from tracekit.capture.harness import make_folder, run_path
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.passes import relative, slug
 from tracekit.errors import NoTorchError, ProfilerBusyError, TracekitError
@@ -42,7 +42,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
         yield  # the recording script itself runs in a capture, which records it
         return
     _refuse_a_second_profiler()
-    out = run_file(Path(path))
+    out = run_path(Path(path))
     run = _run_to_add_to(out, variant)
     traces_folder = make_folder(out, run.created) / slug(variant, [variant])
     traces_folder.mkdir()

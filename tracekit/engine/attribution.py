@@ -99,8 +99,8 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
     cannot = {}
     if no_host := _why_no_host(trace):
         cannot["host"] = no_host
-    shown = _shown(trace)
-    if no_wall := no_host or _why_no_wall(trace, shown):
+    linked = _steps_with_linked_launches(trace)
+    if no_wall := no_host or _why_no_wall(trace, linked):
         cannot["wall"] = no_wall
     host = Totals(HOST, steps.issued, steps.returned)
     wall = Totals(WALL, steps.begin, steps.done)
@@ -118,7 +118,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
         host=host.totals(),
         wall=wall.totals(),
         host_known=np.full(len(steps), not no_host) & whole,
-        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, shown) & whole,
+        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, linked) & whole,
         steady=~_compiling(trace),
         summed_stalls=stalls.table(),
     )
@@ -131,18 +131,18 @@ def _before_loss(trace: Trace) -> Bools:
         return np.ones(len(steps), bool)
     whole = (np.maximum(steps.done, steps.returned) <= lost_from) & (steps.until <= lost_from)
     if trace.device == "gpu":
-        whole[_unanswered(trace)] = False  # what they submitted may be what is missing
+        whole[_steps_with_unlinked_launches(trace)] = False  # what they submitted may be what is missing
     return np.logical_and.accumulate(whole)
 
 
-def _unanswered(trace: Trace) -> Ints:
+def _steps_with_unlinked_launches(trace: Trace) -> Ints:
     """The steps in which a launch call starts that is linked to no GPU activity."""
-    unanswered = np.zeros(len(trace.steps), bool)
+    unlinked = np.zeros(len(trace.steps), bool)
     for part in trace.parts():
         calls = part.rows(part.roles.launch & part.process)
         owner = trace.steps.of(trace.ts_ns[calls[trace.links.submitted(calls)[1] == 0]])
-        unanswered[owner[owner >= 0]] = True
-    return np.flatnonzero(unanswered)
+        unlinked[owner[owner >= 0]] = True
+    return np.flatnonzero(unlinked)
 
 
 def _why_no_host(trace: Trace) -> str | None:
@@ -157,7 +157,7 @@ def _why_no_host(trace: Trace) -> str | None:
     return None
 
 
-def _why_no_wall(trace: Trace, shown: Bools) -> str | None:
+def _why_no_wall(trace: Trace, linked: Bools) -> str | None:
     launches = trace.census.by_track(lambda roles: roles.launch, len(trace.tracks))
     launching = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
     if len(launching) > 1:
@@ -171,29 +171,29 @@ def _why_no_wall(trace: Trace, shown: Bools) -> str | None:
         if trace.census.any(lambda roles: roles.kind == OTHER_DEVICE):
             return "the work ran on a device that is neither CUDA's nor ROCm's, and its activity cannot be read"
         return None
-    if not shown.any():
+    if not linked.any():
         return "no GPU activity was launched inside a step by the process that these steps belong to"
     return None
 
 
-def _shown(trace: Trace) -> Bools:
+def _steps_with_linked_launches(trace: Trace) -> Bools:
     """The steps in which the launch of some GPU activity starts."""
-    shown = np.zeros(len(trace.steps), bool)
+    linked = np.zeros(len(trace.steps), bool)
     for _, launches in trace.links.some():
         owner = trace.steps.of(trace.ts_ns[launches])
-        shown[owner[owner >= 0]] = True
-    return shown
+        linked[owner[owner >= 0]] = True
+    return linked
 
 
-def _steps_without_kernels(trace: Trace, shown: Bools) -> Bools:
+def _steps_without_kernels(trace: Trace, linked: Bools) -> Bools:
     """Steps whose launched work does not appear in the trace, although the trace has GPU activity."""
     submits = np.zeros(len(trace.steps), bool)
-    if trace.device != "gpu" or shown.all():
+    if trace.device != "gpu" or linked.all():
         return submits
     for part in trace.parts():
         owner = trace.steps.of(part.ts_ns[part.roles.launch & part.process])
         submits[owner[owner >= 0]] = True
-    return submits & ~shown
+    return submits & ~linked
 
 
 def _compiling(trace: Trace) -> Bools:

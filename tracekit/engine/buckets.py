@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints
+from tracekit.trace.roles import KERNEL, Roles
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,20 @@ HOST = (
     "dispatch", "python", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc", "module_load", "profiler",
     "cpu_compute",
 )  # fmt: skip
+ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # what a busy GPU does; of several at once, the first counts
+SLOW_HOST = ("kernel_launch", "dispatch", "python", "guards", "alloc")  # what a slow host does while the GPU waits
 CODES = {bucket.key: code for code, bucket in enumerate(_ALL)}
 KEYS = tuple(BUCKETS)
 REFILLS = [CODES[bucket.key] for bucket in _ALL if bucket.refills]
 DELAYED = [CODES[bucket.key] for bucket in _ALL if bucket.can_be_delayed]
+
+
+def of_activities(roles: Roles) -> NDArray[np.int8]:
+    """The bucket that each of some GPU activities makes, as a code."""
+    codes = np.full(len(roles.kind), CODES["gpu_copy"], np.int8)
+    codes[roles.kind == KERNEL] = CODES["gpu_compute"]
+    codes[roles.communication] = CODES["gpu_comm"]
+    return codes
 
 
 def among(states: Ints | NDArray[np.int8], codes: Sequence[int]) -> Bools:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.engine.buckets import CODES, REFILLS, among
+from tracekit.engine.buckets import CODES, ON_THE_GPU, REFILLS, among, of_activities
 from tracekit.engine.host import HostView
 from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts
-from tracekit.trace.roles import KERNEL
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -62,11 +61,11 @@ class Activity:
 def activity(trace: "Trace", rows: Ints, low: int, high: int) -> Activity:
     """What the GPU does in `[low, high)`, given the rows of all activities that cover any of it."""
     events = trace.rows(rows)
-    kernel, starts, ends = events.roles.kind == KERNEL, np.maximum(events.ts_ns, low), np.minimum(events.end_ns, high)
-    communicates = events.roles.communication
+    starts, ends = np.maximum(events.ts_ns, low), np.minimum(events.end_ns, high)
+    bucket = of_activities(events.roles)
     layers = [
-        (CODES[key], Union.of(starts[mask], ends[mask]))
-        for key, mask in (("gpu_copy", ~kernel), ("gpu_comm", communicates), ("gpu_compute", kernel & ~communicates))
+        (code, Union.of(starts[bucket == code], ends[bucket == code]))
+        for code in (CODES[key] for key in reversed(ON_THE_GPU))
     ]
     return Activity(layers, Union.of(starts, ends))
 

@@ -21,7 +21,7 @@ _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
 _FRAME = re.compile(r".+\(\d+\): (\S+)", re.DOTALL)
 _OPERATOR = re.compile(r"\w+(::\w+)*")
 _NODE = "autograd::engine::evaluate_function: "
-_NOTHING = "nothing that was recorded"
+NOTHING = "nothing that was recorded"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> lis
         mask = np.zeros(len(chosen), bool)
         mask[chosen_rows[of_group]] = True
         rows = _heaviest(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
-        name = trace.names[trace.name_codes[rows[0]]] if len(rows) else _NOTHING
+        name = trace.names[trace.name_codes[rows[0]]] if len(rows) else NOTHING
         culprits.append(Culprit(value, name, float(dur[of_group].sum()) / counted_steps(profile), rows, mask))
     return sorted(culprits, key=lambda each: -each.step_ns)
 

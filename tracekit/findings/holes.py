@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tracekit.engine.buckets import SLOW_HOST
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import line_of_piece, plain
@@ -17,7 +18,6 @@ from tracekit.trace.roles import OPERATOR
 from tracekit.trace.rows import Events
 
 LEAST_NS = 1_000_000
-SLOW_HOST = ("kernel_launch", "dispatch", "python", "guards", "alloc")
 _ODD = 20  # times the median of its name: an event that long is out of the ordinary
 _OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import Finding, Where
 from tracekit.findings.gpu_bound import gpu_bound
@@ -37,7 +38,7 @@ VERDICTS = {
 _BUCKETS = {
     "gpu": ("gpu_compute", "gpu_copy", "gpu_gap"),
     "exposed_comm": ("gpu_comm",),
-    "host": ("kernel_launch", "dispatch", "python", "guards", "alloc"),
+    "host": SLOW_HOST,
     "sync_stall": ("sync_stall", "sync"),
     "dataloader_bound": ("dataload",),
     "compile_in_steps": ("compile",),
@@ -45,7 +46,7 @@ _BUCKETS = {
     "idle_unexplained": ("profiler",),
     "cpu_compute": ("cpu_compute",),
 }
-SLOW_HOST = {
+HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them is about
     "launch_bound": ("kernel_launch",),
     "dispatch_bound": ("dispatch", "alloc"),
     "python_bound": ("python", "guards"),
@@ -88,7 +89,7 @@ def verdict(profile: Profile) -> Verdict:
 
 def slowest(parts: dict[str, float]) -> str:
     """Which of the reasons for a slow host weighs most: `launch_bound`, `dispatch_bound` or `python_bound`."""
-    return max(SLOW_HOST, key=lambda name: _time(parts, SLOW_HOST[name]))
+    return max(HOST_BOUND, key=lambda name: _time(parts, HOST_BOUND[name]))
 
 
 def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Finding:
@@ -115,7 +116,7 @@ def _events(profile: Profile, usual: Verdict) -> Ints:
     """The kernels that it names, or the events that are blamed for the time it speaks of."""
     if usual.where.kernel is not None:
         return kernels(profile, named(profile, lambda name: name == usual.where.kernel))
-    return blamed_events(profile, profile.cost.pieces.of(*{**_BUCKETS, **SLOW_HOST}.get(usual.id, ())))
+    return blamed_events(profile, profile.cost.pieces.of(*{**_BUCKETS, **HOST_BOUND}.get(usual.id, ())))
 
 
 def _parts(profile: Profile) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.analyses import summaries
+from tracekit.analyses import summary
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile, Untraced
@@ -108,7 +108,7 @@ def _per_step(analysis: str) -> Read:
     def read(member: Member) -> Reading:
         if isinstance(member, Untraced):
             return Reading(None, why=f"it has no trace ({member.outcome})")
-        answer = next(each for each in summaries(member) if each.analysis == analysis)
+        answer = summary(member, analysis)
         if answer.status == "unanswered":
             return Reading(None, why=answer.sentence)
         return Reading(float(np.nansum(np.array(answer.table["per_step"].to_pylist(), float))))

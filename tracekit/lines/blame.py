@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.engine import Attribution
-from tracekit.engine.buckets import CODES, KEYS
+from tracekit.engine.buckets import CODES, KEYS, ON_THE_GPU, of_activities
 from tracekit.intervals import Bools, Ints, Union, distinct, occurring
 from tracekit.lines.threads import Thread, owners_at
 from tracekit.topmost import paint
 from tracekit.trace import Trace
 from tracekit.trace.columns import codes, labels, values
-from tracekit.trace.roles import KERNEL
 
 _AT_START = np.zeros(256, bool)
 _AT_START[[CODES["kernel_launch"], CODES["sync"], CODES["sync_stall"]]] = True
@@ -45,7 +44,7 @@ class Blame:
     bucket: Ints
     owner: Ints
     divided: Bools
-    known: Bools  # whether any stretch of the view covers it
+    known: Bools  # whether any segment of the view covers it
 
     def at(self, moments: Ints) -> Ints:
         """The owners of some moments of the view."""
@@ -54,11 +53,11 @@ class Blame:
 
 
 def blame(cost: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
-    """Split the stretches of a view by owner; None if there are no stretches."""
-    stretches = _Stretches.of(cost, view)
-    if not len(stretches.starts) or cost.trace.threads.main is None:
+    """Split the segments of a view by owner; None if there are none."""
+    segments = _Segments.of(cost, view)
+    if not len(segments.starts) or cost.trace.threads.main is None:
         return None
-    pieces = _Pieces.of(cost.trace, stretches, threads, np.concatenate(_windows(cost, view)))
+    pieces = _Pieces.of(cost.trace, segments, threads, np.concatenate(_windows(cost, view)))
     owner, divided = pieces.owners(cost.trace, threads, linked)
     return Blame(pieces.edges, pieces.bucket, owner, divided, pieces.known)
 
@@ -78,8 +77,8 @@ def _windows(cost: Attribution, view: str) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True)
-class _Stretches:
-    """A view of an attribution: one bucket and one event each, in order of time."""
+class _Segments:
+    """The segments of one view of an attribution as columns, in order of time."""
 
     starts: Ints
     ends: Ints
@@ -87,35 +86,35 @@ class _Stretches:
     event: Ints
 
     @staticmethod
-    def of(cost: Attribution, view: str) -> "_Stretches":
+    def of(cost: Attribution, view: str) -> "_Segments":
         table = cost.segments
         names = labels(table["view"])
         chosen = codes(table["view"]) == (names.index(view) if view in names else -1)
         buckets = np.array([CODES[key] for key in labels(table["bucket"])], np.int64)
         starts = values(table["start_ns"])[chosen]
         bucket = buckets[codes(table["bucket"])[chosen]] if len(buckets) else np.zeros(0, np.int64)
-        return _Stretches(starts, starts + values(table["dur_ns"])[chosen], bucket, values(table["event"], -1)[chosen])
+        return _Segments(starts, starts + values(table["dur_ns"])[chosen], bucket, values(table["event"], -1)[chosen])
 
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Stretches in which neither bucket, event, owner of any thread nor GPU activity changes."""
+    """Segments cut at the bounds of steps, and wherever the owner of any thread or the GPU activity changes."""
 
     edges: Ints
     bucket: Ints
     event: Ints
-    known: Bools  # whether any stretch covers it
+    known: Bools  # whether any segment covers it
 
     @staticmethod
-    def of(trace: Trace, stretches: _Stretches, threads: dict[int, Thread], bounds: Ints) -> "_Pieces":
+    def of(trace: Trace, segments: _Segments, threads: dict[int, Thread], bounds: Ints) -> "_Pieces":
         gpu = np.flatnonzero(trace.roles.gpu)
-        cuts = [stretches.starts, stretches.ends, bounds, trace.ts_ns[gpu], trace.end_ns[gpu]]
+        cuts = [segments.starts, segments.ends, bounds, trace.ts_ns[gpu], trace.end_ns[gpu]]
         cuts += [edges for thread in threads.values() for edges in (thread.owners.edges, thread.divided.edges)]
-        low, high = int(stretches.starts[0]), int(stretches.ends[-1])
+        low, high = int(segments.starts[0]), int(segments.ends[-1])
         together = np.concatenate(cuts)
         edges = distinct(together[(together >= low) & (together <= high)])
-        at = np.searchsorted(stretches.starts, edges[:-1], side="right") - 1
-        return _Pieces(edges, stretches.bucket[at], stretches.event[at], edges[:-1] < stretches.ends[at])
+        at = np.searchsorted(segments.starts, edges[:-1], side="right") - 1
+        return _Pieces(edges, segments.bucket[at], segments.event[at], edges[:-1] < segments.ends[at])
 
     def owners(self, trace: Trace, threads: dict[int, Thread], linked: Linked) -> tuple[Ints, Bools]:
         """The owner of each piece, and whether that is an estimate."""
@@ -140,15 +139,12 @@ class _Pieces:
 
     def _activities(self, trace: Trace) -> Ints:
         """The GPU activity that gives each piece its bucket: the one that started first; −1 where none does."""
-        roles, chosen = trace.roles, np.full(len(self.edges) - 1, -1, np.int64)
-        kernels = roles.kind == KERNEL
-        for key, mask in (
-            ("gpu_compute", kernels & ~roles.communication),
-            ("gpu_comm", roles.communication),
-            ("gpu_copy", roles.gpu & ~kernels),
-        ):
-            at = self.bucket == CODES[key]
-            rows = np.flatnonzero(mask)
+        chosen = np.full(len(self.edges) - 1, -1, np.int64)
+        activities = np.flatnonzero(trace.roles.gpu)
+        buckets = of_activities(trace.rows(activities).roles)
+        for code in (CODES[key] for key in ON_THE_GPU):
+            at = self.bucket == code
+            rows = activities[buckets == code]
             if not at.any() or not len(rows):
                 continue
             rows = rows[np.lexsort((-trace.correlation[rows], trace.end_ns[rows], -trace.ts_ns[rows]))]

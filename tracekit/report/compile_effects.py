@@ -6,6 +6,7 @@ from functools import cached_property
 
 from tracekit.analyses import summary
 from tracekit.analyses.shared.kernel_time import kernel_times, summed
+from tracekit.engine.buckets import SLOW_HOST
 from tracekit.profile import Profile
 from tracekit.run import Ledger, Variant
 from tracekit.run_facts import contrast_of
@@ -17,7 +18,7 @@ _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
 _ALIKE = 0.05  # of a step: closer than this, two traces do not contradict two passes
 # What bounds a step, by the buckets that show it.
 _BOUNDS = {
-    "host": ("kernel_launch", "dispatch", "python", "guards", "alloc"),
+    "host": SLOW_HOST,
     "syncs": ("sync_stall",),
     "data": ("dataload",),
     "communication": ("gpu_comm",),

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.engine import states
-from tracekit.engine.buckets import BUCKETS, CODES
+from tracekit.engine.buckets import BUCKETS, CODES, of_activities
 from tracekit.timeline.lane import NONE, Codes
 from tracekit.trace import Trace
-from tracekit.trace.roles import COPY, KERNEL, OVERHEAD, PYTHON, SET
+from tracekit.trace.roles import OVERHEAD, PYTHON
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,7 @@ def _of_labels(trace: Trace, rules: states.HostRules) -> tuple[Codes, Codes]:
     for bit, key in ((states.ANNOTATION, "region"), (states.DATALOAD, "dataload"), (states.COMPILE, "compile")):
         category[(rules.bits & bit) != 0] = CATEGORY[key]
     category[roles.kind == OVERHEAD] = CATEGORY["profiler"]
-    category[roles.kind == KERNEL] = CATEGORY["gpu_compute"]
-    category[roles.communication] = CATEGORY["gpu_comm"]
-    category[(roles.kind == COPY) | (roles.kind == SET)] = CATEGORY["gpu_copy"]
+    category[roles.gpu] = of_activities(roles)[roles.gpu]
     lanes = np.full(len(label), NONE, np.int8)
     lanes[(roles.host | (roles.kind == OVERHEAD)) & ~roles.step] = HOST
     lanes[roles.kind == PYTHON] = FRAMES

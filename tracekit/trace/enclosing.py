@@ -138,7 +138,7 @@ def _is_users(name: str) -> bool:
     return frame is not None and may_be_the_users(frame.file)
 
 
-def labels(trace: "Trace", rows: Ints) -> list[str | None]:
+def names_of_rows(trace: "Trace", rows: Ints) -> list[str | None]:
     """The names of rows; None for −1."""
     names, codes = trace.names, trace.name_codes
     return [names[codes[row]] if row >= 0 else None for row in rows.tolist()]

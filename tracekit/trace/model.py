@@ -155,7 +155,7 @@ class Trace:
 
     @cached_property
     def links(self) -> Links:
-        """Which runtime call submitted which GPU activity, inside which operator."""
+        """Which runtime call submitted which GPU activity."""
         return link(self)
 
     @cached_property

@@ -9,7 +9,7 @@ from tracekit.analyses.event_rows import numbered, text
 from tracekit.analyses.shared.grouping import Names
 from tracekit.intervals import Ints
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import labels
+from tracekit.trace.enclosing import names_of_rows
 from tracekit.trace.roles import bare
 from tracekit.trace.schema import LABEL, column
 
@@ -35,7 +35,7 @@ def call_columns(trace: Trace, calls: Ints, makers: Ints) -> dict[str, Any]:
     return {
         "event": calls,
         "step": numbered(trace, trace.steps.of(trace.ts_ns[calls])),
-        "call": [bare(name or "") for name in labels(trace, calls)],
+        "call": [bare(name or "") for name in names_of_rows(trace, calls)],
         "operator": text(trace, makers),
         "start_ns": trace.ts_ns[calls],
         "dur_ns": trace.dur_ns[calls],

@@ -26,7 +26,7 @@ from tracekit.run import Profiled, Traces
 
 
 @dataclass(frozen=True)
-class Window:
+class PlannedWindow:
     """One trace: its number of steps, the number of warm-up steps of the profiler before them, and what it records."""
 
     name: str
@@ -37,10 +37,10 @@ class Window:
 
 _STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
-COLD = Window("cold", steps=3, warmup=0, options={})
+COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
-DETAIL = Window("detail", steps=3, warmup=1, options=_STACKS)
+DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=_STACKS)
 
 
 def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
@@ -56,20 +56,20 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
     """One trace of all the steps there are, because none can be spared to warm up the profiler."""
     taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.trace(Window("steady", _ENDLESS, 0, _STACKS if stacks else {}))
+        yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, _STACKS if stacks else {}))
     return taken.answer(recorder)
 
 
-def fit(steps: int, available: int | None) -> tuple[Window | None, int, Window, Window | None]:
+def fit(steps: int, available: int | None) -> tuple[PlannedWindow | None, int, PlannedWindow, PlannedWindow | None]:
     """The cold window, the maximum number of warm-up steps, the steady and the detail window, limited to the available
     steps."""
     if available is None:
-        return COLD, timing.MOST_WARMUP_STEPS, Window("steady", steps, 2, {}), DETAIL
+        return COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, 2, {}), DETAIL
     cold = COLD if available >= 8 else None
     detail = DETAIL if available >= 16 else None
     left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
     lead = 2 if left >= 4 else 0
-    steady = Window("steady", min(steps, left - lead), lead, {})
+    steady = PlannedWindow("steady", min(steps, left - lead), lead, {})
     return cold, left - lead - steady.steps, steady, detail
 
 
@@ -104,7 +104,7 @@ class _Taking:
         if detail and self._wants(detail):
             yield from self.trace(detail)
 
-    def _wants(self, window: Window) -> bool:
+    def _wants(self, window: PlannedWindow) -> bool:
         return window.name in self.job.windows
 
     def answer(self, recorder: CompileRecorder) -> PassResult:
@@ -121,7 +121,7 @@ class _Taking:
         self.marks.append(StepMark(time.time_ns(), len(self.marks), self.during))
         yield
 
-    def trace(self, window: Window) -> timing.Steps[None]:
+    def trace(self, window: PlannedWindow) -> timing.Steps[None]:
         """Record a window."""
         name = f"{window.name}.json.gz"
         first = len(self.marks) + window.warmup
@@ -167,7 +167,7 @@ class _Taking:
         with torch.profiler.record_function(OWN_WAIT) if named else contextlib.nullcontext():
             timing.synchronize(self.job.device)
 
-    def _writing(self, window: Window, path: Path, last: int) -> Callable[[Any], None]:
+    def _writing(self, window: PlannedWindow, path: Path, last: int) -> Callable[[Any], None]:
         """A function that writes a finished recording: the trace and, for one with stacks, the file of lines beside
         it."""
 
@@ -178,7 +178,7 @@ class _Taking:
 
         return write
 
-    def _keep(self, window: Window, name: str, profiler: Any, stamps: list[int], *, ended: bool = False) -> None:
+    def _keep(self, window: PlannedWindow, name: str, profiler: Any, stamps: list[int], *, ended: bool = False) -> None:
         profiler.stop()
         steps = len(stamps) - 1
         if steps < 1:
@@ -189,7 +189,7 @@ class _Taking:
             self.profiled = Profiled(step_ns=_step_ns(stamps, self.job.device), steps=steps)
 
 
-def _profiler(window: Window, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
+def _profiler(window: PlannedWindow, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
     import torch
 
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -217,7 +217,7 @@ def _start_warm(profiler: Any, device: str) -> None:
     profiler.step()
 
 
-def _sees_gpu(window: Window, job: Job) -> bool:
+def _sees_gpu(window: PlannedWindow, job: Job) -> bool:
     """Whether a window records the GPU: the cold one does not if hundreds of configurations are tried out in it."""
     autotunes = job.requested.compile and (job.requested.mode or "").startswith("max-autotune")
     return job.device.startswith("cuda") and not (window is COLD and autotunes)
@@ -236,7 +236,7 @@ def _schedule(first: int, last: int) -> Callable[[int], Any]:
     return action
 
 
-def _facts(job: Job, window: Window) -> dict[str, str]:
+def _facts(job: Job, window: PlannedWindow) -> dict[str, str]:
     """Facts for the trace's header. Kineto does not escape them, and turns `\\` into `/`, so they must not need it."""
     facts = {**versions(), "recipe": job.label, "trace": window.name, "device": job.device}
     safe = {key: re.sub(r"[^\w .:+=,/()-]", "_", str(value), flags=re.ASCII) for key, value in facts.items()}

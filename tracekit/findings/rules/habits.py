@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import line_of
-from tracekit.findings.holes import SLOW_HOST
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing

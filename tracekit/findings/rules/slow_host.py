@@ -11,7 +11,7 @@ from tracekit.findings.culprits import Culprit, grouped, line_of, outermost_oper
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.findings.verdict import SLOW_HOST
+from tracekit.findings.verdict import HOST_BOUND
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
 from tracekit.units import count, duration
@@ -51,13 +51,13 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~_of_other_rules(profile)
     times = {
         name: sum(_per_step(profile, chosen & pieces.of(key)) for key in keys if key in _BUCKETS)
-        for name, keys in SLOW_HOST.items()
+        for name, keys in HOST_BOUND.items()
     }
     idle = sum(times.values())
     if idle < _LEAST * mean.step_ns:
         return
     name = max(times, key=lambda each: times[each])
-    line, share = line_of(profile, *(key for key in SLOW_HOST[name] if key in _BUCKETS))
+    line, share = line_of(profile, *(key for key in HOST_BOUND[name] if key in _BUCKETS))
     culprits = [each for each in _operators(profile, chosen) if len(each.rows)]
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
     culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.pieces import Pieces, pieces
 from tracekit.intervals import Bools
 from tracekit.lines.means import OwnerMeans, owner_means
@@ -18,7 +19,7 @@ from tracekit.report.owned import owned
 from tracekit.report.owner_costs import VariantOwners
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.model.work import ON_THE_GPU, Work, blamed, work_of
+from tracekit.tui.model.work import Work, blamed, work_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses.kernel_class import kernel_class
+from tracekit.engine.buckets import CODES, of_activities
 from tracekit.engine.pieces import Pieces
+from tracekit.findings.culprits import NOTHING
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
-from tracekit.trace.roles import KERNEL
 from tracekit.trace.schema import LABEL, Role, column
 
-NOTHING = "nothing that was recorded"
-ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # buckets that are made of what the GPU does
 _SUMS = pa.schema(
     [
         column("class", LABEL, "kind of work, inferred from the name"),
@@ -50,14 +49,8 @@ class Work:
 
     def kinds(self, bucket: str) -> Bools:
         """Which of the GPU's activities such a bucket is made of."""
-        roles = self.profile.trace.rows(self.event).roles
-        kernels: Bools = roles.kind == KERNEL
-        of_kind = {
-            "gpu_compute": kernels & ~roles.communication,
-            "gpu_comm": roles.communication,
-            "gpu_copy": ~kernels,
-        }
-        return of_kind[bucket]
+        chosen: Bools = of_activities(self.profile.trace.rows(self.event).roles) == CODES[bucket]
+        return chosen
 
     def by_name(self, names: Rows, chosen: Bools, steps: int, role: Role = "name") -> pa.Table:
         """The sums of chosen rows by the name given to each, per step; the costliest first."""

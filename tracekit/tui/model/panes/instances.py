@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses.event_rows import numbered, text
+from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.errors import TracekitError
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
@@ -23,7 +24,7 @@ from tracekit.tui.model.panes.names import name_code, work_chosen
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.model.work import ON_THE_GPU, Work
+from tracekit.tui.model.work import Work
 from tracekit.units import duration
 
 _COLUMNS = pa.schema(

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from tracekit.engine.buckets import BUCKETS
+from tracekit.engine.buckets import BUCKETS, ON_THE_GPU
+from tracekit.findings.culprits import NOTHING
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
 from tracekit.names import short
@@ -17,7 +18,7 @@ from tracekit.tui.model.opened import Opened, steps_of
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.model.sheet import DELTA, Sheet
-from tracekit.tui.model.work import NOTHING, ON_THE_GPU, Work
+from tracekit.tui.model.work import Work
 from tracekit.units import duration
 
 _NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "line", "module", "window")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings import Finding
 from tracekit.report.headline import headline
 from tracekit.report.sections.step_series import lines
@@ -16,7 +17,6 @@ from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import strip_of
-from tracekit.tui.model.work import ON_THE_GPU
 
 VIEWS = ("wall", "host")
 _LONGEST = 2000  # letters of a sentence: a name in it may have millions

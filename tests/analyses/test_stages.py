@@ -1,5 +1,6 @@
 """Sampling, fetching, copying and training are separated, and add up to the step."""
 
+import pytest
 from small import event, kernel, launch, op, step, write
 
 from tests.lines.recorded import call
@@ -54,11 +55,18 @@ def test_stages_add_up_to_the_step(tmp_path):
     )
 
 
-def test_batches_of_other_processes_are_waited_for(tmp_path):
-    loader = event("user_annotation", LOADER, 0, 60)
-    answer, taken = stages(opened(tmp_path / "t.json", step(0, 0, 100), loader, op("aten::mm", 60, 100)))
-    assert taken == {"waiting for batches that other processes make": 60_000, "training": 40_000}
-    assert answer.worth == 0.6
+@pytest.mark.parametrize(
+    ("iterator", "stage"),
+    [
+        ("_MultiProcessingDataLoaderIter", "waiting for batches that other processes make"),
+        ("_SingleProcessDataLoaderIter", "sampling and collating"),
+        ("_OfSomebodyElse", "waiting for batches that other processes make"),  # no operator runs meanwhile
+    ],
+)
+def test_who_makes_the_batches(tmp_path, iterator, stage):
+    loader = event("user_annotation", f"enumerate(DataLoader)#{iterator}.__next__", 0, 60)
+    _, taken = stages(opened(tmp_path / "t.json", step(0, 0, 100), loader, op("aten::mm", 60, 100)))
+    assert taken == {stage: 60_000, "training": 40_000}
 
 
 def test_a_loop_without_a_loader_has_no_stages(tmp_path):

@@ -148,10 +148,10 @@ def test_the_sizes_of_products(tmp_path):
     large = ("aten::addmm", [[512], [1024, 256], [256, 512]], SGEMM, 500, {})
     small = ("aten::mm", [[10, 20], [20, 30]], SGEMM, 50, {})
     (finding,) = without_tensor_cores(working(tmp_path / "a.json", small, large, small))
-    assert "without tensor cores (1024×256 · 256×512); the costliest is sgemm" in finding.title
+    assert "without tensor cores (operands 1024×256 and 256×512); the costliest is sgemm" in finding.title
     odd = ("aten::bmm", [[16, 5185, 64], [16, 64, 5185]], UNALIGNED, 500, {})
     (finding,) = unaligned_products(working(tmp_path / "b.json", odd))
-    assert "not aligned (16×5185×64 · 16×64×5185)" in finding.title
+    assert "not aligned (operands 16×5185×64 and 16×64×5185)" in finding.title
     compiled = ("CompiledFunction", [[3, 4], [5, 6]], SGEMM, 500, {})  # its inputs are not the product's
     (finding,) = without_tensor_cores(working(tmp_path / "c.json", compiled))
     assert "×" not in finding.title

@@ -49,9 +49,8 @@ def answer(profile: Profile) -> Answer:
         )
         return Answer("stages", "From sampling to training", sentence, SUMMARY.empty_table(), worth=0.0, status=status)
     rows = _loading_operators(profile)
-    inside = _covered(profile, rows) / loading
     fetching = _covered(profile, rows[_fetches(profile, rows)])
-    making = _MADE if inside >= _BY_WORKERS else _WAITED
+    making = _WAITED if _is_made_elsewhere(profile, rows, loading) else _MADE
     stages = {making: loading - fetching, "fetching features": fetching, "copying": mean.parts.get("gpu_copy", 0.0)}
     stages["training"] = mean.step_ns - sum(stages.values())
     shown = {stage: ns for stage, ns in stages.items() if ns}
@@ -60,6 +59,14 @@ def answer(profile: Profile) -> Answer:
     listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
     sentence = f"Shares of a step: {listed}."
     return Answer("stages", "From sampling to training", sentence, summary, worth=1 - shares["training"])
+
+
+def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:
+    """Whether other processes make the batches: the loader's iterator says so, or else that few operators run here."""
+    for iterator, elsewhere in (("_MultiProcessingDataLoaderIter", True), ("_SingleProcessDataLoaderIter", False)):
+        if any(iterator in name for name in profile.trace.names):
+            return elsewhere
+    return _covered(profile, rows) / loading < _BY_WORKERS
 
 
 def _loading_operators(profile: Profile) -> Ints:

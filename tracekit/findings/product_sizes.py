@@ -12,8 +12,7 @@ _OPERANDS = 3  # what is added, or a gradient, comes before or after the operand
 
 
 def sizes_of(profile: Profile, rows: Ints) -> str:
-    """As the end of a clause, ` (5185×1024 · 1024×1024)`: the sizes that take most time; empty where no shape is
-    known."""
+    """` (operands 5185×1024 and 1024×1024)`, to end a clause: those that take most time; empty without shapes."""
     trace, sample = profile.trace, profile.sample
     times: dict[str, int] = {}
     asked = np.isin(sample.kernels, rows)
@@ -23,9 +22,9 @@ def sizes_of(profile: Profile, rows: Ints) -> str:
             continue
         if sizes := _operands(recorded):
             times[sizes] = times.get(sizes, 0) + int(trace.dur_ns[row])
-    return f" ({max(times, key=lambda each: times[each])})" if times else ""
+    return f" (operands {max(times, key=lambda each: times[each])})" if times else ""
 
 
 def _operands(recorded: Arguments) -> str:
     matrices = [dims for dims in (recorded.inputs or [])[:_OPERANDS] if len(dims) > 1][-2:]
-    return " · ".join("×".join(map(str, dims)) for dims in matrices) if len(matrices) == 2 else ""
+    return " and ".join("×".join(map(str, dims)) for dims in matrices) if len(matrices) == 2 else ""

@@ -100,7 +100,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     cost = min((usual.share or 0.0) * step, left)
     advice = "To make the step shorter, do less of this work or make it cheaper: nothing else takes as much time."
     if cost < (usual.share or 0.0) * step:
-        advice += " The cost given is what the other findings leave of it."
+        advice += " The cost given here leaves out the time that other findings already count."
     return Finding(
         usual.id,
         usual.sentence,

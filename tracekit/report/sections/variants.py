@@ -72,7 +72,9 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (
         column("epochs", _WHOLE, "epochs trained; 100 where none were", role="detail"),
-        of_known(lambda report, member: epochs(member)),
+        lambda report, member: (
+            epochs(member) if epoch_with_compiling_ns(member.variant, epochs(member)) is not None else None
+        ),
     ),
     (column("wall_ns", _REAL, "wall time of a counted step of the trace", "ns"), mean_ns("wall")),
     (column("host_ns", _REAL, "host time of a counted step of the trace", "ns"), mean_ns("host")),

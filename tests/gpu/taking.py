@@ -30,7 +30,7 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
     """So many steps of it."""
     from tracekit.capture.child import timing
     from tracekit.capture.child.graph_log import GraphLog
-    from tracekit.capture.child.traces import Window, _Taking
+    from tracekit.capture.child.traces import PlannedWindow, _Taking
     from tracekit.capture.compiler.recorder import CompileRecorder
     from tracekit.capture.job import Job
 
@@ -38,7 +38,7 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
     folder.mkdir(parents=True, exist_ok=True)
     job = Job(stage="profile", recipe="", label=name, device=claims.device, folder=str(folder))
     taking = _Taking(job, CompileRecorder(), GraphLog())
-    timing.drive(taking.trace(Window("steady", steps, warmup, {})), step)
+    timing.drive(taking.trace(PlannedWindow("steady", steps, warmup, {})), step)
     return read(folder / "steady.json.gz")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tracekit.accuracy import accuracy_contrast, lower_is_better, reached, said
+from tracekit.accuracy import accuracy_contrast, in_words, lower_is_better, reached
 from tracekit.run import Training
 
 
@@ -62,13 +62,13 @@ def test_what_did_not_come_to_its_end_does_not_count():
 
 
 def test_sentences():
-    assert said(accuracy_contrast(trained(0.80, 0.82, 0.81, 0.79, 0.81), EAGER), "compiled", "eager") == (
+    assert in_words(accuracy_contrast(trained(0.80, 0.82, 0.81, 0.79, 0.81), EAGER), "compiled", "eager") == (
         "no loss of test accuracy: compiled 0.806, eager 0.806; difference +0 … +0, 95 %, 5 seeds"
     )
-    assert said(accuracy_contrast(trained(0.8), EAGER), "compiled", "eager") == (
+    assert in_words(accuracy_contrast(trained(0.8), EAGER), "compiled", "eager") == (
         "whether compiled trains as well as eager cannot be concluded from one seed "
         "(test accuracy: compiled 0.8, eager 0.8); --seeds 5 trains with five"
     )
-    assert "cannot be concluded from 5 seeds" in said(
+    assert "cannot be concluded from 5 seeds" in in_words(
         accuracy_contrast(trained(0.9, 0.72, 0.85, 0.7, 0.88), EAGER), "compiled", "eager"
     )

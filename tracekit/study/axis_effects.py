@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tracekit.study.comparisons import around
 from tracekit.study.pairs import pairs, values_of
 from tracekit.study.store import CellResult, Study
-from tracekit.uncertainty import Interval, half_width_of_mean
+from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean
 
 # Seeds are repetitions, a variant consists of its mode and settings, and steps of different programs or workloads
 # cannot be compared.
@@ -36,7 +36,7 @@ def axis_effects(study: Study) -> Iterator[AxisEffect]:
             logs = [math.log(pair.ratio) for pair in pairs(measured, axis, value, reference) if pair.ratio]
             if logs:
                 middle = statistics.fmean(logs)
-                interval = around(middle, half_width_of_mean(logs)) if len(logs) > 1 else None
+                interval = around(middle, half_width_of_mean(logs, CONFIDENCE)) if len(logs) > 1 else None
                 yield AxisEffect(axis, value, reference, len(logs), math.exp(middle), interval)
 
 

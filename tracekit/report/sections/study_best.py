@@ -65,7 +65,7 @@ def _rows(by_model: dict[tuple[str, str], list[Row]]) -> Iterator[dict[str, Any]
 def _gains(of_model: list[Row], variant: str) -> list[float]:
     """The speed-ups of a variant at the settings where it was compared; none of the baseline itself."""
     compared = (row.speed_up(variant) for row in of_model)
-    return [1 / each.ratio for each in compared if each is not None]
+    return [each.speed_up for each in compared if each is not None]
 
 
 def _mean(gains: list[float]) -> float | None:

@@ -76,7 +76,7 @@ def _rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[dict[
             **setting_of(row),
             "baseline": base.variant,
             "step_ns": base.step_ns,
-            **{_head(name): 1 / each.ratio if each is not None else None for name, each in gains.items()},
+            **{_head(name): each.speed_up if each is not None else None for name, each in gains.items()},
         }
 
 

@@ -44,7 +44,7 @@ def recommendations(_: Report, study: Study) -> Contents:
             "rest": row.rest or None,
             "setting": each.setting.name,
             "use": each.variant,
-            "speed_up": 1 / each.best.ratio if each.best is not None else None,
+            "speed_up": each.best.speed_up if each.best is not None else None,
             "break_even_steps": each.best.break_even_steps if each.best is not None else None,
             "evidence": each.sentence,
         }

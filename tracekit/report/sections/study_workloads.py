@@ -61,6 +61,6 @@ def _rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
 
 def _gain(workload: str, compared: SpeedUp | None) -> dict[str, Any]:
     return {
-        f"{workload}_faster": 1 - compared.ratio if compared is not None else None,
+        f"{workload}_faster": 1 - compared.time_ratio if compared is not None else None,
         f"{workload}_noise": compared.noise if compared is not None else None,
     }

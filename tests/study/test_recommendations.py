@@ -12,8 +12,8 @@ from tracekit.report import report as make_report
 from tracekit.report.sections.variants import table
 from tracekit.study import read_study
 from tracekit.study.axis_effects import axis_effects
-from tracekit.study.comparisons import settings
 from tracekit.study.recommendations import recommend
+from tracekit.study.settings import settings
 from tracekit.sweep import SweepOptions, runner, sweep
 
 GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-autotune"]\n'

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
-from tracekit.lines.side_by_side import Row, rows
+from tracekit.lines.shared_rows import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.lines_table import lines_table
 from tracekit.report.owner_costs import Costs, VariantOwners, steps_of

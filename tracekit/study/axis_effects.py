@@ -5,8 +5,8 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracekit.study.comparisons import around
 from tracekit.study.pairs import pairs, values_of
+from tracekit.study.settings import around
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import Interval, half_width_of_mean
 

@@ -8,7 +8,7 @@ shortest compile time wins.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracekit.study.comparisons import Group, Setting, SpeedUp, speed_up
+from tracekit.study.settings import Group, Setting, SpeedUp, speed_up
 from tracekit.units import count, duration, ratio
 
 _NOTED = 3  # rejected variants that a sentence names

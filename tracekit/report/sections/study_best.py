@@ -13,9 +13,9 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import MODEL, WORKLOAD
 from tracekit.study import Study
-from tracekit.study.comparisons import settings
 from tracekit.study.pivot import Row, rows
 from tracekit.study.recommendations import recommend
+from tracekit.study.settings import settings
 from tracekit.trace.schema import column
 
 BEST = pa.schema(

@@ -11,8 +11,8 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import DATA, MODEL
 from tracekit.study import Study
-from tracekit.study.comparisons import Setting, settings
 from tracekit.study.pivot import Row, rows, variants_of
+from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import Role, column
 
 _SETTING = (

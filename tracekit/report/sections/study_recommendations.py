@@ -9,9 +9,9 @@ from tracekit.report.section import Contents
 from tracekit.report.study_columns import DATA, MODEL, WORKLOAD
 from tracekit.sanitize import sanitize
 from tracekit.study import Study
-from tracekit.study.comparisons import settings
 from tracekit.study.pivot import rows
 from tracekit.study.recommendations import Recommendation, recommend
+from tracekit.study.settings import settings
 from tracekit.trace.schema import column
 
 _MANY = 20  # settings: too many for a sentence each

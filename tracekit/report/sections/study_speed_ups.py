@@ -12,7 +12,7 @@ from tracekit.report.section import Contents
 from tracekit.report.sections.study_graphs import graph_breaks, recompiles
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
-from tracekit.study.comparisons import Group, Setting, interval_text, settings
+from tracekit.study.settings import Group, Setting, interval_text, settings
 from tracekit.trace.schema import column
 
 _REAL, _WHOLE = pa.float64(), pa.int64()

@@ -13,8 +13,8 @@ from tracekit.report.section import Section
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.sanitize import sanitize
 from tracekit.study import CellResult, Study, read_study
-from tracekit.study.comparisons import Setting, settings
 from tracekit.study.recommendations import recommend
+from tracekit.study.settings import Setting, settings
 from tracekit.study.store import RUN
 from tracekit.trace.schema import column
 from tracekit.tui.model.sheet import Sheet

@@ -55,7 +55,7 @@ def answer(profile: Profile) -> Answer:
             GAPS.empty_table(),
             status="absent",
         )
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     gaps = _gaps(profile, pieces)
     length = gaps.end - gaps.start
     total = int(length.sum())

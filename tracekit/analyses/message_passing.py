@@ -108,7 +108,7 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
 
 def _compiling(recording: Profile) -> Union:
     """When something is being compiled: operators are called then, too, with tensors that hold nothing."""
-    pieces = recording.cost.pieces
+    pieces = recording.attribution.pieces
     return pieces.union(pieces.of("compile"))
 
 
@@ -132,7 +132,7 @@ def _taken_ns(trace: Trace, rows: Ints) -> Ints:
 
 def _work_ns(recording: Profile) -> float:
     """The time of all work in all steps: on the GPU, or of the operators on a CPU."""
-    pieces = recording.cost.pieces
+    pieces = recording.attribution.pieces
     return float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
 
 

@@ -33,7 +33,7 @@ def answer(profile: Profile) -> Answer:
 
 
 def _summary(profile: Profile) -> pa.Table:
-    trace, pieces = profile.trace, profile.cost.pieces
+    trace, pieces = profile.trace, profile.attribution.pieces
     chosen = pieces.of("cpu_compute") & (pieces.event >= 0)
     spent_ns = np.zeros((len(trace.names), 2), np.int64)  # in all steps, and in counted ones
     names, dur, counted = (

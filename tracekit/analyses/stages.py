@@ -71,7 +71,7 @@ def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:
 
 def _loading_operators(profile: Profile) -> Ints:
     """The operators that run while the loop waits for its batch."""
-    waits = profile.cost.pieces.union(profile.cost.pieces.of("dataload"))
+    waits = profile.attribution.pieces.union(profile.attribution.pieces.of("dataload"))
     trace = profile.trace
     waiting = []
     for part in trace.parts():
@@ -82,7 +82,7 @@ def _loading_operators(profile: Profile) -> Ints:
 
 def _covered(profile: Profile, rows: Ints) -> float:
     """How long these operators run while a counted step waits for its batch, ns."""
-    pieces, trace = profile.cost.pieces, profile.trace
+    pieces, trace = profile.attribution.pieces, profile.trace
     chosen = pieces.of("dataload") & profile.counted[pieces.step]
     operators = Union.of(trace.ts_ns[rows], trace.rows(rows).end_ns)
     filled = operators.within(pieces.start[chosen], pieces.end[chosen]).sum()

@@ -76,7 +76,7 @@ class _Syncs:
         self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
         self._places = where_of(profile, self._calls)
         self._stalls = _stalls(profile, self._calls)
-        self._unknown = "wall" in profile.cost.cannot_answer or self._trace.device != "gpu"
+        self._unknown = "wall" in profile.attribution.cannot_answer or self._trace.device != "gpu"
 
     def rows(self) -> Iterator[pa.Table]:
         """One row per event."""
@@ -163,10 +163,10 @@ def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
     """GPU idle time that each call is to blame for: while it waited, after it, and the part of both in counted
     steps."""
     tail, refill, counted = (np.zeros(len(calls), np.int64) for _ in range(3))
-    if "wall" in profile.cost.cannot_answer or not len(calls):
+    if "wall" in profile.attribution.cannot_answer or not len(calls):
         return tail, refill, counted
     event, after, step, lengths = (
-        each.to_numpy(zero_copy_only=False) for each in profile.cost.stalls.combine_chunks().itercolumns()
+        each.to_numpy(zero_copy_only=False) for each in profile.attribution.stalls.combine_chunks().itercolumns()
     )
     index = np.minimum(np.searchsorted(calls, event), len(calls) - 1)
     real = calls[index] == event

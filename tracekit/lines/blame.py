@@ -52,27 +52,27 @@ class Blame:
         return owner
 
 
-def blame(cost: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
+def blame(attribution: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
     """Split the segments of a view by owner; None if there are none."""
-    segments = _Segments.of(cost, view)
-    if not len(segments.starts) or cost.trace.threads.main is None:
+    segments = _Segments.of(attribution, view)
+    if not len(segments.starts) or attribution.trace.threads.main is None:
         return None
-    pieces = _Pieces.of(cost.trace, segments, threads, np.concatenate(_windows(cost, view)))
-    owner, divided = pieces.owners(cost.trace, threads, linked)
+    pieces = _Pieces.of(attribution.trace, segments, threads, np.concatenate(_windows(attribution, view)))
+    owner, divided = pieces.owners(attribution.trace, threads, linked)
     return Blame(pieces.edges, pieces.bucket, owner, divided, pieces.known)
 
 
-def costs(cost: Attribution, view: str, blamed: Blame | None) -> Costs:
+def costs(attribution: Attribution, view: str, blamed: Blame | None) -> Costs:
     """What each owner costs in each step."""
-    lows, highs = _windows(cost, view)
+    lows, highs = _windows(attribution, view)
     if blamed is None or not len(lows):
         nothing = np.zeros(0, np.int64)
         return Costs(nothing, nothing, nothing, nothing, nothing)
     return _summed(blamed, lows, highs)
 
 
-def _windows(cost: Attribution, view: str) -> tuple[Ints, Ints]:
-    steps = cost.trace.steps
+def _windows(attribution: Attribution, view: str) -> tuple[Ints, Ints]:
+    steps = attribution.trace.steps
     return (steps.begin, steps.done) if view == "wall" else (steps.issued, steps.returned)
 
 
@@ -86,8 +86,8 @@ class _Segments:
     event: Ints
 
     @staticmethod
-    def of(cost: Attribution, view: str) -> "_Segments":
-        table = cost.segments
+    def of(attribution: Attribution, view: str) -> "_Segments":
+        table = attribution.segments
         names = labels(table["view"])
         chosen = codes(table["view"]) == (names.index(view) if view in names else -1)
         buckets = np.array([CODES[key] for key in labels(table["bucket"])], np.int64)

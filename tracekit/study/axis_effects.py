@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tracekit.study.pairs import pairs, values_of
-from tracekit.study.settings import around
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import Interval, half_width_of_mean, interval_from_logs
 

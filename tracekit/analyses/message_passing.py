@@ -62,14 +62,14 @@ def answer(profile: Profile) -> Answer:
     recording = _recording(profile)
     moved = [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
-    summary = _summary(moved, steps, _work_ns(recording) / steps)
+    shown = _summary(moved, steps, _work_ns(recording) / steps)
     status: Status = "answered" if moved else "unanswered" if _is_compiled(recording) else "absent"
     return Answer(
         "message_passing",
         "Gathering and scattering",
-        _sentence(profile, recording, summary),
-        summary,
-        worth=sum(summary["share"].to_pylist()),
+        _sentence(profile, recording, shown),
+        shown,
+        worth=sum(shown["share"].to_pylist()),
         status=status,
     )
 
@@ -160,15 +160,15 @@ def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
     return table(SUMMARY, {field.name: [row[field.name] for row in rows] for field in SUMMARY})
 
 
-def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
-    if not len(summary) and _is_compiled(recording):
+def _sentence(profile: Profile, recording: Profile, shown: pa.Table) -> str:
+    if not len(shown) and _is_compiled(recording):
         return (
             "Cannot be answered: compiled kernels gather and scatter among other things, and the trace does not "
             "show how much."
         )
-    if not len(summary):
+    if not len(shown):
         return "No operator gathers or scatters rows."
-    rows = summary.to_pylist()
+    rows = shown.to_pylist()
     ns, share = sum(row["step_ns"] for row in rows), sum(row["share"] for row in rows)
     what = "the GPU's work" if profile.trace.device == "gpu" else "the operators' work"
     sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {what}"

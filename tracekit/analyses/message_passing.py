@@ -99,11 +99,11 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
     owners, paths = recording.ownership.owners, recording.module_paths
     owner = [owners.rows[each] for each in recording.ownership.of_events(rows).tolist()]
     taken, known = _taken_ns(trace, rows), arguments(trace, rows)
-    for row, (_, _, module, phase), ns in zip(rows.tolist(), owner, taken.tolist(), strict=True):
-        if ns and PHASES[phase] != "data":
+    for row, numbers, ns in zip(rows.tolist(), owner, taken.tolist(), strict=True):
+        if ns and PHASES[numbers.phase] != "data":
             name = trace.names[trace.name_codes[row]]
             least = least_bytes(name, known[row]) if row in known else None
-            yield _Moved((_layer(owners.modules[module], paths), name), ns, least)
+            yield _Moved((_layer(owners.modules[numbers.module], paths), name), ns, least)
 
 
 def _compiling(recording: Profile) -> Union:

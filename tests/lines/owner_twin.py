@@ -162,7 +162,7 @@ def agrees(ownership, moments):
         low, high = int(blamed.edges[0]), int(blamed.edges[-1])
         asked = np.sort(rng.integers(low, high, moments))
         for t, owner in zip(asked.tolist(), blamed.at(asked).tolist(), strict=True):
-            group, _, _, phase = ownership.owners.rows[owner]
-            lines = ownership.owners.groups[group]
+            numbers = ownership.owners.rows[owner]
+            lines = ownership.owners.groups[numbers.group]
             line = (lines[0].file, lines[0].line) if lines else None
-            assert (line, PHASES[phase]) == (twin.of(view, t) or (None, "other")), f"{view} {t}"
+            assert (line, PHASES[numbers.phase]) == (twin.of(view, t) or (None, "other")), f"{view} {t}"

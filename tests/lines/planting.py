@@ -32,7 +32,7 @@ class Planted(NamedTuple):
         costs, owners = self.profile.ownership.costs["wall"], self.profile.ownership.owners
         lines, total = {line_of(name) for name in names}, np.zeros(len(self.truth))
         for step, owner, ns in zip(costs.step.tolist(), costs.owner.tolist(), costs.ns.tolist(), strict=True):
-            is_backward = PHASES[owners.rows[owner][3]] == "backward"
+            is_backward = PHASES[owners.rows[owner].phase] == "backward"
             if backward in (None, is_backward) and any(each.line in lines for each in owners.group_of(owner)):
                 total[step] += ns
         return total

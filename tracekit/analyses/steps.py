@@ -47,9 +47,9 @@ def answer(profile: Profile) -> Answer:
     keys, parts = (WALL, attribution.wall) if answered else (HOST, attribution.host)
     most = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
     busy = attribution.wall[:, _BUSY].sum(axis=1) / np.maximum(attribution.wall_ns, 1)
-    shown = attribution.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
+    busy_known = attribution.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
     known = attribution.wall_known if answered else attribution.host_known
-    rows = table(
+    shown = table(
         STEPS,
         {
             "step": steps.number,
@@ -58,16 +58,16 @@ def answer(profile: Profile) -> Answer:
             "host_ns": pa.array(attribution.host_ns, mask=~attribution.host_known),
             "ahead_ns": pa.array(steps.done - steps.returned, mask=~attribution.wall_known),
             "steady": attribution.steady,
-            "busy": [float(part) if real else None for part, real in zip(busy, shown, strict=True)],
+            "busy": [float(part) if real else None for part, real in zip(busy, busy_known, strict=True)],
             "most": [
                 BUCKETS[keys[bucket]].label if real else None for bucket, real in zip(most.tolist(), known, strict=True)
             ],
             "most_ns": [int(parts[row, bucket]) if known[row] else None for row, bucket in enumerate(most.tolist())],
         },
     )
-    counted = profile.counted & shown
+    counted = profile.counted & busy_known
     sentence = _sentence(profile, float(busy[counted].mean()) if counted.any() else None)
-    return Answer("steps", "Steps", sentence, rows, worth=0.0)
+    return Answer("steps", "Steps", sentence, shown, worth=0.0)
 
 
 def _sentence(profile: Profile, busy: float | None) -> str:

@@ -84,13 +84,18 @@ class Group:
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """The step time of a variant divided by that of its baseline, at one setting."""
+    """How much faster or slower a variant is than its baseline, at one setting."""
 
     group: Group
     baseline: Group
-    ratio: float
-    interval: Interval | None
+    time_ratio: float  # its step time divided by the baseline's: below 1 is faster
+    interval: Interval | None  # of the time ratio
     seeds: int  # seeds with which both were measured; with two or more, the interval covers how much seeds differ
+
+    @property
+    def speed_up(self) -> float:
+        """The step time of the baseline divided by its own: above 1 is faster."""
+        return 1 / self.time_ratio
 
     @property
     def noise(self) -> bool:
@@ -101,9 +106,9 @@ class SpeedUp:
     def break_even_steps(self) -> float | None:
         """After how many steps the time saved makes up for the slower start; None if it is not certain to save any."""
         extra, theirs, base = self.group.mean(cold_cost_ns), self.baseline.mean(cold_cost_ns), self.baseline.step_ns
-        if self.noise or self.ratio >= 1 or extra is None or theirs is None or base is None:
+        if self.noise or self.time_ratio >= 1 or extra is None or theirs is None or base is None:
             return None
-        return steps_to_break_even(extra - theirs, base * (1 - self.ratio))
+        return steps_to_break_even(extra - theirs, base * (1 - self.time_ratio))
 
     @property
     def losses_differ(self) -> bool:

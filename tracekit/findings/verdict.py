@@ -123,7 +123,7 @@ def _events(profile: Profile, usual: Verdict) -> Ints:
         return kernels(profile, named(profile, lambda name: name == usual.where.kernel))
     keys = HOST_BOUND.get(usual.id, ())
     keys += tuple(key for bound, name in _VERDICT_ON.items() if name == usual.id for key in BOUNDS[bound])
-    return blamed_events(profile, profile.cost.pieces.of(*keys))
+    return blamed_events(profile, profile.attribution.pieces.of(*keys))
 
 
 def _parts(profile: Profile) -> dict[str, float]:

@@ -6,11 +6,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses.kernel_class import kernel_class
 from tracekit.engine.buckets import CODES, of_activities
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.culprits import NOTHING
 from tracekit.intervals import Bools, Ints, Rows
+from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.schema import LABEL, Role, column
 
@@ -76,7 +76,7 @@ def work_of(profile: Profile) -> Work:
     """The GPU's activities; without a GPU, the stretches in which operators compute."""
     trace = profile.trace
     if trace.device != "gpu":
-        return blamed(profile, profile.cost.pieces, "cpu_compute")
+        return blamed(profile, profile.attribution.pieces, "cpu_compute")
     events, launches, steps = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for part in trace.parts():
         gpu = part.rows(part.roles.gpu)

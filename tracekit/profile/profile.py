@@ -11,7 +11,7 @@ from tracekit import lines_file
 from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.views import StepView
-from tracekit.intervals import Bools
+from tracekit.intervals import Bools, Ints
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
@@ -20,6 +20,7 @@ from tracekit.profile.capture import Capture
 from tracekit.profile.sample import Sample, sample
 from tracekit.run import Window, Workload
 from tracekit.trace import Trace
+from tracekit.trace.steps import in_steps
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,10 @@ class Profile:
         """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""
         answered = [steps for steps in self.answered.values() if steps.any()]
         return answered[0] if answered else np.ones(len(self.attribution.steady), bool)
+
+    def in_counted(self, steps: Ints) -> Bools:
+        """Which of these indices of steps are those of counted ones; −1, which stands for no step, is not."""
+        return in_steps(self.counted, steps)
 
     @property
     def none_steady(self) -> bool:

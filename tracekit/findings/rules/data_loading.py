@@ -115,8 +115,7 @@ class _Waits:
         trace = self.profile.trace
         parts = [part.rows(part.roles.annotation & part.roles.named(DATALOAD)) for part in trace.parts()]
         rows = np.concatenate(parts or [np.zeros(0, np.int64)])
-        chosen: Ints = rows[np.append(self.profile.counted, False)[trace.steps.of(trace.ts_ns[rows])]]
-        return chosen
+        return rows[self.profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
 
     @cached_property
     def loader(self) -> str | None:

@@ -56,8 +56,7 @@ def _counted_calls(profile: Profile) -> Ints:
     """The calls of counted steps that submitted anything."""
     trace = profile.trace
     calls = np.unique(trace.links.launches).astype(np.int64)
-    counted: Ints = calls[np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[calls])]]
-    return counted
+    return calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
 
 
 def _until_one_of(profile: Profile, calls: Ints) -> Bools:

@@ -108,5 +108,4 @@ def _launches(profile: Profile, spans: Ints) -> int:
 
 def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:
     """Which of these events start in a counted step."""
-    steps = profile.trace.steps.of(profile.trace.ts_ns[rows])
-    return np.append(profile.counted, False)[steps]
+    return profile.in_counted(profile.trace.steps.of(profile.trace.ts_ns[rows]))

@@ -30,7 +30,7 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
     events = trace.rows(rows)
     claim = Union.of(events.ts_ns, events.end_ns)
     claim = claim.minus(pieces.union(pieces.of("gpu_compute", "gpu_comm")))
-    counted = np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[calls])]
+    counted = profile.in_counted(trace.steps.of(trace.ts_ns[calls]))
     if not counted.any():
         return
     longest = calls[counted][np.argmax(trace.dur_ns[calls[counted]])]

@@ -131,10 +131,9 @@ def _launches(profile: Profile) -> str:
 def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
     """How long each GPU activity of the counted steps takes, and each call that submitted them."""
     trace = profile.trace
-    counted = np.append(profile.counted, False)
     work, calls = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for activities, launches in trace.links.some():
-        inside = counted[trace.steps.of(trace.ts_ns[launches])]
+        inside = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
         work.append(trace.dur_ns[activities[inside]])
         calls.append(launches[inside].astype(np.int64))
     return np.concatenate(work), trace.dur_ns[np.unique(np.concatenate(calls))]

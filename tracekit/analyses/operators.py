@@ -51,8 +51,8 @@ def _summary(profile: Profile) -> pa.Table:
         np.add.at(number[:, 1], codes[profile.in_counted(trace.steps.of(part.ts_ns[taken]))], 1)
     rows = np.flatnonzero(spent_ns[:, 0])
     rows = rows[np.lexsort((rows, -spent_ns[rows, 0], -spent_ns[rows, 1]))]
-    steps = float(max(int(profile.counted.sum()), 1))
-    mean = profile.means["wall"] or profile.means["host"]
+    steps = profile.counted_steps
+    mean = profile.mean
     length = mean.step_ns if mean is not None else 0.0
     texts = [trace.names[row] for row in rows.tolist()]
     return table(

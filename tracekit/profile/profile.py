@@ -130,6 +130,11 @@ class Profile:
         return in_steps(self.counted, steps)
 
     @property
+    def counted_steps(self) -> int:
+        """How many steps a figure per step is divided by: at least 1."""
+        return max(int(self.counted.sum()), 1)
+
+    @property
     def none_steady(self) -> bool:
         """Whether every step compiles, so that the means are over steps that do."""
         return len(self.attribution.steady) > 0 and not self.attribution.steady.any()
@@ -138,6 +143,11 @@ class Profile:
     def means(self) -> dict[str, Mean | None]:
         """For each view, what a step takes; None where that cannot be answered."""
         return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
+
+    @property
+    def mean(self) -> Mean | None:
+        """What a step takes: its wall time or, where that cannot be answered, the host's; None without either."""
+        return self.means["wall"] or self.means["host"]
 
 
 def _mean(view: StepView, chosen: Bools) -> Mean | None:

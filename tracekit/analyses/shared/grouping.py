@@ -16,7 +16,7 @@ class Grouping:
 
     def __init__(self, profile: Profile, sums: list[str]) -> None:
         self._profile = profile
-        self._steps = float(max(int(profile.counted.sum()), 1))
+        self._steps = profile.counted_steps
         self._sums = sums
         self._numbers: dict[int, int] = {}
         self._totals = np.zeros((0, 2 + 2 * len(sums)), np.int64)  # how many, inside, and each sum and its part inside

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.where import where_of_event
@@ -31,7 +30,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     eager = calls[~replays]
     chosen = pieces.of(*_SUBMITTING) & ~is_hole(pieces)
     chosen &= _until_one_of(profile, eager)
-    steps = counted_steps(profile)
+    steps = profile.counted_steps
     if replays.sum() < steps or not (chosen & profile.counted[pieces.step]).any():
         return
     operator, row = _most_calls(profile, eager)

@@ -82,7 +82,10 @@ class Place:
 
 
 def place_in(sheet: Sheet, index: int) -> Place | None:
-    """The user's line that a row speaks of, where it names one: by its columns `file` and `line` (or `line_number`)."""
+    """The user's line that a row speaks of, where it names one: by its columns `file` and `line`.
+
+    In the table `lines` of the report, `line` is a text, and `line_number` has the number.
+    """
     names = sheet.table.column_names
     number = next(
         (

@@ -34,8 +34,8 @@ class StepStrip:
         drawn = [*sparks.glyphs(line, width)]
         far = outliers(line)
         for k in range(cells):
-            stretch = range(k * len(far) // cells, (k + 1) * len(far) // cells)
-            if drawn[k] not in (COMPILES, UNKNOWN) and any(far[step] for step in stretch):
+            group = range(k * len(far) // cells, (k + 1) * len(far) // cells)
+            if drawn[k] not in (COMPILES, UNKNOWN) and any(far[step] for step in group):
                 drawn[k] = OUTLIER
         return "".join(drawn)
 

@@ -18,7 +18,7 @@ from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
 from tracekit.trace import Trace
-from tracekit.trace.reading.arguments import arguments
+from tracekit.trace.rereading.arguments import arguments
 from tracekit.trace.roles import COMPILED_CODE
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import duration, percent, size

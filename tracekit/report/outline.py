@@ -136,7 +136,7 @@ def _chapter(sections: list[Section], report: Report, rows: int | None, full: bo
     only = len(report.subject.members) == 1 and first.scope == "variant"  # then its subject is obvious
     entries = [
         Entry(
-            "" if only else _of(each),
+            "" if only else each.subject,
             each,
             _blocks(each, tables or fold, full or fold),
             _rows_in_full(each, report, rows) if full and not fold else opened,
@@ -198,15 +198,6 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
 
 def _only_sentences(entry: Entry) -> bool:
     return entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
-
-
-def _of(section: Section) -> str:
-    """The subject of the section, as a label."""
-    if section.scope == "trace":
-        return f"{section.variant}, {section.trace}"
-    if section.scope == "comparison":
-        return f"{section.variant} against {section.baseline}"
-    return section.variant or ""
 
 
 def _listed(titles: Iterable[str]) -> str:

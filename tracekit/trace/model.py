@@ -185,6 +185,12 @@ class Trace:
             return self.summary.device
         return "gpu" if self.census.any(lambda roles: roles.gpu) else "cpu"
 
+    @property
+    def gpus(self) -> list[dict[str, Any]]:
+        """The properties of each GPU of the machine, where the profiler lists them."""
+        listed = self.meta.get("deviceProperties")
+        return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
     @cached_property
     def has_stacks(self) -> bool:
         """Whether the trace holds Python frames."""

@@ -50,13 +50,13 @@ def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> lis
         of_group = which == group
         mask = np.zeros(len(chosen), bool)
         mask[chosen_rows[of_group]] = True
-        rows = _heaviest(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
+        rows = _costliest_first(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
         name = trace.names[trace.name_codes[rows[0]]] if len(rows) else NOTHING
         culprits.append(Culprit(value, name, float(dur[of_group].sum()) / counted_steps(profile), rows, mask))
     return sorted(culprits, key=lambda each: -each.step_ns)
 
 
-def _heaviest(event: Rows, dur: Ints) -> Ints:
+def _costliest_first(event: Rows, dur: Ints) -> Ints:
     rows, which = np.unique(event.astype(np.int64), return_inverse=True)
     return rows[np.argsort(-np.bincount(which, dur), kind="stable")]
 

@@ -21,7 +21,7 @@ _LEAST = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
 _WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
 _ALIKE = 0.9  # of the operators must be the same one period later
-_TRIED = 64  # periods that are tried that are tried
+_TRIED = 64  # periods, at most
 
 
 @dataclass(frozen=True)
@@ -111,16 +111,14 @@ def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
 
 def _period(names: Rows) -> int | None:
     """The number of entries after which a sequence repeats; None if it does not."""
-    codes, which = np.unique(names, return_inverse=True)
+    which = np.unique(names, return_inverse=True)[1]
     order = np.argsort(which, kind="stable")
     apart = np.diff(order)[np.diff(which[order]) == 0]  # of one name from one entry to the next
     periods, frequent = np.unique(apart, return_counts=True)
     tried = periods[np.argsort(-frequent, kind="stable")][:_TRIED]
     alike = {int(period): float(_same(names, int(period)).mean()) for period in tried if 2 * period <= len(names)}
     best = max(alike.values(), default=0.0)
-    return (
-        min(period for period, part in alike.items() if part >= best - 0.01) if best >= _ALIKE and len(codes) else None
-    )
+    return min(period for period, part in alike.items() if part >= best - 0.01) if best >= _ALIKE else None
 
 
 def _same(names: Rows, period: int) -> Bools:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, runs
+from tracekit.trace.enclosing import outermost
 from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP
 from tracekit.units import count
 
@@ -38,7 +39,7 @@ def find_iterations(trace: "Trace") -> Iterations | None:
     main = trace.threads.main
     if main is None:
         return None
-    operators = _outermost(trace, main)
+    operators = _outermost_work(trace, main)
     if not len(operators):
         return None
     return (
@@ -46,7 +47,7 @@ def find_iterations(trace: "Trace") -> Iterations | None:
     )
 
 
-def _outermost(trace: "Trace", main: int) -> Ints:
+def _outermost_work(trace: "Trace", main: int) -> Ints:
     """The main thread's operators, and calls that submit work, that no other operator encloses."""
 
     def works(part: "Events") -> Bools:
@@ -54,9 +55,7 @@ def _outermost(trace: "Trace", main: int) -> Ints:
         wanted: Bools = (operators | part.roles.launch) & part.lasting & (part.track == main)
         return wanted
 
-    rows = _rows(trace, works)
-    reach = np.maximum.accumulate(trace.rows(rows).end_ns)
-    return rows[np.concatenate(([True], trace.ts_ns[rows[1:]] >= reach[:-1]))] if len(rows) else rows
+    return outermost(trace, _rows(trace, works))
 
 
 def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import outermost_operators, plain
 from tracekit.findings.holes import is_hole
@@ -13,7 +14,6 @@ from tracekit.profile import Profile
 from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.units import duration, many, times
 
-_SUBMITTING = ("kernel_launch", "dispatch", "python", "guards")
 _LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 
 
@@ -28,7 +28,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     calls = _counted_calls(profile)
     replays = trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True)
     eager = calls[~replays]
-    chosen = pieces.of(*_SUBMITTING) & ~is_hole(pieces)
+    chosen = pieces.of(*SUBMITTING) & ~is_hole(pieces)
     chosen &= _until_one_of(profile, eager)
     steps = profile.counted_steps
     if replays.sum() < steps or not (chosen & profile.counted[pieces.step]).any():

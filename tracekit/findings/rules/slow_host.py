@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.engine.buckets import BUCKETS
+from tracekit.engine.buckets import BUCKETS, SUBMITTING
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
 from tracekit.findings.holes import is_hole
@@ -18,7 +18,6 @@ from tracekit.units import count, duration
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
 _OF_A_LINE = 0.3  # of the time: a line with less is not the culprit
-_BUCKETS = ("kernel_launch", "dispatch", "python", "guards")
 _GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _ADVICE = {
@@ -48,16 +47,13 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     if mean is None or profile.trace.device != "gpu":
         return
     pieces = profile.attribution.pieces
-    chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~_of_other_rules(profile)
-    times = {
-        name: sum(_per_step(profile, chosen & pieces.of(key)) for key in keys if key in _BUCKETS)
-        for name, keys in HOST_BOUND.items()
-    }
+    chosen = pieces.of(*SUBMITTING) & ~is_hole(pieces) & ~_of_other_rules(profile)
+    times = {name: _per_step(profile, chosen & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
     idle = sum(times.values())
     if idle < _LEAST * mean.step_ns:
         return
     name = max(times, key=lambda each: times[each])
-    line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in _BUCKETS))
+    line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in SUBMITTING))
     culprits = [each for each in _operators(profile, chosen) if len(each.rows)]
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
     culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
@@ -110,7 +106,7 @@ def _per_step(profile: Profile, chosen: Bools) -> float:
 
 def _parts(profile: Profile, chosen: Bools, like: float) -> str:
     pieces = profile.attribution.pieces
-    times = {key: _per_step(profile, chosen & pieces.of(key)) for key in _BUCKETS}
+    times = {key: _per_step(profile, chosen & pieces.of(key)) for key in SUBMITTING}
     largest = sorted((key for key in times if times[key] > 0), key=lambda key: -times[key])
     return ", ".join(f"{duration(times[key], like=like)} of {BUCKETS[key].noun}" for key in largest)
 

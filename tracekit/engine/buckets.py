@@ -87,7 +87,7 @@ BOUNDS: dict[Bound, tuple[str, ...]] = {
     bound: tuple(bucket.key for bucket in _ALL if bucket.bound == bound) for bound in get_args(Bound)
 }
 SLOW_HOST = BOUNDS["host"]  # what a slow host does while the GPU waits
-# Of that, what submitting less work saves. Time in the allocator has another cause and another cure: the rule `allocator`.
+# Of that, what submitting less work saves. Time in the allocator has another cause and cure: the rule `allocator`.
 SUBMITTING = tuple(key for key in SLOW_HOST if key != "alloc")
 CODES = {bucket.key: code for code, bucket in enumerate(_ALL)}
 KEYS = tuple(BUCKETS)

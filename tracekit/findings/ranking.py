@@ -8,10 +8,9 @@ from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.verdict import VERDICTS
 from tracekit.intervals import Union
-from tracekit.profile import Profile
+from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.units import duration
 
-LEAST_SHARE = 0.02  # of a step; what costs less is left out, unless all is requested
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
 

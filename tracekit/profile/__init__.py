@@ -2,10 +2,11 @@
 
 from tracekit.profile.capture import Capture
 from tracekit.profile.opening import open_subject
-from tracekit.profile.profile import Mean, Profile
+from tracekit.profile.profile import LEAST_SHARE, Mean, Profile
 from tracekit.profile.subject import Member, Subject, Untraced, has_figures
 
 __all__ = [
+    "LEAST_SHARE",
     "Capture",
     "Mean",
     "Member",

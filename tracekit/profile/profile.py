@@ -23,6 +23,8 @@ from tracekit.run import Window, Workload
 from tracekit.trace import Trace
 from tracekit.trace.steps import in_steps
 
+LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
+
 
 @dataclass(frozen=True)
 class Mean:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tracekit.profile import LEAST_SHARE
 from tracekit.report.blocks import Block, Notes, Sentences, Table, is_detail
 from tracekit.report.model import Report
 from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
-from tracekit.report.section import WORTH, Section
+from tracekit.report.section import Section
 
 ROWS = 3  # rows of a table, unless more are requested
 _LEAST = 14  # lines for the sections that are ordered by worth, even where the others are long
@@ -86,7 +87,7 @@ class _Reading:
         """Whether the tables of a question are seen at once."""
         if self.full or sections[0].stage != "body":  # only the body is ordered by worth
             return True
-        return max(each.worth for each in sections) >= WORTH if self.rows is None else self.rows > 0
+        return max(each.worth for each in sections) >= LEAST_SHARE if self.rows is None else self.rows > 0
 
     def rows_of(self, section: Section, opened: bool, report: Report) -> int | None:
         """How many rows of its tables are seen at once; None for all."""

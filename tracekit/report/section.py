@@ -7,9 +7,9 @@ from typing import Literal
 import pyarrow as pa
 
 from tracekit.analyses import Status
+from tracekit.profile import LEAST_SHARE
 from tracekit.report.blocks import Block
 
-WORTH = 0.02  # share of a step below which a section is shown without its tables, unless everything is requested
 Scope = Literal["trace", "variant", "comparison", "run"]
 # The place of a section: before all others, among those ordered by worth, or after them.
 Stage = Literal["lead", "body", "end"]
@@ -55,7 +55,7 @@ class Section:
     @property
     def worth(self) -> float:
         """Its worth; where that is unknown, just enough for a table."""
-        return WORTH if self.contents.worth is None else self.contents.worth
+        return LEAST_SHARE if self.contents.worth is None else self.contents.worth
 
     @property
     def blocks(self) -> tuple[Block, ...]:

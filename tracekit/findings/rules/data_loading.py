@@ -11,13 +11,12 @@ from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, by_name, plain
 from tracekit.findings.where import where_of_buckets, where_of_event
 from tracekit.intervals import Bools, Ints
-from tracekit.profile import Profile
+from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON
 from tracekit.trace.rows import Events
 from tracekit.units import count, duration, percent
 
-_LEAST = 0.02
 _NAMED = 0.1  # of the wait: what takes less is not named
 _OF_A_LINE = 0.5  # of the wait: a line with less is not the culprit
 _STEADY = 0.5  # of the steps: if workers are late so often, there are too few; if less often, they are still starting
@@ -44,7 +43,7 @@ _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store t
 def data_loading(profile: Profile) -> Iterator[Finding]:
     """`dataloader_bound`: the loader runs in the training process, has too few workers, or is only starting them."""
     mean = profile.mean
-    if mean is None or mean.parts["dataload"] < _LEAST * mean.step_ns:
+    if mean is None or mean.parts["dataload"] < LEAST_SHARE * mean.step_ns:
         return
     waits = _Waits(profile, mean.parts["dataload"], mean.step_ns)
     said, advice = _in_process(waits) if waits.in_process else _of_workers(waits)

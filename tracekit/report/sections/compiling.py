@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tracekit.compare import Comparison
 from tracekit.engine.buckets import BUCKETS
 from tracekit.gnn.changing_sizes import changed_sizes
-from tracekit.profile import Profile
+from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.report.blocks import Sentences
 from tracekit.report.compile_effects import LEFT_AS_IT_IS, Effects, Side, effects
 from tracekit.report.model import Report
@@ -18,7 +18,6 @@ from tracekit.unprofiled import cold_cost_ns
 
 _GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
 _MANY = 0.05  # of the steps that compile: above this share, they are not just a warm-up
-_WORTH_SAYING = 0.02  # of a step
 _LEFT = {
     "products": "matrix products and convolutions",
     "syncs": "sync stalls",
@@ -176,9 +175,9 @@ def _most_to_gain(seen: Effects) -> Iterator[str]:
     """How much of the eager step compiling cannot speed up, and what that leaves to gain."""
     shares = {name: seen.eager.bounds.get(name, 0.0) for name in LEFT_AS_IT_IS}
     most = seen.most_to_gain
-    if most is None or sum(shares.values()) < _WORTH_SAYING:
+    if most is None or sum(shares.values()) < LEAST_SHARE:
         return
-    named = {_LEFT[name]: share for name, share in shares.items() if share >= _WORTH_SAYING}
+    named = {_LEFT[name]: share for name, share in shares.items() if share >= LEAST_SHARE}
     each = [f"{percent(share)} {name}" for name, share in named.items()] if len(named) > 1 else [*named]
     untouched = f" ({_and(each)})" if named else ""
     yield (
@@ -192,7 +191,7 @@ def _launches(seen: Effects) -> Iterator[str]:
     if before is not None and after is not None:
         waits = seen.compiled.bounds.get("host", 0.0)
         still = (
-            f"; the GPU still spends {percent(waits)} of a step waiting for the host" if waits >= _WORTH_SAYING else ""
+            f"; the GPU still spends {percent(waits)} of a step waiting for the host" if waits >= LEAST_SHARE else ""
         )
         yield f"Launch calls a step: {count(before)} eager, {count(after)} compiled{still}."
 

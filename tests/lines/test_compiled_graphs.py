@@ -12,7 +12,6 @@ from tracekit.lines.graph_calls import GraphCall, graph_calls, lines_of_operator
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import Graph
 from tracekit.trace import Trace
-from tracekit.trace.roles import GRAPH_LAUNCH
 
 A, B, C, D = "abcd"
 
@@ -149,6 +148,6 @@ def test_a_real_trace_of_replayed_graphs_adds_up():
     adds_up(ownership)
     assert {line for lines in costs_of(ownership, "gpu_compute") for line in lines} == {*range(1, len(triton) + 1)}
     calls = trace.links.launch(np.flatnonzero(trace.roles.gpu))
-    launched_alone = ~trace.roles.named(GRAPH_LAUNCH, runtime=True)[calls]
+    launched_alone = ~trace.roles.graph_launch[calls]
     lasted = (trace.end_ns - trace.ts_ns)[trace.roles.gpu]
     assert 0 < costs_of(ownership, "gpu_compute")[()] <= lasted[launched_alone].sum()  # the optimizer's

@@ -19,7 +19,7 @@ from tracekit.lines.regions import regions
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.lines.threads import Thread
 from tracekit.trace import Trace
-from tracekit.trace.roles import GRAPH_LAUNCH, KERNEL, OPERATOR
+from tracekit.trace.roles import KERNEL, OPERATOR
 
 _NOTHING = GraphCalls()
 
@@ -99,7 +99,7 @@ class _Regions:
         rows = rows[np.lexsort((trace.ts_ns[rows], trace.ts_ns[launch[rows]]))]
         region = self.spans.innermost.at(trace.ts_ns[launch[rows]])
         rows, region = rows[region >= 0], region[region >= 0]
-        replayed = trace.roles.named(GRAPH_LAUNCH, runtime=True)[launch[rows]]
+        replayed = trace.roles.graph_launch[launch[rows]]
         for number, at in _by_region(region):
             gpu[rows[at]] = self._owners(number, self._submitted(rows[at], replayed[at], number), owners)
 

@@ -115,6 +115,11 @@ class Roles:
         return self.runtime & self.named(LAUNCH, runtime=True)
 
     @cached_property
+    def graph_launch(self) -> Bools:
+        """Runtime calls that replay a CUDA graph."""
+        return self.runtime & self.named(GRAPH_LAUNCH, runtime=True)
+
+    @cached_property
     def sync_by_name(self) -> Bools:
         """Runtime calls that always block; copies that turn out to block are added in `links`."""
         return self.runtime & self.named(SYNC, runtime=True)

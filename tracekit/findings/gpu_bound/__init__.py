@@ -8,7 +8,6 @@ from tracekit.findings.gpu_bound import modules, phases
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.profile.kernel_time import KernelTime, kernel_times, summed
-from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.units import percent
 
 _KINDS = {
@@ -65,9 +64,7 @@ def _kind(each: KernelTime) -> str:
 def _replayed(profile: Profile) -> bool:
     """Whether most of the work comes from CUDA graphs."""
     trace = profile.trace
-    if not trace.census.count(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)):
+    if not trace.census.count(lambda roles: roles.graph_launch):
         return False
-    replayed = sum(
-        int(trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True).sum()) for _, calls in trace.links.some()
-    )
+    replayed = sum(int(trace.rows(calls).roles.graph_launch.sum()) for _, calls in trace.links.some())
     return replayed > _GRAPHED * len(trace.links.activities)

@@ -11,7 +11,6 @@ from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.intervals import Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
-from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.units import duration, many, times
 
 _DYNAMIC = "https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html"
@@ -142,7 +141,7 @@ def _settled(trace: Trace, spans: list[Span]) -> int:
 
     A step that records a graph also replays it, and goes on to record the next.
     """
-    rows = [part.rows(part.roles.runtime & part.roles.named(GRAPH_LAUNCH, runtime=True)) for part in trace.parts()]
+    rows = [part.rows(part.roles.graph_launch) for part in trace.parts()]
     starts = np.array([each["start_ns"] for each in spans if each["kind"] == "cudagraph"], np.int64)
     replaying = trace.steps.of(trace.ts_ns[np.concatenate(rows)])
     calm = np.setdiff1d(replaying[replaying >= 0], trace.steps.of(starts))

@@ -11,7 +11,6 @@ from tracekit.findings.holes import is_hole
 from tracekit.findings.where import where_of_event
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
-from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.units import duration, many, times
 
 _LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
@@ -21,12 +20,10 @@ _LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.htm
 def eager_remainders(profile: Profile) -> Iterator[Finding]:
     """Beyond the verdicts' list: the GPU idles until work that no graph holds is submitted."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    if profile.means["wall"] is None or not trace.census.any(
-        lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)
-    ):
+    if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.graph_launch):
         return
     calls = _counted_calls(profile)
-    replays = trace.rows(calls).roles.named(GRAPH_LAUNCH, runtime=True)
+    replays = trace.rows(calls).roles.graph_launch
     eager = calls[~replays]
     chosen = pieces.of(*SUBMITTING) & ~is_hole(pieces)
     chosen &= _until_one_of(profile, eager)

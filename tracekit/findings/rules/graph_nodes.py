@@ -8,7 +8,7 @@ from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.kernels import kernels
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
-from tracekit.trace.roles import GRAPH_LAUNCH, bare
+from tracekit.trace.roles import bare
 from tracekit.trace.rows import BEFORE
 from tracekit.units import count, duration
 
@@ -22,7 +22,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 def graph_nodes(profile: Profile) -> Iterator[Finding]:
     """`graph_nodes_missing`, beyond the verdicts' list: the GPU seems to idle equally long in each replay."""
     trace = profile.trace
-    if not trace.census.any(lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)):
+    if not trace.census.any(lambda roles: roles.graph_launch):
         return
     calls, starts, ends, spans = _holes(profile)
     missing = _the_same_each_time(ends - starts, spans)
@@ -49,7 +49,7 @@ def _holes(profile: Profile) -> tuple[Ints, Ints, Ints, Ints]:
     rows = kernels(profile, lambda events: events.roles.gpu)
     launch = trace.links.launch(rows)
     replayed = np.zeros(len(rows), bool)
-    replayed[launch >= 0] = trace.rows(launch[launch >= 0]).roles.named(GRAPH_LAUNCH, runtime=True)
+    replayed[launch >= 0] = trace.rows(launch[launch >= 0]).roles.graph_launch
     calls, first, which = np.unique(launch[replayed], return_index=True, return_inverse=True)
     events = trace.rows(rows)
     reach = np.concatenate(([BEFORE], np.maximum.accumulate(events.end_ns)[:-1]))[replayed]

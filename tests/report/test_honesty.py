@@ -97,7 +97,7 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
     shown = {row["step"] for row in rows if row["view"] == "host" and row["dur_ns"] is not None}
     assert shown == {0, 1, 2}
     assert [value is not None for value in lines(make_report(subject), "host")[0].values] == [True, True, True, False]
-    assert "the host view of 1 of 4 steps" in " ".join(note.text for note in make_report(subject).notes)
+    assert "the host time of 1 of 4 steps" in " ".join(note.text for note in make_report(subject).notes)
 
 
 def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):

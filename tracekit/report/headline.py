@@ -51,8 +51,8 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         return (
-            f"{text} Under the profiler{_inflation(member)} a step changes by {duration(wall.delta_ns, signed=True)}: "
-            f"{_changes(wall)}."
+            f"{text} Under the profiler{_inflation(member)}, a step changes by {duration(wall.delta_ns, signed=True)} "
+            f"compared with {other}: {_changes(wall)}."
             f"{_contradiction(contrast, wall)}"
         )
     if wall is None or ours is None or theirs is None:

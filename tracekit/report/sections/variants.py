@@ -63,7 +63,10 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (column("spread_ns", _REAL, "interquartile range of the unprofiled steps", "ns"), measured("spread_ns")),
     (column("steps", _WHOLE, "unprofiled steps timed"), measured("steps")),
-    (column("throughput", _REAL, "unprofiled steps per second"), of_variant(throughput)),
+    (
+        column("throughput", _REAL, "unprofiled steps per second", title="throughput (steps/s)"),
+        of_variant(throughput),
+    ),
     (column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"), measured("epoch_steps")),
     (column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"), of_variant(epoch_ns)),
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracekit.tui.model.breakdown import Breakdown
+from tracekit.tui.model.bucket_table import BucketTable
 from tracekit.tui.model.content import Code, Content, Prose
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.opening import Reading, open_report
@@ -44,7 +44,7 @@ def texts(content: Content) -> list[str]:
                 table = piece.sheet if isinstance(piece, Code) else piece
                 shown += [table.title, *table.titles, *(cell for row in table.cells(0, len(table)) for cell in row)]
                 shown += [value for index in range(len(table)) for _, value in table.row_in_full(index)]
-            case Breakdown():
+            case BucketTable():
                 shown += [piece.title, *(line.label for line in piece.lines), *piece.unanswered.values()]
             case StepStrip():
                 shown += [each for line in piece.lines for each in (line.name, piece.legend(line))]

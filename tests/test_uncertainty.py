@@ -13,7 +13,13 @@ from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds, merged
 from tracekit.run import Measured, Pass, Requested, Run, Variant
-from tracekit.uncertainty import half_width_of_difference, half_width_of_mean, interval_of_median, student_t
+from tracekit.uncertainty import (
+    half_width_of_difference,
+    half_width_of_mean,
+    interval_from_logs,
+    interval_of_median,
+    student_t,
+)
 from tracekit.unprofiled import compared, contrast, step_interval
 
 STEPS = 12
@@ -29,6 +35,13 @@ def test_students_t(inside):
 def test_of_one_value_nothing_is_known():
     assert half_width_of_mean([1.0]) == half_width_of_difference([1.0], [1.0, 2.0]) == math.inf
     assert half_width_of_mean([1.0, 1.0]) == half_width_of_difference([1.0, 1.0], [2.0, 2.0]) == 0
+
+
+def test_an_interval_beyond_what_floats_hold_has_finite_ends():
+    assert interval_from_logs(math.log(0.5), math.log(2)) == pytest.approx((0.5, 2))
+    low, high = interval_from_logs(-900, 900)
+    assert low == 0
+    assert 1e300 < high < math.inf
 
 
 def test_the_median_lies_between_two_of_the_values():

@@ -55,8 +55,8 @@ def compare(member: Member, baseline: Member) -> Comparison:
     return Comparison(
         variant=member.name,
         baseline=baseline.name,
-        wall=_difference(WALL, *(side.cost.wall[side.answered["wall"]] for side in sides)) if traced else None,
-        host=_difference(HOST, *(side.cost.host[side.answered["host"]] for side in sides)) if traced else None,
+        wall=_difference(WALL, *(side.attribution.wall[side.answered["wall"]] for side in sides)) if traced else None,
+        host=_difference(HOST, *(side.attribution.host[side.answered["host"]] for side in sides)) if traced else None,
     )
 
 

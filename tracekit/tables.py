@@ -87,7 +87,7 @@ def _slices(table: pa.Table) -> Iterator[pa.Table]:
 
 def _segments(profile: Profile) -> Iterator[pa.Table]:
     for view in ("wall", "host"):
-        yield from profile.cost.segments_of(view)
+        yield from profile.attribution.segments_of(view)
 
 
 def _named(part: pa.Table, variant: str) -> pa.Table:
@@ -97,9 +97,9 @@ def _named(part: pa.Table, variant: str) -> pa.Table:
 
 def _attribution(profile: Profile) -> pa.Table:
     """Long form: one row per step, view and bucket."""
-    cost, numbers = profile.cost, profile.trace.steps.number
+    attribution, numbers = profile.attribution, profile.trace.steps.number
     views = []
-    for view in cost.views.values():
+    for view in attribution.views.values():
         width, length = len(view.keys), len(numbers) * len(view.keys)
         views.append(
             pa.Table.from_arrays(
@@ -110,7 +110,7 @@ def _attribution(profile: Profile) -> pa.Table:
                         pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(view.keys)
                     ),
                     pa.array(view.totals.ravel(), mask=np.repeat(~view.known, width)),
-                    pa.array(np.repeat(cost.steady, width)),
+                    pa.array(np.repeat(attribution.steady, width)),
                 ],
                 schema=ATTRIBUTION,
             )

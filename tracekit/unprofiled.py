@@ -18,6 +18,7 @@ from tracekit.uncertainty import (
     Interval,
     half_width_of_difference,
     half_width_of_mean,
+    interval_from_logs,
     interval_of_median,
     is_noise,
 )
@@ -111,7 +112,8 @@ def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) 
     logs = [math.log(each.step_ns) for each in measured.counted]
     if len(logs) < 2:
         return None
-    return _around(math.log(measured.step_ns), half_width_of_mean(logs, inside))
+    log, half = math.log(measured.step_ns), half_width_of_mean(logs, inside)
+    return interval_from_logs(log - half, log + half)
 
 
 def passes_document(measured: Measured) -> dict[str, Any]:
@@ -157,7 +159,7 @@ def _by_steps(ours: Measured, theirs: Measured) -> Interval | None:
         math.hypot(middle - low, their_high - their_middle),
         math.hypot(high - middle, their_middle - their_low),
     )
-    return math.exp(centre - below), math.exp(centre + above)
+    return interval_from_logs(centre - below, centre + above)
 
 
 def _logs(measured: Measured) -> tuple[float, float, float]:
@@ -167,11 +169,5 @@ def _logs(measured: Measured) -> tuple[float, float, float]:
 
 
 def _contrast(log_ratio: float, half_width: float, covers: Covers, passes: int) -> Contrast:
-    return Contrast(math.exp(log_ratio), _around(log_ratio, half_width), covers, passes)
-
-
-def _around(log: float, half_width: float) -> Interval:
-    try:
-        return math.exp(log - half_width), math.exp(log + half_width)
-    except OverflowError:
-        return 0.0, math.inf
+    interval = interval_from_logs(log_ratio - half_width, log_ratio + half_width)
+    return Contrast(math.exp(log_ratio), interval, covers, passes)

@@ -54,9 +54,9 @@ def test_gaps_are_all_the_idle_time_of_the_counted_steps(name):
     if not path.exists():
         pytest.skip("needs the real traces")
     profile = profile_of(path)
-    gaps = _gaps(profile, profile.cost.pieces)
+    gaps = _gaps(profile, profile.attribution.pieces)
     counted = profile.answered["wall"]
     keys = profile.views["wall"].keys
-    idle = sum(int(profile.cost.wall[counted][:, at].sum()) for at, key in enumerate(keys) if key not in BUSY)
+    idle = sum(int(profile.attribution.wall[counted][:, at].sum()) for at, key in enumerate(keys) if key not in BUSY)
     assert int((gaps.end - gaps.start).sum()) == idle
     assert (gaps.start[1:] >= gaps.end[:-1]).all()

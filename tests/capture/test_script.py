@@ -134,9 +134,9 @@ if __name__ == "__main__":
             optimizer.step()
 """
     answer = profiled(tmp_path, body, requested=EAGER, steps=4)
-    cost = attribute(Trace.load(tmp_path / answer.traces.steady))
-    assert len(cost.trace.steps) == 4
-    assert (cost.host[:, HOST.index("dataload")] > 0).all()
+    attribution = attribute(Trace.load(tmp_path / answer.traces.steady))
+    assert len(attribution.trace.steps) == 4
+    assert (attribution.host[:, HOST.index("dataload")] > 0).all()
 
 
 def test_its_own_profilers_are_idle(tmp_path):

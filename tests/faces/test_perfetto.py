@@ -87,7 +87,7 @@ def test_our_tracks_of_a_known_trace(tmp_path):
     wall = named["where the wall time goes"]
     assert ("GPU compute", 35.0, 90.0) in [(name, start, end) for name, start, end, _ in wall]
     assert next(args for name, *_, args in wall if name == "kernel launch")["blame"] == "cudaLaunchKernel"
-    pieces = report.profiles[0].cost.pieces
+    pieces = report.profiles[0].attribution.pieces
     assert sum(round((end - start) * 1000) for _, start, end, _ in wall) == int(pieces.dur.sum()) == 100_000
     assert {name for name, *_ in wall} <= {bucket.label for bucket in BUCKETS.values()}
     assert [(start, end) for _, start, end, _ in named["compilations of thread 1"]] == [(50.0, 80.0)]

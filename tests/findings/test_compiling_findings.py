@@ -87,7 +87,7 @@ def test_what_no_graph_holds(tmp_path):
         in finding.title
     )
     assert finding.where.operator == "aten::add_"
-    claimed = profile.cost.pieces
+    claimed = profile.attribution.pieces
     assert finding.claim.total() == pytest.approx(6 * 600_000, rel=0.05)
     assert claimed.view == "wall"
     (slow,) = titled(listed, "launch_bound", "dispatch_bound", "python_bound")

@@ -122,6 +122,6 @@ def test_nothing_is_said_of_steps_whose_work_is_not_known(tmp_path):
     document["traceEvents"] += [each | {"pid": 2, "tid": 2} for each in other]
     path.write_text(json.dumps(document))
     profile = open_subject([path]).profiles[0]
-    assert "wall" in profile.cost.cannot_answer
+    assert "wall" in profile.attribution.cannot_answer
     for look in (without_tensor_cores, unaligned_products, unfused_elementwise):
         assert not [*look(profile)]

@@ -87,13 +87,13 @@ def test_a_cost_of_some_steps_is_spread_over_all(profile):
 
 
 def test_pieces_add_up_to_the_totals(profile):
-    cost = profile.cost
-    pieces = cost.pieces
-    summed = np.zeros_like(cost.wall)
+    attribution = profile.attribution
+    pieces = attribution.pieces
+    summed = np.zeros_like(attribution.wall)
     for step, key, length in zip(pieces.step, pieces.bucket, pieces.dur, strict=True):
         name = next(name for name, code in CODES.items() if code == key)
-        summed[step, cost.views["wall"].keys.index(name)] += length
-    assert (summed == cost.wall).all()
+        summed[step, attribution.views["wall"].keys.index(name)] += length
+    assert (summed == attribution.wall).all()
     assert (pieces.start[1:] >= pieces.end[:-1]).all()
 
 

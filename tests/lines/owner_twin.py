@@ -14,10 +14,10 @@ from tracekit.trace.roles import BACKWARD_FRAME, BACKWARD_NODE, KERNEL, OPERATOR
 class Twin:
     """One trace; `of` answers for a moment. Frames are classified by a function of their names."""
 
-    def __init__(self, cost, recording):
-        trace, frames = cost.trace, recording.frames
+    def __init__(self, attribution, recording):
+        trace, frames = attribution.trace, recording.frames
         roles = trace.roles
-        self.trace, self.cost = trace, cost
+        self.trace, self.attribution = trace, attribution
         names = [trace.names[code] for code in trace.name_codes.tolist()]
         columns = (trace.ts_ns, trace.end_ns, trace.track, roles.kind, roles.annotation, trace.correlation)
         columns += (values(trace.events["sequence"], -1), values(trace.events["fwd_thread"], 0))
@@ -32,7 +32,7 @@ class Twin:
         self.calls = sorted(((start - base, line) for start, line in calls if start - base in begun), reverse=True)
         self.gpu = [e for e in self.events if roles.gpu[e[0]] and e[3] > e[2]]
         self.communication = {e[0] for e in self.gpu if roles.communication[e[0]]}
-        table = cost.segments.to_pylist()
+        table = attribution.segments.to_pylist()
         self.views = {view: [row for row in table if row["view"] == view] for view in ("wall", "host")}
 
     def launch(self, row):
@@ -145,7 +145,7 @@ class Twin:
 def adds_up(ownership):
     """Whether the owners of each step and bucket add up to it, in each view that can be answered."""
     for name, costs in ownership.costs.items():
-        view = ownership.cost.views[name]
+        view = ownership.attribution.views[name]
         sums = np.zeros((len(view.totals), len(KEYS)), np.int64)
         np.add.at(sums, (costs.step, costs.bucket), costs.ns)
         wanted = np.zeros_like(sums)
@@ -156,13 +156,13 @@ def adds_up(ownership):
 
 def agrees(ownership, moments):
     """Whether the twin gives the same owners at random moments of each view."""
-    twin = Twin(ownership.cost, ownership.recording)
+    twin = Twin(ownership.attribution, ownership.recording)
     rng = np.random.default_rng(0)
     for view, blamed in ownership.blame.items():
         low, high = int(blamed.edges[0]), int(blamed.edges[-1])
         asked = np.sort(rng.integers(low, high, moments))
         for t, owner in zip(asked.tolist(), blamed.at(asked).tolist(), strict=True):
-            group, _, _, phase = ownership.owners.rows[owner]
-            lines = ownership.owners.groups[group]
+            numbers = ownership.owners.rows[owner]
+            lines = ownership.owners.groups[numbers.group]
             line = (lines[0].file, lines[0].line) if lines else None
-            assert (line, PHASES[phase]) == (twin.of(view, t) or (None, "other")), f"{view} {t}"
+            assert (line, PHASES[numbers.phase]) == (twin.of(view, t) or (None, "other")), f"{view} {t}"

@@ -32,7 +32,7 @@ class Planted(NamedTuple):
         costs, owners = self.profile.ownership.costs["wall"], self.profile.ownership.owners
         lines, total = {line_of(name) for name in names}, np.zeros(len(self.truth))
         for step, owner, ns in zip(costs.step.tolist(), costs.owner.tolist(), costs.ns.tolist(), strict=True):
-            is_backward = PHASES[owners.rows[owner][3]] == "backward"
+            is_backward = PHASES[owners.rows[owner].phase] == "backward"
             if backward in (None, is_backward) and any(each.line in lines for each in owners.group_of(owner)):
                 total[step] += ns
         return total
@@ -77,11 +77,11 @@ def planted(folder, requested=None, steps=6, **params):
 def read(folder):
     """The profile of such a pass, and what its stretches took."""
     steady, detail = (folder / f"{window}.json.gz" for window in ("steady", "detail"))
-    cost = attribute(Trace.load(steady))
-    profile = Profile("planted", (Capture(steady, cost), Capture(detail, None, window="detail")))
-    base = cost.trace.meta["baseTimeNanoseconds"]
+    attribution = attribute(Trace.load(steady))
+    profile = Profile("planted", (Capture(steady, attribution), Capture(detail, None, window="detail")))
+    base = attribution.trace.meta["baseTimeNanoseconds"]
     truths = [json.loads(line) for line in (folder / "truth.json").read_text().splitlines()]
-    bounds = zip(cost.trace.steps.issued.tolist(), cost.trace.steps.returned.tolist(), strict=True)
+    bounds = zip(attribution.trace.steps.issued.tolist(), attribution.trace.steps.returned.tolist(), strict=True)
     return Planted(profile, [each for low, high in bounds for each in truths if low <= each["start"] - base < high])
 
 

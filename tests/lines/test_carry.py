@@ -83,7 +83,7 @@ def misplaced(truth, carried, view):
     """The share of the steps' time whose line differs."""
     one, other = truth.blame[view], carried.blame[view]
     low, high = max(one.edges[0], other.edges[0]), min(one.edges[-1], other.edges[-1])
-    steps = truth.cost.trace.steps
+    steps = truth.attribution.trace.steps
     inside = Union.of(steps.begin, steps.done)
     edges = np.unique(np.concatenate((one.edges, other.edges, inside.edges)))
     edges = edges[(edges >= low) & (edges <= high)]
@@ -106,6 +106,6 @@ def test_hardly_anything_is_misplaced(tmp_path, name, lost):
     truth = Ownership.of(attribute(Trace.load(steady.write(tmp_path / "truth.json.gz"))), None)
     stripped = steady.without_stacks().losing(rng, lost).write(tmp_path / "steady.json.gz")
     carried = Ownership.of(attribute(Trace.load(stripped)), detail)
-    assert not carried.cost.trace.has_stacks
+    assert not carried.attribution.trace.has_stacks
     assert carried.carried.matched > (0.9 - lost) * carried.carried.tokens
     assert misplaced(truth, carried, "wall") < MOST_MISPLACED

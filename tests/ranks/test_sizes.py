@@ -32,8 +32,8 @@ def trace(path, steps, shapes):
 
 def profile(folder, steady, detail):
     paths = trace(folder / "steady.json", steady, False), trace(folder / "detail.json", detail, True)
-    cost = known_attribution(Trace.load(paths[0]))
-    return Profile("eager", (Capture(paths[0], cost), Capture(paths[1], None, window="detail")))
+    attribution = known_attribution(Trace.load(paths[0]))
+    return Profile("eager", (Capture(paths[0], attribution), Capture(paths[1], None, window="detail")))
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_ranks_on_a_device_of_one_number_cannot_be_told_apart(tmp_path):
     path.write_text(json.dumps(content))
     assert split(Trace.load(path)) == []
     (profile,) = open_subject([path]).profiles
-    assert "2 processes launch work in this file" in profile.cost.cannot_answer["wall"]
+    assert "2 processes launch work in this file" in profile.attribution.cannot_answer["wall"]
 
 
 def test_a_file_of_one_process_is_no_merge(tmp_path):

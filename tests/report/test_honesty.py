@@ -177,7 +177,7 @@ def test_the_launch_that_the_gpu_waits_for_is_to_blame(tmp_path):
     names = profile.trace.events["name"].to_pylist()
     blamed = {
         names[row["event"]]
-        for row in profile.cost.segments.to_pylist()
+        for row in profile.attribution.segments.to_pylist()
         if (row["view"], row["bucket"]) == ("wall", "kernel_launch")
     }
     assert blamed == {"cudaLaunchKernel"}

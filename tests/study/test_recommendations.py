@@ -12,8 +12,8 @@ from tracekit.report import report as make_report
 from tracekit.report.sections.variants import table
 from tracekit.study import read_study
 from tracekit.study.axis_effects import axis_effects
-from tracekit.study.comparisons import settings
 from tracekit.study.recommendations import recommend
+from tracekit.study.settings import settings
 from tracekit.sweep import SweepOptions, runner, sweep
 
 GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-autotune"]\n'
@@ -96,7 +96,7 @@ def test_the_interval_covers_the_seeds(planted):
     text = GRID.replace(', "max-autotune"', "") + "seeds = [0, 1]\n"
     (setting,) = settings(planted(lambda options: (ms[options.variants[0], options.seed], {}), text))
     (speed_up,) = setting.speed_ups
-    assert speed_up.ratio == pytest.approx((0.8 * 1.3) ** 0.5, rel=1e-3)
+    assert speed_up.time_ratio == pytest.approx((0.8 * 1.3) ** 0.5, rel=1e-3)
     assert (speed_up.seeds, speed_up.noise) == (2, True)
 
 

@@ -204,8 +204,8 @@ def test_steps_of_a_cut_file_are_unknown_unless_it_is_in_order_of_time(tmp_path:
     other = (OP % 0).replace('"tid": 1', '"tid": 2').replace('"ts": 0', '"ts": %d')
     lines = [line for k in range(5) for line in (step % (k, 100 * k), OP % (100 * k + 10), other % (100 * k + 50))]
     sorted_text = '{"deviceProperties": [], "traceEvents": [' + ",".join(lines)
-    cost = attribute(read(tmp_path, sorted_text))
-    assert [step["wall"] is not None for step in attribution(cost)["steps"]] == [True] * 4 + [False]
+    attributed = attribute(read(tmp_path, sorted_text))
+    assert [step["wall"] is not None for step in attribution(attributed)["steps"]] == [True] * 4 + [False]
     unsorted = attribute(read(tmp_path, '{"deviceProperties": [], "traceEvents": [' + ",".join(reversed(lines))))
     assert set(unsorted.cannot_answer) == {"wall", "host"}
     assert all(step["wall"] is None and step["host"] is None for step in attribution(unsorted)["steps"])

@@ -42,12 +42,12 @@ def check(path: Path) -> None:
         trace = Trace.load(path, use_cache=False)
     except TracekitError:
         return
-    cost = attribute(trace)
-    json.dumps(attribution(cost))
-    if "wall" not in cost.cannot_answer:
-        assert (cost.wall.sum(axis=1) == cost.wall_ns)[cost.wall_known].all()
-    if "host" not in cost.cannot_answer:
-        assert (cost.host.sum(axis=1) == cost.host_ns)[cost.host_known].all()
+    attributed = attribute(trace)
+    json.dumps(attribution(attributed))
+    if "wall" not in attributed.cannot_answer:
+        assert (attributed.wall.sum(axis=1) == attributed.wall_ns)[attributed.wall_known].all()
+    if "host" not in attributed.cannot_answer:
+        assert (attributed.host.sum(axis=1) == attributed.host_ns)[attributed.host_known].all()
     for name in ("lost", "mended"):
         assert getattr(trace, name) >= 0
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.report.blocks import Line
 from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern
-from tracekit.tui.model.breakdown import Breakdown
+from tracekit.tui.model.bucket_table import BucketTable
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import StepStrip, outliers, strip_of
@@ -65,7 +65,7 @@ def test_cells_and_steps_find_each_other(steps, width):
 
 @pytest.mark.parametrize("width", [1, 7, 40, 123])
 def test_bars_share_one_scale_and_add_up(opened, width):
-    numbers: Breakdown = breakdown_of(opened, HOME)
+    numbers: BucketTable = breakdown_of(opened, HOME)
     assert numbers.total is not None
     longest = max(share.thousandths for share in numbers.total.shares.values())
     drawn = bars(numbers, width)

@@ -68,10 +68,10 @@ def answer(profile: Profile) -> Answer:
         spans, ledger = _spans(which, trace, ledger)
         rows += spans
     rows += [_unseen(entry) for entry in ledger]
-    summary = pa.Table.from_pylist(rows, schema=SPANS)
-    status: Status = "answered" if len(summary) else "unanswered" if profile.trace.threads.main is None else "absent"
-    worth = _share_of_capture(profile, summary)
-    return Answer("compiles", "Compilations", _sentence(profile, summary), summary, worth=worth, status=status)
+    shown = pa.Table.from_pylist(rows, schema=SPANS)
+    status: Status = "answered" if len(shown) else "unanswered" if profile.trace.threads.main is None else "absent"
+    worth = _share_of_capture(profile, shown)
+    return Answer("compiles", "Compilations", _sentence(profile, shown), shown, worth=worth, status=status)
 
 
 def spans_of(profile: Profile) -> list[dict[str, object]]:

@@ -31,7 +31,7 @@ def answer(profile: Profile) -> Answer:
     """One row per place and reason; only a run's ledger knows them."""
     groups = _grouped(profile.variant.ledger) if profile.variant is not None else {}
     columns = [list(values) for values in zip(*groups, strict=True)] or [[], [], [], []]
-    rows = table(
+    shown = table(
         FALLBACKS,
         {
             **dict(zip(("to", "where", "code", "reason"), columns, strict=True)),
@@ -41,7 +41,7 @@ def answer(profile: Profile) -> Answer:
     )
     worth = share_of_step(profile, "python", "dispatch", "kernel_launch") if groups else 0.0
     status = of_ledger(profile) if groups or profile.variant is None else "absent"
-    return Answer("fallbacks", "Fallbacks", _sentence(profile, groups), rows, worth=worth, status=status)
+    return Answer("fallbacks", "Fallbacks", _sentence(profile, groups), shown, worth=worth, status=status)
 
 
 def _grouped(ledger: Ledger) -> dict[_Key, list[str]]:

@@ -55,7 +55,7 @@ def answer(profile: Profile) -> Answer:
             GAPS.empty_table(),
             status="absent",
         )
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     gaps = _gaps(profile, pieces)
     length = gaps.end - gaps.start
     total = int(length.sum())
@@ -66,7 +66,7 @@ def answer(profile: Profile) -> Answer:
     blamed = np.array([event for _, _, event in most], np.int64)
     after, before = _neighbours(profile, gaps.start[longest], gaps.end[longest])
     names = profile.trace.names
-    rows = table(
+    shown = table(
         GAPS,
         {
             "step": [profile.trace.steps.number[step] for step in pieces.step[gaps.first[longest]].tolist()],
@@ -84,7 +84,7 @@ def answer(profile: Profile) -> Answer:
     )
     mean = profile.means["wall"].step_ns
     idle = total / max(int(profile.answered["wall"].sum()), 1)
-    return Answer("gaps", "Longest gaps", _sentence(length[longest], total, len(length)), rows, worth=idle / mean)
+    return Answer("gaps", "Longest gaps", _sentence(length[longest], total, len(length)), shown, worth=idle / mean)
 
 
 def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:

@@ -34,7 +34,7 @@ def answer(profile: Profile) -> Answer:
     for entry in breaks:
         by_place.setdefault((entry.file, entry.line, entry.reason, _users_line(entry.stack)), []).append(entry)
     yours = [line for *_, line in by_place]
-    rows = table(
+    shown = table(
         BREAKS,
         {
             "yours": ["{}:{} {}".format(*line) if line else None for line in yours],
@@ -50,7 +50,7 @@ def answer(profile: Profile) -> Answer:
     )
     sentence = _sentence(profile, len(breaks), len({key[:3] for key in by_place}))
     worth = share_of_step(profile, "python", "dispatch", "guards") if breaks else 0.0
-    return Answer("graph_breaks", "Graph breaks", sentence, rows, worth=worth, status=of_ledger(profile))
+    return Answer("graph_breaks", "Graph breaks", sentence, shown, worth=worth, status=of_ledger(profile))
 
 
 def _users_line(stack: str) -> _Yours:

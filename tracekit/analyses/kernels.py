@@ -58,14 +58,14 @@ _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for k
 @analysis("kernels", rank=20)
 def answer(profile: Profile) -> Answer:
     """One row per name; behind it one per activity."""
-    summary = _summary(profile)
+    shown = _summary(profile)
     launched = profile.trace.census.any(lambda roles: roles.launch)
-    status: Status = "answered" if len(summary) else "unanswered" if launched else "absent"
+    status: Status = "answered" if len(shown) else "unanswered" if launched else "absent"
     return Answer(
         "kernels",
         "Kernels and copies",
-        _sentence(profile, summary),
-        summary,
+        _sentence(profile, shown),
+        shown,
         EventRows(ROWS, lambda: _rows(profile)),
         worth=share_of_step(profile, *ON_THE_GPU),
         status=status,
@@ -139,7 +139,7 @@ def _summary(profile: Profile) -> pa.Table:
     )
 
 
-def _sentence(profile: Profile, summary: pa.Table) -> str:
+def _sentence(profile: Profile, shown: pa.Table) -> str:
     trace = profile.trace
     if trace.device != "gpu":
         return (
@@ -147,26 +147,26 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
             if trace.census.any(lambda roles: roles.launch)
             else "The trace holds no GPU activity."
         )
-    first = summary.slice(0, 1).to_pylist()[0]
-    known = summary["per_step"].null_count < len(summary)
-    per_step = float(np.nansum(summary["per_step"].to_numpy()))
+    first = shown.slice(0, 1).to_pylist()[0]
+    known = shown["per_step"].null_count < len(shown)
+    per_step = float(np.nansum(shown["per_step"].to_numpy()))
     number = (
         f"{'1 kernel or copy' if per_step == 1 else f'{count(per_step)} kernels and copies'} a step"
         if known
         else _of_no_step(trace)
     )
-    names = many(len(summary), "name")
+    names = many(len(shown), "name")
     return (
         f"{number} with {names}; {_idle_sentence(_idle(trace))}. The costliest is "
-        f"{short_kernel(first['name'])}: {_most(first, summary)}."
+        f"{short_kernel(first['name'])}: {_most(first, shown)}."
     )
 
 
-def _most(first: dict[str, Any], summary: pa.Table) -> str:
+def _most(first: dict[str, Any], shown: pa.Table) -> str:
     """What the first takes: of a step, or of the whole trace if steps are not known."""
     if first["step_ns"] is None:
         return f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
-    whole = float(np.nansum(summary["step_ns"].to_numpy()))
+    whole = float(np.nansum(shown["step_ns"].to_numpy()))
     share = first["step_ns"] / whole if whole else 0.0
     return f"{duration(first['step_ns'])} a step, {percent(share)} of its GPU time"
 

@@ -45,11 +45,11 @@ ROWS = call_schema(
 @analysis("launches", rank=30)
 def answer(profile: Profile) -> Answer:
     """One row per call and operator; behind it one per call."""
-    summary = _summary(profile)
+    shown = _summary(profile)
     rows = EventRows(ROWS, lambda: _rows(profile))
-    status: Status = "answered" if len(summary) else "unanswered" if why_calls_unknown(profile.trace) else "absent"
+    status: Status = "answered" if len(shown) else "unanswered" if why_calls_unknown(profile.trace) else "absent"
     worth = share_of_step(profile, "kernel_launch")
-    return Answer("launches", "Launches", _sentence(profile, summary), summary, rows, worth=worth, status=status)
+    return Answer("launches", "Launches", _sentence(profile, shown), shown, rows, worth=worth, status=status)
 
 
 def _calls(trace: Trace) -> Iterator[tuple[Ints, Ints]]:
@@ -120,13 +120,13 @@ def _latencies(trace: Trace) -> tuple[Ints, int]:
     return np.concatenate(latencies), replays
 
 
-def _sentence(profile: Profile, summary: pa.Table) -> str:
+def _sentence(profile: Profile, shown: pa.Table) -> str:
     if why_unknown := why_calls_unknown(profile.trace):
         return f"Cannot be answered: {why_unknown}."
-    if not len(summary):
+    if not len(shown):
         return "The host launches no GPU work in this trace."
-    per_step = float(summary["per_step"].to_numpy().sum())
-    cost = float(summary["step_ns"].to_numpy().sum())
+    per_step = float(shown["per_step"].to_numpy().sum())
+    cost = float(shown["step_ns"].to_numpy().sum())
     latencies, replayed = _latencies(profile.trace)
     sentence = f"{count(per_step)} launch calls a step occupy the host for {duration(cost)}"
     if not len(latencies):

@@ -62,14 +62,14 @@ def answer(profile: Profile) -> Answer:
     recording = _recording(profile)
     moved = [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
-    summary = _summary(moved, steps, _work_ns(recording) / steps)
+    shown = _summary(moved, steps, _work_ns(recording) / steps)
     status: Status = "answered" if moved else "unanswered" if _is_compiled(recording) else "absent"
     return Answer(
         "message_passing",
         "Gathering and scattering",
-        _sentence(profile, recording, summary),
-        summary,
-        worth=sum(summary["share"].to_pylist()),
+        _sentence(profile, recording, shown),
+        shown,
+        worth=sum(shown["share"].to_pylist()),
         status=status,
     )
 
@@ -99,16 +99,16 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
     owners, paths = recording.ownership.owners, recording.module_paths
     owner = [owners.rows[each] for each in recording.ownership.of_events(rows).tolist()]
     taken, known = _taken_ns(trace, rows), arguments(trace, rows)
-    for row, (_, _, module, phase), ns in zip(rows.tolist(), owner, taken.tolist(), strict=True):
-        if ns and PHASES[phase] != "data":
+    for row, numbers, ns in zip(rows.tolist(), owner, taken.tolist(), strict=True):
+        if ns and PHASES[numbers.phase] != "data":
             name = trace.names[trace.name_codes[row]]
             least = least_bytes(name, known[row]) if row in known else None
-            yield _Moved((_layer(owners.modules[module], paths), name), ns, least)
+            yield _Moved((_layer(owners.modules[numbers.module], paths), name), ns, least)
 
 
 def _compiling(recording: Profile) -> Union:
     """When something is being compiled: operators are called then, too, with tensors that hold nothing."""
-    pieces = recording.cost.pieces
+    pieces = recording.attribution.pieces
     return pieces.union(pieces.of("compile"))
 
 
@@ -132,7 +132,7 @@ def _taken_ns(trace: Trace, rows: Ints) -> Ints:
 
 def _work_ns(recording: Profile) -> float:
     """The time of all work in all steps: on the GPU, or of the operators on a CPU."""
-    pieces = recording.cost.pieces
+    pieces = recording.attribution.pieces
     return float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
 
 
@@ -160,15 +160,15 @@ def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
     return table(SUMMARY, {field.name: [row[field.name] for row in rows] for field in SUMMARY})
 
 
-def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
-    if not len(summary) and _is_compiled(recording):
+def _sentence(profile: Profile, recording: Profile, shown: pa.Table) -> str:
+    if not len(shown) and _is_compiled(recording):
         return (
             "Cannot be answered: compiled kernels gather and scatter among other things, and the trace does not "
             "show how much."
         )
-    if not len(summary):
+    if not len(shown):
         return "No operator gathers or scatters rows."
-    rows = summary.to_pylist()
+    rows = shown.to_pylist()
     ns, share = sum(row["step_ns"] for row in rows), sum(row["share"] for row in rows)
     what = "the GPU's work" if profile.trace.device == "gpu" else "the operators' work"
     sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {what}"

@@ -26,14 +26,14 @@ SUMMARY = pa.schema(
 @analysis("operators", rank=25)
 def answer(profile: Profile) -> Answer:
     """One row per operator of a trace without a GPU; together they are the bucket `cpu_compute`."""
-    summary = _summary(profile) if profile.trace.device == "cpu" else SUMMARY.empty_table()
-    status: Status = "answered" if len(summary) else "absent"
+    shown = _summary(profile) if profile.trace.device == "cpu" else SUMMARY.empty_table()
+    status: Status = "answered" if len(shown) else "absent"
     worth = share_of_step(profile, "cpu_compute")
-    return Answer("operators", "Operators", _sentence(profile, summary), summary, worth=worth, status=status)
+    return Answer("operators", "Operators", _sentence(profile, shown), shown, worth=worth, status=status)
 
 
 def _summary(profile: Profile) -> pa.Table:
-    trace, pieces = profile.trace, profile.cost.pieces
+    trace, pieces = profile.trace, profile.attribution.pieces
     chosen = pieces.of("cpu_compute") & (pieces.event >= 0)
     spent_ns = np.zeros((len(trace.names), 2), np.int64)  # in all steps, and in counted ones
     names, dur, counted = (
@@ -71,14 +71,14 @@ def _summary(profile: Profile) -> pa.Table:
     )
 
 
-def _sentence(profile: Profile, summary: pa.Table) -> str:
+def _sentence(profile: Profile, shown: pa.Table) -> str:
     if profile.trace.device != "cpu":
         return "The work runs on a GPU: the kernels show what takes the time."
-    if not len(summary):
+    if not len(shown):
         return "No operator computes in this trace."
-    first = summary.slice(0, 1).to_pylist()[0]
-    per_step = float(summary["per_step"].to_numpy().sum())
-    names = many(len(summary), "name")
+    first = shown.slice(0, 1).to_pylist()[0]
+    per_step = float(shown["per_step"].to_numpy().sum())
+    names = many(len(shown), "name")
     return (
         f"{count(round(per_step, 1))} operators a step with {names}. The costliest is {first['name']}: "
         f"{duration(first['step_ns'])}, {percent(first['share'])} of a step."

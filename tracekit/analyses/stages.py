@@ -53,12 +53,12 @@ def answer(profile: Profile) -> Answer:
     making = _WAITED if _is_made_elsewhere(profile, rows, loading) else _MADE
     stages = {making: loading - fetching, "fetching features": fetching, "copying": mean.parts.get("gpu_copy", 0.0)}
     stages["training"] = mean.step_ns - sum(stages.values())
-    shown = {stage: ns for stage, ns in stages.items() if ns}
-    shares = {stage: ns / mean.step_ns for stage, ns in shown.items()}
-    summary = table(SUMMARY, {"stage": [*shown], "step_ns": [*shown.values()], "share": [*shares.values()]})
+    spent = {stage: ns for stage, ns in stages.items() if ns}
+    shares = {stage: ns / mean.step_ns for stage, ns in spent.items()}
+    shown = table(SUMMARY, {"stage": [*spent], "step_ns": [*spent.values()], "share": [*shares.values()]})
     listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
     sentence = f"Shares of a step: {listed}."
-    return Answer("stages", "From sampling to training", sentence, summary, worth=1 - shares["training"])
+    return Answer("stages", "From sampling to training", sentence, shown, worth=1 - shares["training"])
 
 
 def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:
@@ -71,7 +71,7 @@ def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:
 
 def _loading_operators(profile: Profile) -> Ints:
     """The operators that run while the loop waits for its batch."""
-    waits = profile.cost.pieces.union(profile.cost.pieces.of("dataload"))
+    waits = profile.attribution.pieces.union(profile.attribution.pieces.of("dataload"))
     trace = profile.trace
     waiting = []
     for part in trace.parts():
@@ -82,7 +82,7 @@ def _loading_operators(profile: Profile) -> Ints:
 
 def _covered(profile: Profile, rows: Ints) -> float:
     """How long these operators run while a counted step waits for its batch, ns."""
-    pieces, trace = profile.cost.pieces, profile.trace
+    pieces, trace = profile.attribution.pieces, profile.trace
     chosen = pieces.of("dataload") & profile.counted[pieces.step]
     operators = Union.of(trace.ts_ns[rows], trace.rows(rows).end_ns)
     filled = operators.within(pieces.start[chosen], pieces.end[chosen]).sum()

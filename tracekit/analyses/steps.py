@@ -42,45 +42,45 @@ _WAITS = {
 @analysis("steps", rank=10)
 def answer(profile: Profile) -> Answer:
     """One row per step."""
-    cost, steps = profile.cost, profile.trace.steps
-    answered = "wall" not in cost.cannot_answer
-    keys, parts = (WALL, cost.wall) if answered else (HOST, cost.host)
+    attribution, steps = profile.attribution, profile.trace.steps
+    answered = "wall" not in attribution.cannot_answer
+    keys, parts = (WALL, attribution.wall) if answered else (HOST, attribution.host)
     most = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
-    busy = cost.wall[:, _BUSY].sum(axis=1) / np.maximum(cost.wall_ns, 1)
-    shown = cost.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
-    known = cost.wall_known if answered else cost.host_known
-    rows = table(
+    busy = attribution.wall[:, _BUSY].sum(axis=1) / np.maximum(attribution.wall_ns, 1)
+    busy_known = attribution.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
+    known = attribution.wall_known if answered else attribution.host_known
+    shown = table(
         STEPS,
         {
             "step": steps.number,
             "start_ns": steps.begin,
-            "wall_ns": pa.array(cost.wall_ns, mask=~cost.wall_known),
-            "host_ns": pa.array(cost.host_ns, mask=~cost.host_known),
-            "ahead_ns": pa.array(steps.done - steps.returned, mask=~cost.wall_known),
-            "steady": cost.steady,
-            "busy": [float(part) if real else None for part, real in zip(busy, shown, strict=True)],
+            "wall_ns": pa.array(attribution.wall_ns, mask=~attribution.wall_known),
+            "host_ns": pa.array(attribution.host_ns, mask=~attribution.host_known),
+            "ahead_ns": pa.array(steps.done - steps.returned, mask=~attribution.wall_known),
+            "steady": attribution.steady,
+            "busy": [float(part) if real else None for part, real in zip(busy, busy_known, strict=True)],
             "most": [
                 BUCKETS[keys[bucket]].label if real else None for bucket, real in zip(most.tolist(), known, strict=True)
             ],
             "most_ns": [int(parts[row, bucket]) if known[row] else None for row, bucket in enumerate(most.tolist())],
         },
     )
-    counted = profile.counted & shown
+    counted = profile.counted & busy_known
     sentence = _sentence(profile, float(busy[counted].mean()) if counted.any() else None)
-    return Answer("steps", "Steps", sentence, rows, worth=0.0)
+    return Answer("steps", "Steps", sentence, shown, worth=0.0)
 
 
 def _sentence(profile: Profile, busy: float | None) -> str:
-    cost, chosen = profile.cost, profile.counted
+    attribution, chosen = profile.attribution, profile.counted
     if not len(chosen):
         return "Every step in the trace has zero duration."
     one = int(chosen.sum()) == 1
     which = f"{'' if profile.none_steady else 'steady '}step{'' if one else 's'}"
-    hosts = cost.host_ns[profile.answered["host"]]
+    hosts = attribution.host_ns[profile.answered["host"]]
     if not profile.answered["wall"].any():
         issued = f"; the host takes {duration(float(hosts.mean()))} to issue one" if len(hosts) else ""
         return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took is unknown{issued}."
-    walls = np.sort(cost.wall_ns[chosen])
+    walls = np.sort(attribution.wall_ns[chosen])
     text = f"{count(len(walls))} {which} take{'s' if one else ''} {duration(float(walls.mean()))}"
     text += "" if one else " on average"
     if len(walls) > 1:

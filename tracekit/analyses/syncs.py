@@ -51,12 +51,12 @@ MARKERS = re.compile(
 def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
     syncs = _Syncs(profile)
-    summary = syncs.summary()
-    sentence = _sentence(profile, summary) + _aside(profile.trace)
-    none = _no_gpu(profile.trace) and not len(summary)
+    shown = syncs.summary()
+    sentence = _sentence(profile, shown) + _aside(profile.trace)
+    none = _no_gpu(profile.trace) and not len(shown)
     status: Status = "unanswered" if why_calls_unknown(profile.trace) else "absent" if none else "answered"
     worth = share_of_step(profile, "sync_stall")
-    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, syncs.rows), worth=worth, status=status)
+    return Answer("syncs", "Syncs", sentence, shown, EventRows(ROWS, syncs.rows), worth=worth, status=status)
 
 
 def _aside(trace: Trace) -> str:
@@ -76,7 +76,7 @@ class _Syncs:
         self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
         self._places = where_of(profile, self._calls)
         self._stalls = _stalls(profile, self._calls)
-        self._unknown = "wall" in profile.cost.cannot_answer or self._trace.device != "gpu"
+        self._unknown = "wall" in profile.attribution.cannot_answer or self._trace.device != "gpu"
 
     def rows(self) -> Iterator[pa.Table]:
         """One row per event."""
@@ -163,10 +163,10 @@ def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
     """GPU idle time that each call is to blame for: while it waited, after it, and the part of both in counted
     steps."""
     tail, refill, counted = (np.zeros(len(calls), np.int64) for _ in range(3))
-    if "wall" in profile.cost.cannot_answer or not len(calls):
+    if "wall" in profile.attribution.cannot_answer or not len(calls):
         return tail, refill, counted
     event, after, step, lengths = (
-        each.to_numpy(zero_copy_only=False) for each in profile.cost.stalls.combine_chunks().itercolumns()
+        each.to_numpy(zero_copy_only=False) for each in profile.attribution.stalls.combine_chunks().itercolumns()
     )
     index = np.minimum(np.searchsorted(calls, event), len(calls) - 1)
     real = calls[index] == event
@@ -176,25 +176,25 @@ def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
     return tail, refill, counted
 
 
-def _sentence(profile: Profile, summary: pa.Table) -> str:
+def _sentence(profile: Profile, shown: pa.Table) -> str:
     trace = profile.trace
     if why_unknown := why_calls_unknown(trace):
         return f"Cannot be answered: {why_unknown}."
     if _no_gpu(trace):
-        readers = float(summary["per_step"].to_numpy().sum())
+        readers = float(shown["per_step"].to_numpy().sum())
         return (
             f"No GPU here; {count(readers)} operators a step read a value back, and on a GPU each would wait."
             if readers
             else "No GPU here, and no operator that would wait for one."
         )
-    if not len(summary):
+    if not len(shown):
         return "The host never waits for the GPU."
-    number, wait = (float(summary[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
+    number, wait = (float(shown[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
     if not number:
-        outside = int(summary["count"].to_numpy().sum())
+        outside = int(shown["count"].to_numpy().sum())
         return f"No sync is in a counted step; {count(outside)} are outside of them."
     sentence = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
-    if summary["stall_ns"].null_count == len(summary):
+    if shown["stall_ns"].null_count == len(shown):
         return f"{sentence}; what that cost the GPU is unknown."
-    stall = float(np.nansum(summary["stall_ns"].to_numpy(zero_copy_only=False)))
+    stall = float(np.nansum(shown["stall_ns"].to_numpy(zero_copy_only=False)))
     return f"{sentence}, and the GPU idles {duration(stall)} because of them."

@@ -14,14 +14,14 @@ In the parent, in this order:
         loss_drift               a script's losses once more, with different rounding
       rounds                     more unprofiled passes, variants taking turns
       trainings                  trainings to their end, with --epochs
-    process                      one pass: starts the child with a `job`, waits for its answer (progress, kineto_log)
+    process                      one pass: starts the child with a `job`, waits for its result (progress, kineto_log)
       rank_jobs                  the same for several ranks
       undo, folder_state, written_files    restore the user's files
     messages                     what the person at the terminal reads during a capture
 
 In the child, one pass (`child`):
 
-    start, worker                reads the job, does its stage, writes the answer; if the process dies, so_far has it
+    start, worker                reads the job, does its stage, writes the result; if the process dies, so_far has it
     recipe | script              what trains: `recipe` calls the steps; those of a script are detected from outside
                                  (script_steps: step_ends, step_boundary, backward_passes, script_variant, file_journal)
     measure                      stage "measure": timing, memory, gpu_load

@@ -1,4 +1,4 @@
-"""The parent's request to a child process, and the child's answer: two JSON files."""
+"""The parent's request to a child process, and the child's result: two JSON files."""
 
 from typing import Any, Literal
 
@@ -21,7 +21,8 @@ from tracekit.run import (
     Workload,
 )
 
-SO_FAR = "so_far.json"  # in the scratch folder: a preliminary answer
+RESULT = "result.json"  # in the scratch folder: what a pass returns
+SO_FAR = "so_far.json"  # in the scratch folder: a preliminary result
 Stage = Literal["inspect", "measure", "profile", "check", "train", "audit"]
 
 
@@ -49,7 +50,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     windows: tuple[Window, ...] = ("cold", "steady", "detail")  # to trace
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
     folder: str = "."  # where the traces go
-    scratch: str = ""  # the folder for the answers and the journal of a script's files; empty if no parent waits
+    scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
     in_place: bool = False  # what a script does to files is not undone
     rank: int = 0
     ranks: int = 1  # of a job of several processes
@@ -100,6 +101,6 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit = Audit()
 
 
-def has_something(answer: PassResult) -> bool:
+def has_something(result: PassResult) -> bool:
     """Whether the pass has any useful result, however it ended."""
-    return answer.measured is not None or answer.traces != Traces()
+    return result.measured is not None or result.traces != Traces()

@@ -81,20 +81,20 @@ def notes_of(path: Path) -> list[str]:
     return [side.sentence()] if side is not None and side.incomplete else []
 
 
-def completed(answer: PassResult, folder: Path, take: Callable[[Window], PassResult]) -> PassResult:
-    """The answer of a pass, with each trace that lost kernels taken again by itself, and notes on that.
+def completed(result: PassResult, folder: Path, take: Callable[[Window], PassResult]) -> PassResult:
+    """The result of a pass, with each trace that lost kernels taken again by itself, and notes on that.
 
     CUPTI of CUDA 12.6 to 13.0 reports no times for the first kernels of a later session, and Kineto drops those.
     """
     windows: tuple[Window, ...] = ("cold", "steady", "detail")
-    before = {window: _side(answer.traces, window, folder) for window in windows}
+    before = {window: _side(result.traces, window, folder) for window in windows}
     if not any(before.values()):
-        return answer
+        return result
     if before["cold"] is None:  # a process's first session is complete
         for window in ("steady", "detail"):
             if before[window] is not None:
-                answer = _with_window(answer, take(window), window)
-    return _with_notes(answer, before, {window: _side(answer.traces, window, folder) for window in windows})
+                result = _with_window(result, take(window), window)
+    return _with_notes(result, before, {window: _side(result.traces, window, folder) for window in windows})
 
 
 def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
@@ -104,18 +104,18 @@ def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
     return side if side is not None and side.incomplete else None
 
 
-def _with_window(answer: PassResult, again: PassResult, window: Window) -> PassResult:
+def _with_window(result: PassResult, again: PassResult, window: Window) -> PassResult:
     if getattr(again.traces, window) is None:
-        return answer
-    return replace(answer, profiled=again.profiled or answer.profiled)
+        return result
+    return replace(result, profiled=again.profiled or result.profiled)
 
 
 def _with_notes(
-    answer: PassResult, before: dict[Window, GpuSide | None], after: dict[Window, GpuSide | None]
+    result: PassResult, before: dict[Window, GpuSide | None], after: dict[Window, GpuSide | None]
 ) -> PassResult:
     notes = [f"{window}: {side.sentence()}" for window, side in after.items() if side]
     healed = [window for window, side in before.items() if side and not after[window]]
     if healed:
         notes.append(f"the profiler lost kernels where traces share a process: {', '.join(healed)} got one each")
-    effective = replace(answer.effective, notes=[*answer.effective.notes, *notes])
-    return replace(answer, effective=effective)
+    effective = replace(result.effective, notes=[*result.effective.notes, *notes])
+    return replace(result, effective=effective)

@@ -35,15 +35,15 @@ def capture_variant(
     `caches` is empty at first, and the measured pass leaves there what it compiled.
     """
     traces_folder = folder / slug(plan.name, prepared.run.planned)
-    answers: PassResults = {}
+    results: PassResults = {}
     try:
         traces_folder.mkdir()
-        _perform_all(plan, prepared, traces_folder, caches=caches, options=options, answers=answers)
-        outcome, error = _outcome(answers)
+        _perform_all(plan, prepared, traces_folder, caches=caches, options=options, results=results)
+        outcome, error = _outcome(results)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
-    variant = _variant(plan, answers, traces_folder, outcome, error)
-    return replace(variant, workload=options.workload), _data(answers)
+    variant = _variant(plan, results, traces_folder, outcome, error)
+    return replace(variant, workload=options.workload), _data(results)
 
 
 def measure_again(
@@ -70,7 +70,7 @@ def slug(name: str, among: Sequence[str]) -> str:
 
 
 def _perform_all(
-    plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, answers: PassResults
+    plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, results: PassResults
 ) -> None:
     # A recipe has a metric, too. For a script only losses could be compared, which takes more than one variant.
     without_losses = (prepared.script and len(prepared.plans) == 1) or options.workload == "inference"
@@ -78,15 +78,15 @@ def _perform_all(
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
                 options.tell(messages.doing(plan.name, stage))
-                job = _job(stage, plan, prepared, traces_folder, options=options, before=answers.get("measure"))
-                answers[stage] = _perform(job, scratch, traces_folder, options)
+                job = _job(stage, plan, prepared, traces_folder, options=options, before=results.get("measure"))
+                results[stage] = _perform(job, scratch, traces_folder, options)
                 if stage == "profile" and job.device != "cpu":
                     again = partial(_again, job, scratch, traces_folder, options)
-                    answers[stage] = completed(answers[stage], traces_folder, again)
+                    results[stage] = completed(results[stage], traces_folder, again)
                 if stage == "check" and prepared.script and not plan.requested.compile:
                     rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
-                    answers[stage] = with_drift(answers[stage], rounded)
-                if answers[stage].outcome != "ok" and not has_something(answers[stage]):
+                    results[stage] = with_drift(results[stage], rounded)
+                if results[stage].outcome != "ok" and not has_something(results[stage]):
                     return
 
 
@@ -96,8 +96,8 @@ def _again(job: Job, scratch: Path, traces_folder: Path, options: Options, windo
     return _perform(replace(job, windows=(window,)), scratch, traces_folder, options)
 
 
-def _outcome(answers: PassResults) -> tuple[Outcome, str | None]:
-    failed = [(stage, answer) for stage, answer in answers.items() if answer.outcome != "ok"]
+def _outcome(results: PassResults) -> tuple[Outcome, str | None]:
+    failed = [(stage, result) for stage, result in results.items() if result.outcome != "ok"]
     return (failed[0][1].outcome, f"{failed[0][0]}: {failed[0][1].error}") if failed else ("ok", None)
 
 
@@ -132,15 +132,15 @@ def _job(
 def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> PassResult:
     log = traces_folder / f"{job.stage}{_which(job)}.log"
     load, began = load_average(), time.time_ns()
-    answer = process.perform(job, scratch, log, options.timeout, options.tell)
-    answer = _with_warnings(answer, log)
-    if answer.measured is not None:
-        answer = replace(answer, measured=_as_pass(job, answer, answer.measured, began, load))
-    if answer.no_steps:
-        raise NoStepsError(job.recipe, answer.error or "")
-    for line in messages.quoted(answer.traceback):
+    result = process.perform(job, scratch, log, options.timeout, options.tell)
+    result = _with_warnings(result, log)
+    if result.measured is not None:
+        result = replace(result, measured=_as_pass(job, result, result.measured, began, load))
+    if result.no_steps:
+        raise NoStepsError(job.recipe, result.error or "")
+    for line in messages.quoted(result.traceback):
         options.tell(line)
-    return answer
+    return result
 
 
 def _which(job: Job) -> str:
@@ -149,16 +149,16 @@ def _which(job: Job) -> str:
     return f"{number}{'-rounded' if job.rounded else ''}"
 
 
-def _with_warnings(answer: PassResult, log: Path) -> PassResult:
-    """The answer, with the warnings of the profiler's library. Its log remains if it says anything else."""
+def _with_warnings(result: PassResult, log: Path) -> PassResult:
+    """The result, with the warnings of the profiler's library. Its log remains if it says anything else."""
     text = log.read_text(errors="replace")
     if rest := kineto_log.without_chatter(text):
         log.write_text(rest)
     else:
         log.unlink()
     notes = [f"the profiler warned: {each}" for each in kineto_log.warnings(text)]
-    effective = replace(answer.effective, notes=[*dict.fromkeys([*answer.effective.notes, *notes])])
-    return replace(answer, effective=effective) if notes else answer
+    effective = replace(result.effective, notes=[*dict.fromkeys([*result.effective.notes, *notes])])
+    return replace(result, effective=effective) if notes else result
 
 
 def load_average() -> float | None:
@@ -166,7 +166,7 @@ def load_average() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
-def _as_pass(job: Job, answer: PassResult, measured: Measured, began: int, load: float | None) -> Measured:
+def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load: float | None) -> Measured:
     one = Pass(
         round=job.round,
         started_ns=began,
@@ -175,16 +175,16 @@ def _as_pass(job: Job, answer: PassResult, measured: Measured, began: int, load:
         step_all_ns=measured.step_all_ns,
         compiles_timed=measured.compiles_timed,
         load=load,
-        graphs=answer.graphs,
+        graphs=result.graphs,
     )
     return replace(measured, passes=[one])
 
 
-def _variant(plan: Plan, answers: PassResults, traces_folder: Path, outcome: Outcome, error: str | None) -> Variant:
+def _variant(plan: Plan, results: PassResults, traces_folder: Path, outcome: Outcome, error: str | None) -> Variant:
     """The variant, made of the results of the passes; a pass that did not happen leaves its fields empty."""
     nothing = PassResult()
-    measured, profiled = answers.get("measure", nothing), answers.get("profile", nothing)
-    checked = answers.get("check", nothing)
+    measured, profiled = results.get("measure", nothing), results.get("profile", nothing)
+    checked = results.get("check", nothing)
     return Variant(
         name=plan.name,
         outcome=outcome,
@@ -224,6 +224,6 @@ def relative(traces: Traces, traces_folder: Path) -> Traces:
     )
 
 
-def _data(answers: PassResults) -> str | None:
+def _data(results: PassResults) -> str | None:
     """What the recipe's setup said about its data in the last pass that reached it."""
-    return next(("; ".join(answer.notes) for answer in reversed(answers.values()) if answer.notes), None)
+    return next(("; ".join(result.notes) for result in reversed(results.values()) if result.notes), None)

@@ -51,12 +51,12 @@ def prepare(options: Options) -> Prepared:
         interpreter.check(options.python)
     script = is_no_recipe(options)
     check_kind(options, script)
-    answer = _inspect(options, script)
-    overrides = parse_all(options.params, answer.params)
-    params = {**answer.params, **overrides}
-    plans = plan(options.variants, params, answer.variants, options.backend)
-    _check_backends(options.backend, plans, answer.backends)
-    device = _choose_device(options, answer)
+    result = _inspect(options, script)
+    overrides = parse_all(options.params, result.params)
+    params = {**result.params, **overrides}
+    plans = plan(options.variants, params, result.variants, options.backend)
+    _check_backends(options.backend, plans, result.backends)
+    device = _choose_device(options, result)
     _check_compiler(plans, device)
     run = Run(
         created=runs.now(),
@@ -69,7 +69,7 @@ def prepare(options: Options) -> Prepared:
         warmup=options.warmup,
         seed=options.seed,
         epochs=options.epochs,
-        environment=answer.environment,
+        environment=result.environment,
         planned=[each.name for each in plans],
         variants=[],
     )
@@ -151,26 +151,26 @@ def _inspect(options: Options, script: bool) -> PassResult:
         python=options.python,
     )
     with process.scratch() as scratch:
-        answer = process.perform(job, scratch, scratch / "inspect.log", options.timeout)
-    for note in answer.notes:
+        result = process.perform(job, scratch, scratch / "inspect.log", options.timeout)
+    for note in result.notes:
         options.tell(f"  {note}")
-    if answer.outcome != "ok":
-        for line in messages.quoted(answer.traceback):
+    if result.outcome != "ok":
+        for line in messages.quoted(result.traceback):
             options.tell(line)
-        raise RecipeFailedError(options.recipe, answer.error or answer.outcome)
-    if not answer.has_setup and not script:
+        raise RecipeFailedError(options.recipe, result.error or result.outcome)
+    if not result.has_setup and not script:
         raise NotARecipeError(options.recipe, "it has no setup(ctx)")
-    return answer
+    return result
 
 
-def _choose_device(options: Options, answer: PassResult) -> str:
-    wanted, there = options.device, answer.devices
+def _choose_device(options: Options, result: PassResult) -> str:
+    wanted, there = options.device, result.devices
     if wanted == "auto":
-        if answer.why_no_gpu:
-            options.tell(messages.on_the_cpu(answer.why_no_gpu))
+        if result.why_no_gpu:
+            options.tell(messages.on_the_cpu(result.why_no_gpu))
         return there[0]
     if wanted not in there:
-        other = answer.accelerator not in (None, "cuda") and wanted.partition(":")[0] == answer.accelerator
+        other = result.accelerator not in (None, "cuda") and wanted.partition(":")[0] == result.accelerator
         raise UnsupportedDeviceError(wanted) if other else NoSuchDeviceError(wanted, there)
     return wanted
 

@@ -16,7 +16,7 @@ import msgspec
 
 from tracekit import interruption
 from tracekit.capture import folder_state, kineto_log, progress
-from tracekit.capture.job import SO_FAR, Job, PassResult, has_something
+from tracekit.capture.job import RESULT, SO_FAR, Job, PassResult, has_something
 from tracekit.capture.rank_jobs import combined, rank_folder, rank_jobs, rank_log, torchrun_environment
 from tracekit.capture.undo import undo
 from tracekit.capture.written_files import with_files
@@ -39,17 +39,17 @@ def scratch() -> AbstractContextManager[Path]:
 def perform(
     job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
 ) -> PassResult:
-    """Run the pass in a separate process; a time-out or a crash becomes an answer, too."""
+    """Run the pass in a separate process; a time-out or a crash becomes an result, too."""
     files = folder_state.before(job)
     try:
-        answer = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
-        answer = _with_so_far(answer, folder / SO_FAR)
+        result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
+        result = _with_so_far(result, folder / SO_FAR)
     finally:
         with interruption.deferred():
             undone = undo(folder)
             for rank in range(1, job.ranks):
                 undone.add(undo(rank_folder(folder, rank)))
-    return with_files(answer, undone, files.changed())
+    return with_files(result, undone, files.changed())
 
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:
@@ -61,7 +61,7 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
                 for rank, (each, own) in enumerate(jobs):
                     output = stack.enter_context(open(rank_log(log, rank), "wb"))
                     (own / "job.json").write_bytes(msgspec.json.encode(each))
-                    for name in (SO_FAR, "answer.json"):
+                    for name in (SO_FAR, RESULT):
                         (own / name).unlink(missing_ok=True)
                     process = _start(each, own, output)
                     stack.callback(_kill_all, process, folder)
@@ -69,17 +69,17 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
             _wait(processes, timeout, reader)
         except subprocess.TimeoutExpired:
             return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
-    answers = [
-        _answer(own, rank_log(log, rank), process)
+    results = [
+        _result(own, rank_log(log, rank), process)
         for rank, ((_, own), process) in enumerate(zip(jobs, processes, strict=True))
     ]
     _remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
-    return combined(answers) if job.ranks > 1 else answers[0][0]
+    return combined(results) if job.ranks > 1 else results[0][0]
 
 
-def _answer(folder: Path, log: Path, process: subprocess.Popen[bytes]) -> tuple[PassResult, float]:
-    """The answer, and when it was written."""
-    file = folder / "answer.json"
+def _result(folder: Path, log: Path, process: subprocess.Popen[bytes]) -> tuple[PassResult, float]:
+    """The result, and when it was written."""
+    file = folder / RESULT
     if not file.exists():
         when = time.time() if process.returncode == -9 else 0.0  # it was killed because of another rank's failure
         return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log)), when

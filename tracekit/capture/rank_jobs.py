@@ -66,23 +66,24 @@ def _free_port() -> int:
     return port
 
 
-def combined(answers: Sequence[tuple[PassResult, float]]) -> PassResult:
-    """The first rank's answer, with the traces of the others; if some failed, the failure that came first.
+def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:
+    """The first rank's result, with the traces of the others; if some failed, the failure that came first.
 
-    This needs to know when each answered: a rank that fails breaks the connections of the others, which then fail, too.
+    This needs to know when each was written: a rank that fails breaks the connections of the others, so that they fail,
+    too.
     """
-    first = answers[0][0]
+    first = results[0][0]
     others = [
-        RankTraces(rank=rank, traces=_below(f"rank{rank}", answer.traces))
-        for rank, (answer, _) in enumerate(answers)
+        RankTraces(rank=rank, traces=_below(f"rank{rank}", result.traces))
+        for rank, (result, _) in enumerate(results)
         if rank
     ]
     first = replace(first, ranks=others)
-    failed = [(when, rank, answer) for rank, (answer, when) in enumerate(answers) if answer.outcome != "ok"]
+    failed = [(when, rank, result) for rank, (result, when) in enumerate(results) if result.outcome != "ok"]
     if not failed:
         return first
-    _, rank, answer = min(failed, key=lambda each: each[:2])
-    return replace(first, outcome=answer.outcome, error=f"rank {rank}: {answer.error}", traceback=answer.traceback)
+    _, rank, result = min(failed, key=lambda each: each[:2])
+    return replace(first, outcome=result.outcome, error=f"rank {rank}: {result.error}", traceback=result.traceback)
 
 
 def _below(folder: str, traces: Traces) -> Traces:

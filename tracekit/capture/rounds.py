@@ -67,11 +67,11 @@ class Rounds:
 
     def _with_another(self, number: int, plan: Plan, run: Run) -> Run:
         caches = self.caches[plan.name]
-        answer = measure_again(number, plan, self.prepared, self.folder, caches=caches, options=self.options)
-        variants = [_taken(variant, answer) if variant.name == plan.name else variant for variant in run.variants]
-        if answer.measured is None:
+        result = measure_again(number, plan, self.prepared, self.folder, caches=caches, options=self.options)
+        variants = [_taken(variant, result) if variant.name == plan.name else variant for variant in run.variants]
+        if result.measured is None:
             self.lost.add(plan.name)
-            self.options.tell(messages.lost_pass(plan.name, number, answer.error or answer.outcome))
+            self.options.tell(messages.lost_pass(plan.name, number, result.error or result.outcome))
         return replace(run, variants=variants)
 
 
@@ -100,14 +100,14 @@ def merged(first: Measured, passes: list[Pass]) -> Measured:
     )
 
 
-def _taken(variant: Variant, answer: PassResult) -> Variant:
+def _taken(variant: Variant, result: PassResult) -> Variant:
     assert variant.measured is not None
-    if answer.measured is None:
+    if result.measured is None:
         note = (
-            f"an unprofiled pass failed ({answer.error or answer.outcome}): its step time is based on the earlier ones"
+            f"an unprofiled pass failed ({result.error or result.outcome}): its step time is based on the earlier ones"
         )
         return replace(variant, effective=replace(variant.effective, notes=[*variant.effective.notes, note]))
-    passes = [*variant.measured.passes, *answer.measured.passes]
+    passes = [*variant.measured.passes, *result.measured.passes]
     return replace(variant, measured=merged(variant.measured, passes))
 
 

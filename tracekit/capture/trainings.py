@@ -22,14 +22,14 @@ def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path
     for seed in range(run.seed, run.seed + options.seeds):
         for plan in able:
             options.tell(messages.training(plan.name, options.epochs, seed))
-            answer = train(seed, plan, prepared, folder, caches=caches[plan.name], options=options)
+            result = train(seed, plan, prepared, folder, caches=caches[plan.name], options=options)
             failed = Training(
                 seed=seed,
                 epochs=options.epochs,
-                outcome=cast("TrainingOutcome", answer.outcome),
-                error=answer.error,
+                outcome=cast("TrainingOutcome", result.outcome),
+                error=result.error,
             )
-            made = answer.training or failed
+            made = result.training or failed
             if made.outcome != "ok":
                 options.tell(messages.lost_training(plan.name, seed, made.error or made.outcome))
             run = replace(

@@ -11,9 +11,9 @@ from tracekit.capture.undo import Undone
 _NAMED = 3  # files in a sentence
 
 
-def with_files(answer: PassResult, files: Undone, changed: list[str]) -> PassResult:
-    """The answer, with a sentence for each kind of change. `changed` lists files whose content differs."""
-    remarks, notes = [*answer.effective.remarks], [*answer.effective.notes]
+def with_files(result: PassResult, files: Undone, changed: list[str]) -> PassResult:
+    """The result, with a sentence for each kind of change. `changed` lists files whose content differs."""
+    remarks, notes = [*result.effective.remarks], [*result.effective.notes]
     if files.undone:
         remarks.append(f"what it wrote was undone: {_some(files.undone)} (--in-place leaves it)")
     if files.left:
@@ -26,7 +26,7 @@ def with_files(answer: PassResult, files: Undone, changed: list[str]) -> PassRes
             f"files changed and were not put back: {_some(others)}. A library in C or another program wrote them, "
             "and later passes may find them changed"
         )
-    return replace(answer, effective=replace(answer.effective, remarks=remarks, notes=notes))
+    return replace(result, effective=replace(result.effective, remarks=remarks, notes=notes))
 
 
 def _some(paths: list[str]) -> str:

@@ -26,32 +26,32 @@ def known_attribution(trace: Trace) -> Attribution:
     known = recall_table(trace.entry, name)
     if known is not None:
         return _restored(trace, *known)
-    cost = attribute(trace)
-    remember_table(trace.entry, name, _columns(cost), _facts(cost))
-    return cost
+    attribution = attribute(trace)
+    remember_table(trace.entry, name, _columns(attribution), _facts(attribution))
+    return attribution
 
 
-def _columns(cost: Attribution) -> pa.Table:
+def _columns(attribution: Attribution) -> pa.Table:
     """One row per step."""
-    steps = cost.trace.steps
+    steps = attribution.trace.steps
     columns: dict[str, Any] = {"number": [str(number) for number in steps.number]}
     columns |= {name: getattr(steps, name) for name in _TIMES}
-    columns |= {name: getattr(cost, name) for name in _FLAGS}
-    columns |= {f"host:{key}": cost.host[:, index] for index, key in enumerate(HOST)}
-    columns |= {f"wall:{key}": cost.wall[:, index] for index, key in enumerate(WALL)}
+    columns |= {name: getattr(attribution, name) for name in _FLAGS}
+    columns |= {f"host:{key}": attribution.host[:, index] for index, key in enumerate(HOST)}
+    columns |= {f"wall:{key}": attribution.wall[:, index] for index, key in enumerate(WALL)}
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
-def _facts(cost: Attribution) -> dict[str, Any]:
+def _facts(attribution: Attribution) -> dict[str, Any]:
     """What applies to the whole trace."""
-    trace = cost.trace
+    trace = attribution.trace
     return {
         "annotated": trace.steps.annotated,
         "inferred": trace.steps.inferred,
         "device": trace.device,
         "has_stacks": trace.has_stacks,
         "health": [[entry.code, entry.message] for entry in trace.health],
-        "cannot_answer": cost.cannot_answer,
+        "cannot_answer": attribution.cannot_answer,
     }
 
 

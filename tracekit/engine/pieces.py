@@ -45,19 +45,19 @@ class Pieces:
         return Union.of(self.start[chosen], self.end[chosen])
 
 
-def pieces(cost: "Attribution", name: str = "") -> Pieces:
+def pieces(attribution: "Attribution", name: str = "") -> Pieces:
     """The pieces of the view of that name; without one, of the first view that the trace can answer, if any."""
-    view = cost.views[name] if name else cost.answered_view
-    parts = _pieces_of(cost, view.name) if view.known.any() else ()
+    view = attribution.views[name] if name else attribution.answered_view
+    parts = _pieces_of(attribution, view.name) if view.known.any() else ()
     start, end, bucket, event, step = gathered(parts, (np.int64, np.int64, np.int8, np.int32, np.int32))
     return Pieces(view.name, start, end, bucket, event, step)
 
 
-def _pieces_of(cost: "Attribution", name: str) -> Iterator[tuple[Ints | Rows, ...]]:
-    view = cost.views[name]
+def _pieces_of(attribution: "Attribution", name: str) -> Iterator[tuple[Ints | Rows, ...]]:
+    view = attribution.views[name]
     known = np.flatnonzero(view.known & (view.step_ns > 0))
     lows, highs = view.starts_ns[known], view.starts_ns[known] + view.step_ns[known]
-    for part in cost.segments_of(name):
+    for part in attribution.segments_of(name):
         starts = part["start_ns"].to_numpy()
         ends = starts + part["dur_ns"].to_numpy()
         low, high, of = split(starts, ends, np.concatenate((lows, highs)))

@@ -16,7 +16,7 @@ class Steps:
     @staticmethod
     def of(profile: Profile, every: bool = False) -> "Steps":
         """The counted steps in the view of the pieces, or every step that can be answered."""
-        view = profile.cost.answered_view
+        view = profile.attribution.answered_view
         chosen = view.known if every else view.known & profile.counted
         low = view.starts_ns[chosen]
         return Steps(low, low + view.step_ns[chosen])

@@ -42,7 +42,7 @@ def by_name(profile: Profile, chosen: Bools) -> list[Culprit]:
 
 def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> list[Culprit]:
     """Pieces of counted steps by a key of the event that they are blamed on, the costliest first."""
-    pieces, trace = profile.cost.pieces, profile.trace
+    pieces, trace = profile.attribution.pieces, profile.trace
     chosen_rows = np.flatnonzero(chosen & profile.counted[pieces.step])
     event, dur = pieces.event[chosen_rows], pieces.dur[chosen_rows]
     keys = np.full(len(chosen_rows), -1, np.int64)
@@ -146,7 +146,7 @@ def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
 
 def line_of_piece(profile: Profile, piece: int) -> Where:
     """The user's line that most of a piece belongs to, by the recording with stacks; empty without one."""
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     return _where(owner_of_time(profile, pieces.view, int(pieces.start[piece]), int(pieces.end[piece])))
 
 

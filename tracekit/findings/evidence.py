@@ -29,6 +29,6 @@ def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evi
 
 def blamed_events(profile: Profile, chosen: Bools) -> Ints:
     """The events that some pieces of counted steps are blamed on; none where nothing was recorded meanwhile."""
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     rows = np.unique(pieces.event[chosen & profile.counted[pieces.step]]).astype(np.int64)
     return rows[rows >= 0]

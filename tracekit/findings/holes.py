@@ -57,7 +57,7 @@ class Holes:
     """The holes of the counted steps, except those of some events that have a rule of their own."""
 
     def __init__(self, profile: Profile, without: Ints) -> None:
-        self._profile, self._pieces = profile, profile.cost.pieces
+        self._profile, self._pieces = profile, profile.attribution.pieces
         wanted = is_hole(self._pieces) & profile.counted[self._pieces.step] & ~np.isin(self._pieces.event, without)
         self._places = np.flatnonzero(wanted)
         self._rows = self._pieces.event[self._places].astype(np.int64)

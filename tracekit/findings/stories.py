@@ -47,19 +47,19 @@ class Cases:
     @property
     def total(self) -> str:
         """How long they last together."""
-        pieces = self.profile.cost.pieces
+        pieces = self.profile.attribution.pieces
         return duration(int(sum(pieces.dur[each.piece] for each in self.holes)))
 
     @property
     def per_step(self) -> str:
         """The same per step."""
-        pieces = self.profile.cost.pieces
+        pieces = self.profile.attribution.pieces
         return duration(sum(pieces.dur[each.piece] for each in self.holes) / counted_steps(self.profile))
 
     @property
     def at_most(self) -> str:
         """How long the longest lasts."""
-        return duration(int(self.profile.cost.pieces.dur[self.longest.piece]))
+        return duration(int(self.profile.attribution.pieces.dur[self.longest.piece]))
 
     @property
     def times(self) -> str:

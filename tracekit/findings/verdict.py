@@ -116,7 +116,7 @@ def _events(profile: Profile, usual: Verdict) -> Ints:
     """The kernels that it names, or the events that are blamed for the time it speaks of."""
     if usual.where.kernel is not None:
         return kernels(profile, named(profile, lambda name: name == usual.where.kernel))
-    return blamed_events(profile, profile.cost.pieces.of(*{**_BUCKETS, **HOST_BOUND}.get(usual.id, ())))
+    return blamed_events(profile, profile.attribution.pieces.of(*{**_BUCKETS, **HOST_BOUND}.get(usual.id, ())))
 
 
 def _parts(profile: Profile) -> dict[str, float]:

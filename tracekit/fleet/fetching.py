@@ -43,6 +43,7 @@ def named_after(profile: Profile, path: Path) -> Profile:
 
 
 def _named_after(capture: Capture, path: Path) -> Capture:
-    if capture.cost is None or capture.path == path:
+    if capture.attribution is None or capture.path == path:
         return capture
-    return replace(capture, path=path, cost=replace(capture.cost, trace=replace(capture.cost.trace, path=path)))
+    trace = replace(capture.attribution.trace, path=path)
+    return replace(capture, path=path, attribution=replace(capture.attribution, trace=trace))

@@ -52,32 +52,32 @@ class Blame:
         return owner
 
 
-def blame(cost: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
+def blame(attribution: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
     """Split the segments of a view by owner; None if there are none."""
-    segments = _Segments.of(cost, view)
-    if not len(segments.starts) or cost.trace.threads.main is None:
+    segments = _SegmentColumns.of(attribution, view)
+    if not len(segments.starts) or attribution.trace.threads.main is None:
         return None
-    pieces = _Pieces.of(cost.trace, segments, threads, np.concatenate(_windows(cost, view)))
-    owner, divided = pieces.owners(cost.trace, threads, linked)
-    return Blame(pieces.edges, pieces.bucket, owner, divided, pieces.known)
+    moments = _Moments.of(attribution.trace, segments, threads, np.concatenate(_windows(attribution, view)))
+    owner, divided = moments.owners(attribution.trace, threads, linked)
+    return Blame(moments.edges, moments.bucket, owner, divided, moments.known)
 
 
-def costs(cost: Attribution, view: str, blamed: Blame | None) -> Costs:
+def costs(attribution: Attribution, view: str, blamed: Blame | None) -> Costs:
     """What each owner costs in each step."""
-    lows, highs = _windows(cost, view)
+    lows, highs = _windows(attribution, view)
     if blamed is None or not len(lows):
         nothing = np.zeros(0, np.int64)
         return Costs(nothing, nothing, nothing, nothing, nothing)
     return _summed(blamed, lows, highs)
 
 
-def _windows(cost: Attribution, view: str) -> tuple[Ints, Ints]:
-    steps = cost.trace.steps
+def _windows(attribution: Attribution, view: str) -> tuple[Ints, Ints]:
+    steps = attribution.trace.steps
     return (steps.begin, steps.done) if view == "wall" else (steps.issued, steps.returned)
 
 
 @dataclass(frozen=True)
-class _Segments:
+class _SegmentColumns:
     """The segments of one view of an attribution as columns, in order of time."""
 
     starts: Ints
@@ -86,18 +86,20 @@ class _Segments:
     event: Ints
 
     @staticmethod
-    def of(cost: Attribution, view: str) -> "_Segments":
-        table = cost.segments
+    def of(attribution: Attribution, view: str) -> "_SegmentColumns":
+        table = attribution.segments
         names = labels(table["view"])
         chosen = codes(table["view"]) == (names.index(view) if view in names else -1)
         buckets = np.array([CODES[key] for key in labels(table["bucket"])], np.int64)
         starts = values(table["start_ns"])[chosen]
         bucket = buckets[codes(table["bucket"])[chosen]] if len(buckets) else np.zeros(0, np.int64)
-        return _Segments(starts, starts + values(table["dur_ns"])[chosen], bucket, values(table["event"], -1)[chosen])
+        return _SegmentColumns(
+            starts, starts + values(table["dur_ns"])[chosen], bucket, values(table["event"], -1)[chosen]
+        )
 
 
 @dataclass(frozen=True)
-class _Pieces:
+class _Moments:
     """Segments cut at the bounds of steps, and wherever the owner of any thread or the GPU activity changes."""
 
     edges: Ints
@@ -106,7 +108,7 @@ class _Pieces:
     known: Bools  # whether any segment covers it
 
     @staticmethod
-    def of(trace: Trace, segments: _Segments, threads: dict[int, Thread], bounds: Ints) -> "_Pieces":
+    def of(trace: Trace, segments: _SegmentColumns, threads: dict[int, Thread], bounds: Ints) -> "_Moments":
         gpu = np.flatnonzero(trace.roles.gpu)
         cuts = [segments.starts, segments.ends, bounds, trace.ts_ns[gpu], trace.end_ns[gpu]]
         cuts += [edges for thread in threads.values() for edges in (thread.owners.edges, thread.divided.edges)]
@@ -114,10 +116,10 @@ class _Pieces:
         together = np.concatenate(cuts)
         edges = distinct(together[(together >= low) & (together <= high)])
         at = np.searchsorted(segments.starts, edges[:-1], side="right") - 1
-        return _Pieces(edges, segments.bucket[at], segments.event[at], edges[:-1] < segments.ends[at])
+        return _Moments(edges, segments.bucket[at], segments.event[at], edges[:-1] < segments.ends[at])
 
     def owners(self, trace: Trace, threads: dict[int, Thread], linked: Linked) -> tuple[Ints, Bools]:
-        """The owner of each piece, and whether that is an estimate."""
+        """The owner of each moment, and whether that is an estimate."""
         points = self.edges[:-1]
         main = trace.threads.main
         assert main is not None
@@ -138,7 +140,7 @@ class _Pieces:
         return owner, divided
 
     def _activities(self, trace: Trace) -> Ints:
-        """The GPU activity that gives each piece its bucket: the one that started first; −1 where none does."""
+        """The GPU activity that gives each moment its bucket: the one that started first; −1 where none does."""
         chosen = np.full(len(self.edges) - 1, -1, np.int64)
         activities = np.flatnonzero(trace.roles.gpu)
         buckets = of_activities(trace.rows(activities).roles)

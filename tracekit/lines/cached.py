@@ -21,15 +21,15 @@ def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
 
 def entry_of(ownership: Ownership) -> Entry | None:
     """The cache's entry of the trace or, where it is too small to have one, that of its recording with stacks."""
-    if ownership.cost.trace.entry is not None:
-        return ownership.cost.trace.entry
+    if ownership.attribution.trace.entry is not None:
+        return ownership.attribution.trace.entry
     content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
     return cache.find(content) if content is not None else None
 
 
 def _causes(ownership: Ownership, counted: dict[str, Bools]) -> object:
     """Everything that the means depend on, wherever they are stored."""
-    trace = ownership.cost.trace
+    trace = ownership.attribution.trace
     path = ownership.detail or trace.path
     states = [file_state(file) for file in (trace.path, path, lines_path(path))]
     steps = [each.tobytes() for each in (trace.steps.issued, trace.steps.returned, *counted.values())]

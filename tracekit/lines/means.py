@@ -80,8 +80,10 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     owners, lines = ownership.owners, ownership.recording.lines
     return OwnerMeans(
         owners=[
-            Owner(owners.groups[group], owners.libraries[library], owners.modules[module], PHASES[phase])
-            for group, library, module, phase in owners.rows
+            Owner(
+                owners.groups[row.group], owners.libraries[row.library], owners.modules[row.module], PHASES[row.phase]
+            )
+            for row in owners.rows
         ],
         means=means,
         sources=lines.sources if lines is not None else {},

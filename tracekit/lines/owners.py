@@ -50,6 +50,15 @@ def functions_of(lines: Group) -> str | None:
     return ", ".join(dict.fromkeys(line.function for line in lines)) or None
 
 
+class OwnerNumbers(NamedTuple):
+    """One owner, as indices into the groups, libraries and modules of `Owners`, and into `PHASES`."""
+
+    group: int
+    library: int
+    module: int
+    phase: int
+
+
 @dataclass
 class Owners:
     """All owners of a variant; number 0 is no owner."""
@@ -57,7 +66,7 @@ class Owners:
     groups: list[Group] = field(default_factory=lambda: [()])
     libraries: list[str] = field(default_factory=lambda: [""])
     modules: list[tuple[str, ...]] = field(default_factory=lambda: [()])
-    rows: list[tuple[int, int, int, int]] = field(default_factory=lambda: [(0, 0, 0, OTHER)])
+    rows: list[OwnerNumbers] = field(default_factory=lambda: [OwnerNumbers(0, 0, 0, OTHER)])
     _numbers: dict[object, int] = field(default_factory=dict)
 
     def group(self, lines: Group) -> int:
@@ -74,11 +83,11 @@ class Owners:
 
     def owner(self, group: int, library: int, module: int, phase: int) -> int:
         """The number of an owner."""
-        return self._number(self.rows, (group, library, module, phase))
+        return self._number(self.rows, OwnerNumbers(group, library, module, phase))
 
     def group_of(self, owner: int) -> Group:
         """The lines of an owner."""
-        return self.groups[self.rows[owner][0]]
+        return self.groups[self.rows[owner].group]
 
     def of_columns(self, group: Ints, library: Ints, module: Ints, phase: Ints) -> Ints:
         """The owner of each row of four columns of numbers."""
@@ -93,15 +102,15 @@ class Owners:
 
     def in_phase(self, owners: Ints, phase: int) -> Ints:
         """The same owners in another phase."""
-        return self._changed(owners, lambda group, library, module, _: (group, library, module, phase))
+        return self._changed(owners, lambda numbers: numbers._replace(phase=phase))
 
     def of_group(self, owners: Ints, group: int) -> Ints:
         """The same owners with other lines."""
-        return self._changed(owners, lambda _, library, module, phase: (group, library, module, phase))
+        return self._changed(owners, lambda numbers: numbers._replace(group=group))
 
-    def _changed(self, owners: Ints, change: Callable[[int, int, int, int], tuple[int, int, int, int]]) -> Ints:
+    def _changed(self, owners: Ints, change: Callable[[OwnerNumbers], OwnerNumbers]) -> Ints:
         distinct, index = occurring(owners)
-        numbers = np.array([self.owner(*change(*self.rows[each])) for each in distinct.tolist()], np.int64)
+        numbers = np.array([self.owner(*change(self.rows[each])) for each in distinct.tolist()], np.int64)
         changed: Ints = numbers[index]
         return changed
 

@@ -32,23 +32,23 @@ _NO_STACKS = "the trace holds no Python stacks, and there is no recording with s
 class Ownership:
     """Who owns the time of a trace. If there is no recording, `reason` says why, and no time has an owner."""
 
-    cost: Attribution
+    attribution: Attribution
     detail: Path | None = None  # the recording with stacks of the same variant; None: the trace's own stacks
     mine: tuple[str, ...] = ()  # packages, folders and files that are the user's, where no lines file shows it
     graphs: tuple[Graph, ...] = ()  # compiled graphs that no lines file has
 
     @staticmethod
     def of(
-        cost: Attribution, detail: Path | None, mine: Collection[str] = (), graphs: Collection[Graph] = ()
+        attribution: Attribution, detail: Path | None, mine: Collection[str] = (), graphs: Collection[Graph] = ()
     ) -> "Ownership":
         """With the detailed recording of the same variant, or the trace's own stacks."""
-        return Ownership(cost, None if cost.trace.has_stacks else detail, tuple(mine), tuple(graphs))
+        return Ownership(attribution, None if attribution.trace.has_stacks else detail, tuple(mine), tuple(graphs))
 
     @cached_property
     def _read(self) -> "Recording | str":
         """The recording with stacks, or why there is none; read on first use."""
-        if self.cost.trace.has_stacks:
-            return _recording(self.cost.trace, self.mine)
+        if self.attribution.trace.has_stacks:
+            return _recording(self.attribution.trace, self.mine)
         if self.detail is None:
             return _NO_STACKS
         try:
@@ -74,11 +74,11 @@ class Ownership:
     @cached_property
     def carried(self) -> "Carried | None":
         """How the recording was carried over to the trace; None if they are the same, or there is none."""
-        if self.recording is None or self.recording.trace is self.cost.trace:
+        if self.recording is None or self.recording.trace is self.attribution.trace:
             return None
         from tracekit.lines.carry import carried
 
-        return carried(self.cost.trace, self.recording.trace, self._recorded_owners)
+        return carried(self.attribution.trace, self.recording.trace, self._recorded_owners)
 
     @cached_property
     def _recorded_owners(self) -> StepFunction:
@@ -102,7 +102,7 @@ class Ownership:
         from tracekit.lines.carry import of_other_threads
 
         assert self.recording is not None
-        return of_other_threads(self.cost.trace, self.recording.trace)
+        return of_other_threads(self.attribution.trace, self.recording.trace)
 
     @cached_property
     def main(self) -> "Thread":
@@ -128,7 +128,7 @@ class Ownership:
         from tracekit.lines.graph_calls import graph_calls
         from tracekit.lines.threads import Recorded, threads
 
-        trace, lines = self.cost.trace, self.recording.lines if self.recording is not None else None
+        trace, lines = self.attribution.trace, self.recording.lines if self.recording is not None else None
         recorded = None
         if self.carried is not None and self.recording is not None:
             recorded = Recorded(self.recording.trace, self._recorded_owners, self.carried.detailed)
@@ -138,7 +138,7 @@ class Ownership:
     @cached_property
     def launch(self) -> Ints:
         """For each event the call that submitted it; −1 for none."""
-        trace = self.cost.trace
+        trace = self.attribution.trace
         rows, launch = np.flatnonzero(trace.roles.gpu), np.full(len(trace.ts_ns), -1, np.int64)
         launch[rows] = trace.links.launch(rows)
         return launch
@@ -149,15 +149,15 @@ class Ownership:
         from tracekit.lines.blame import Linked, blame
 
         linked = Linked(self.launch, self.compiled.gpu)
-        views = [view for view in ("wall", "host") if view not in self.cost.cannot_answer]
-        return {view: blame(self.cost, view, self.threads, linked) for view in views}
+        views = [view for view in ("wall", "host") if view not in self.attribution.cannot_answer]
+        return {view: blame(self.attribution, view, self.threads, linked) for view in views}
 
     def of_events(self, rows: Ints) -> Ints:
         """The owner of each of some events, at its start or, for work of the GPU, at its launch.
 
         Events of threads that do not drive the training, events outside the steps, and −1 have no owner.
         """
-        trace = self.cost.trace
+        trace = self.attribution.trace
         if not len(rows) or self.recording is None:
             return np.zeros(len(rows), np.int64)
         from tracekit.lines.threads import owners_at
@@ -176,14 +176,14 @@ class Ownership:
         from tracekit.lines.threads import owners_at
 
         owner, _ = owners_at(self.threads, track, moments)
-        return np.where(np.isin(track, self.cost.trace.threads.driving), owner, 0)
+        return np.where(np.isin(track, self.attribution.trace.threads.driving), owner, 0)
 
     @cached_property
     def costs(self) -> "dict[str, Costs]":
         """What each owner costs in each step, by view."""
         from tracekit.lines.blame import costs
 
-        return {view: costs(self.cost, view, blamed) for view, blamed in self.blame.items()}
+        return {view: costs(self.attribution, view, blamed) for view, blamed in self.blame.items()}
 
 
 def _recording(trace: Trace, mine: Collection[str]) -> "Recording":

@@ -91,7 +91,7 @@ def memory_use(trace: Trace, ownership: Ownership) -> MemoryUse:
 def _phase(ownership: Ownership) -> StepFunction:
     """The phase of the main thread at each moment."""
     main = ownership.main.owners
-    phases = np.array([phase for _, _, _, phase in ownership.owners.rows], np.int64)
+    phases = np.array([row.phase for row in ownership.owners.rows], np.int64)
     return StepFunction(main.edges, phases[main.values] if len(main.values) else main.values, OTHER)
 
 
@@ -148,8 +148,8 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
     rows: dict[tuple[int, int, int], list[int]] = {}
     asked = zip(ownership.at(events.track[made], events.ts_ns[made]), _operators(trace, events)[made], strict=True)
     for at, (owner, operator) in enumerate(asked):
-        group, _, _, phase = owners.rows[owner]
-        rows.setdefault((group, phase, int(operator)), []).append(at)
+        numbers = owners.rows[owner]
+        rows.setdefault((numbers.group, numbers.phase, int(operator)), []).append(at)
     held = {key: int((sizes[of] * live[of]).sum()) for key, of in rows.items()}
     for key in sorted(rows, key=lambda key: (-held[key], -int(sizes[rows[key]].sum()))):
         group, phase, operator = key

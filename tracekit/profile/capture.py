@@ -10,10 +10,10 @@ from tracekit.trace import Trace
 
 @dataclass(frozen=True)
 class Capture:
-    """A trace and where its time went; `cost` is None for a trace that was not read because no figure needs it."""
+    """A trace and where its time went; `attribution` is None for a trace that no figure needs, which is not read."""
 
     path: Path
-    cost: Attribution | None
+    attribution: Attribution | None
     workload: Workload = "training"
     window: Window = "steady"
     rank: int = 0
@@ -21,7 +21,7 @@ class Capture:
     @property
     def trace(self) -> Trace | None:
         """The trace, where it was read."""
-        return self.cost.trace if self.cost is not None else None
+        return self.attribution.trace if self.attribution is not None else None
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from tracekit.errors import NothingMeasuredError
 from tracekit.profile.subject import Member, Subject, Untraced
 from tracekit.study import Study
-from tracekit.study.comparisons import settings
+from tracekit.study.settings import settings
 
 
 def study_subject(study: Study) -> Subject:

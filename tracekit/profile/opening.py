@@ -140,12 +140,12 @@ def _other_ranks(
     for each in variant.ranks:
         with suppress(TracekitError):
             if (steady := run.trace_path(path, variant, rank=each.rank)) is not None:
-                yield Capture(steady, captures(steady)[0].cost, rank=each.rank)
+                yield Capture(steady, captures(steady)[0].attribution, rank=each.rank)
 
 
 def _capture(path: Path, window: Window, captures: Callable[[Path], tuple[Capture, ...]]) -> Capture:
     """Read the trace, unless it is the detailed one, from which no figure comes."""
-    return Capture(path, captures(path)[0].cost if window != "detail" else None, window=window)
+    return Capture(path, captures(path)[0].attribution if window != "detail" else None, window=window)
 
 
 def _named(members: Sequence[Member]) -> list[Member]:

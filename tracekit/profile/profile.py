@@ -53,24 +53,25 @@ class Profile:
     @cached_property
     def per_rank(self) -> dict[int, "Profile"]:
         """A profile for each rank that was recorded, where there are several; nothing for a single one."""
-        ranks = [each for each in self.captures if (each.window, each.workload) == ("steady", "training") and each.cost]
+        steady = [each for each in self.captures if (each.window, each.workload) == ("steady", "training")]
+        ranks = [each for each in steady if each.attribution is not None]
         if len(ranks) < 2:
             return {}
         return {each.rank: replace(self, name=f"{self.name} rank {each.rank}", captures=(each,)) for each in ranks}
 
     @cached_property
-    def cost(self) -> Attribution:
+    def attribution(self) -> Attribution:
         """Where the time of the main capture went."""
         main = self.capture("steady")
-        if main is None or main.cost is None:
+        if main is None or main.attribution is None:
             raise ValueError(f"{self.name}: a profile is made of a steady capture that was read")
-        return main.cost
+        return main.attribution
 
     @property
     def cold(self) -> Attribution | None:
         """Where the time of the first steps went, if they were captured."""
         capture = self.capture("cold")
-        return capture.cost if capture is not None else None
+        return capture.attribution if capture is not None else None
 
     @property
     def detail_path(self) -> Path | None:
@@ -88,7 +89,8 @@ class Profile:
     def ownership(self) -> Ownership:
         """The owner of each moment of the main capture: a line of the user's, a library, a module, a phase."""
         script = Path(self.run.script).name if self.run is not None else ""
-        return Ownership.of(self.cost, self.detail_path, [*self.mine, *([script] if script else [])], self.graphs)
+        mine = [*self.mine, *([script] if script else [])]
+        return Ownership.of(self.attribution, self.detail_path, mine, self.graphs)
 
     @cached_property
     def owner_means(self) -> OwnerMeans:
@@ -98,34 +100,34 @@ class Profile:
     @cached_property
     def sample(self) -> Sample:
         """What was recorded about the kernels of one counted step, beside their times; read on first use."""
-        return sample(self.cost, self.counted, self.ownership)
+        return sample(self.attribution, self.counted, self.ownership)
 
     @property
     def trace(self) -> Trace:
         """The trace that all figures come from."""
-        return self.cost.trace
+        return self.attribution.trace
 
     @property
     def views(self) -> dict[str, StepView]:
         """`wall` and `host` of the main capture."""
-        return self.cost.views
+        return self.attribution.views
 
     @cached_property
     def answered(self) -> dict[str, Bools]:
         """For each view, the steps that its means cover: steady ones, or all if none is, that can be answered."""
-        wanted = np.ones(len(self.cost.steady), bool) if self.none_steady else self.cost.steady
+        wanted = np.ones(len(self.attribution.steady), bool) if self.none_steady else self.attribution.steady
         return {name: wanted & view.known for name, view in self.views.items()}
 
     @cached_property
     def counted(self) -> Bools:
         """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""
         answered = [steps for steps in self.answered.values() if steps.any()]
-        return answered[0] if answered else np.ones(len(self.cost.steady), bool)
+        return answered[0] if answered else np.ones(len(self.attribution.steady), bool)
 
     @property
     def none_steady(self) -> bool:
         """Whether every step compiles, so that the means are over steps that do."""
-        return len(self.cost.steady) > 0 and not self.cost.steady.any()
+        return len(self.attribution.steady) > 0 and not self.attribution.steady.any()
 
     @cached_property
     def means(self) -> dict[str, Mean | None]:

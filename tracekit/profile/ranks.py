@@ -70,7 +70,7 @@ def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
     """For the id of each rank's profile, the profile of all ranks; a rank that is alone stays as it is."""
     if len(job) == 1:
         return [(id(only), only) for only in job.values()]
-    order = sorted(job, key=lambda rank: (not job[rank].cost.answered_view.known.any(), rank))
+    order = sorted(job, key=lambda rank: (not job[rank].attribution.answered_view.known.any(), rank))
     first = job[order[0]]
     captures = [replace(capture, rank=rank) for rank in order for capture in job[rank].captures]
     made = replace(first, name=job_name(first.trace.path), captures=tuple(captures))

@@ -42,13 +42,13 @@ class Sample:
         return np.array([figure(each) if each is not None else None for each in recorded], np.float64)
 
 
-def sample(cost: Attribution, counted: Bools, ownership: Ownership) -> Sample:
+def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sample:
     """The kernels of the first counted step that launches any.
 
     An operator without shapes in the trace gets those of the operator it was matched with in the recording with stacks,
     which a capture puts beside the trace.
     """
-    trace = cost.trace
+    trace = attribution.trace
     step = trace.steps.of(trace.ts_ns[trace.links.launches])
     launching = np.unique(step[np.append(counted, False)[step]])
     if not len(launching):

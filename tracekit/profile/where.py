@@ -53,10 +53,10 @@ def where_of(profile: Profile, rows: Ints) -> pa.Table:
     ownership = profile.ownership
     owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
     rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
-    groups = {group: number for number, group in enumerate(dict.fromkeys(group for group, *_ in rows_of_owners))}
+    groups = {group: number for number, group in enumerate(dict.fromkeys(each.group for each in rows_of_owners))}
     places = [place_of(ownership.owners.groups[group]) for group in groups]
-    chains = [" · ".join(ownership.owners.modules[module]) or None for _, _, module, _ in rows_of_owners]
-    group_of = np.array([groups[group] for group, *_ in rows_of_owners], np.int64)[which.reshape(-1)]
+    chains = [" · ".join(ownership.owners.modules[each.module]) or None for each in rows_of_owners]
+    group_of = np.array([groups[each.group] for each in rows_of_owners], np.int64)[which.reshape(-1)]
     return _table(places, group_of).append_column(MODULE, _labels(chains, which.reshape(-1)))
 
 
@@ -71,7 +71,7 @@ def owner_at(profile: Profile, row: int) -> tuple[Group, tuple[str, ...]]:
     """The lines and the modules, outermost first, that own an event of `profile.trace`; empty if none is known."""
     owners = profile.ownership.owners
     owner = int(profile.ownership.of_events(np.array([row]))[0])
-    return owners.group_of(owner), owners.modules[owners.rows[owner][2]]
+    return owners.group_of(owner), owners.modules[owners.rows[owner].module]
 
 
 def owner_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:

@@ -50,13 +50,13 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
     events = trace.rows(rows)
     order = np.lexsort((events.end_ns, events.ts_ns))
     rows, start, end = rows[order], events.ts_ns[order], events.end_ns[order]
-    begins = profile.cost.answered_view.starts_ns
+    begins = profile.attribution.answered_view.starts_ns
     index = np.maximum(_begun(begins, trace.device, start, end), 0)
     step = np.array(trace.steps.number, np.int64)[index]
     entries = recorded(trace, rows, rank, world_size)
     groups = [each.group for each in entries]
     numbers = _nth([(at, each.kind, each.group) for at, each in zip(step.tolist(), entries, strict=True)])
-    spent = Spent(profile.cost.pieces)
+    spent = Spent(profile.attribution.pieces)
     at_start, at_end = spent.until(start), spent.until(end)
     columns = {
         "step": step,
@@ -78,7 +78,7 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
 
 def _rows(profile: Profile) -> Ints:
     """Communication that runs while an answered step lasts."""
-    trace, view = profile.trace, profile.cost.answered_view
+    trace, view = profile.trace, profile.attribution.answered_view
     low = view.starts_ns[view.known]
     high = low + view.step_ns[view.known]
     on_cpu = trace.labels.fits(_ON_CPU)

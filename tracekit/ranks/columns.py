@@ -53,8 +53,8 @@ def read_rank(
     At most `workers` processes read it; by default, a few if the file is long.
     """
     trace = Trace.load(path, workers=workers)
-    cost = known_attribution(trace.inferring_steps() if infer_steps else trace)
-    profile = Profile(stem(path), (Capture(path, cost),))
+    attribution = known_attribution(trace.inferring_steps() if infer_steps else trace)
+    profile = Profile(stem(path), (Capture(path, attribution),))
     if rank is None:
         rank = rank_of(profile)[0] or 0
     return rank_columns(profile, rank)
@@ -77,13 +77,13 @@ def rank_columns(profile: Profile, rank: int) -> RankColumns:
 
 
 def _steps(profile: Profile) -> pa.Table:
-    view = profile.cost.answered_view
+    view = profile.attribution.answered_view
     known = np.flatnonzero(view.known)
     totals = {f"{key}_ns": view.totals[known, index] for index, key in enumerate(view.keys)}
     none = np.zeros(len(known), np.int64)
     columns = {
         "step": np.array(profile.trace.steps.number, np.int64)[known],
-        "steady": profile.cost.steady[known],
+        "steady": profile.attribution.steady[known],
         "step_ns": view.step_ns[known],
         **{f"{key}_ns": totals.get(f"{key}_ns", none) for key in KEYS},
     }

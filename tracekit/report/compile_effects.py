@@ -146,7 +146,7 @@ class Effects:
     @property
     def compiling_steps(self) -> tuple[int, int]:
         """How many of the recorded steps compile, after the warm-up, and of how many."""
-        steady = self.compiled.profile.cost.steady
+        steady = self.compiled.profile.attribution.steady
         return int((~steady).sum()), len(steady)
 
     @property

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
-from tracekit.lines.side_by_side import Row, rows
+from tracekit.lines.shared_rows import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.lines_table import lines_table
-from tracekit.report.owner_costs import Costs, VariantOwners, steps_of
+from tracekit.report.owner_costs import OwnerCosts, VariantOwners, steps_of
 from tracekit.report.source_costs import Fused, source_costs, sources
 from tracekit.trace.schema import column
 from tracekit.units import duration, percent
@@ -42,7 +42,7 @@ class SideBySide:
 
     def table(self) -> pa.Table:
         """A row per line or group, most expensive first."""
-        costs = Costs(self.variants, lambda owner: self.row_of[owner.lines], self.baselines)
+        costs = OwnerCosts(self.variants, lambda owner: self.row_of[owner.lines], self.baselines)
         order = costs.costliest_first()
         named = (
             (column("line", pa.string(), "your lines", role="place"), [short(row) or NO_LINE for row in order]),

@@ -48,12 +48,12 @@ def _of_run(report: "Report", member: Member) -> Iterator[Note]:
 
 def _of_trace(profile: Profile) -> Iterator[Note]:
     of = (profile.name,)
-    for view, reason in profile.cost.cannot_answer.items():
+    for view, reason in profile.attribution.cannot_answer.items():
         yield Note("cannot answer", of, f"the {view} time: {reason}{'' if reason.endswith('?') else '.'}")
     yield from _unknown_steps(profile)
     if profile.none_steady:
         yield Note("mean", of, "no step is steady: the means are over all steps, compilation included.")
-    if "host" not in profile.cost.cannot_answer and not profile.trace.has_stacks:
+    if "host" not in profile.attribution.cannot_answer and not profile.trace.has_stacks:
         text = (
             "there are no Python stacks, so Python is inferred: it is the time between operators on the driving thread."
         )

@@ -39,7 +39,7 @@ class VariantOwners:
 
 
 @dataclass(frozen=True)
-class Costs(Generic[Key]):
+class OwnerCosts(Generic[Key]):
     """What each key costs in each variant. The keys add up to the variant's step, and their differences to the step's.
 
     `baselines` has the baseline of each variant.
@@ -94,7 +94,7 @@ def steps_of(variants: Sequence[VariantOwners]) -> dict[str, float]:
     return {each.name: each.total_ns for each in variants}
 
 
-def shares_said(costs: Costs[Key], steps: Mapping[str, float], named: Mapping[Key, str]) -> str:
+def shares_said(costs: OwnerCosts[Key], steps: Mapping[str, float], named: Mapping[Key, str]) -> str:
     """`forward 87.6 % (eager), 79.5 % (compiled); backward …`: the share of each key in each variant's step."""
     of = {each.name: each.by(costs.key) for each in costs.variants}
     clauses = []

@@ -134,7 +134,7 @@ def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
         def make(report: "Report") -> Iterator[Section]:
             for profile in report.profiles:
                 for capture in profile.captures:
-                    if capture.cost is not None and (contents := ask(report, profile, capture)) is not None:
+                    if capture.attribution is not None and (contents := ask(report, profile, capture)) is not None:
                         of = {"variant": profile.name, "trace": capture.label}
                         yield Section(name, title, "trace", stage, rank, contents, **of)
 

@@ -34,7 +34,7 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         compiles = many(variant.measured.compiles_timed, "compilation")
         yield f"{compiles} happened during the timed steps, so its unprofiled step time includes compiling."
     if isinstance(member, Profile) and variant.measured and variant.profiled and member.answered["wall"].any():
-        walls = member.cost.wall_ns[member.answered["wall"]]
+        walls = member.attribution.wall_ns[member.answered["wall"]]
         # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.
         step_ns = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
         if abs(step_ns / variant.profiled.step_ns - 1) > PACE_TOLERANCE:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from tracekit.errors import NoCellError
-from tracekit.study.comparisons import settings
 from tracekit.study.pairs import values_of
+from tracekit.study.settings import settings
 from tracekit.study.store import Study
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracekit.study.comparisons import Setting, SpeedUp, names_of
+from tracekit.study.settings import Setting, SpeedUp, names_of
 
 _NAMED = ("recipe", "model", "dataset", "workload")
 

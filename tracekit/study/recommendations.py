@@ -8,7 +8,7 @@ shortest compile time wins.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracekit.study.comparisons import Group, Setting, SpeedUp, speed_up
+from tracekit.study.settings import Group, Setting, SpeedUp, speed_up
 from tracekit.units import count, duration, ratio
 
 _NOTED = 3  # rejected variants that a sentence names
@@ -45,12 +45,12 @@ def recommend(setting: Setting) -> Recommendation:
 
 
 def _best(setting: Setting) -> SpeedUp | None:
-    faster = [each for each in setting.speed_ups if each.ratio < 1 and not each.noise and _computes_the_same(each)]
+    faster = [each for each in setting.speed_ups if each.time_ratio < 1 and not each.noise and _computes_the_same(each)]
     if not faster:
         return None
-    fastest = min(faster, key=lambda each: each.ratio)
+    fastest = min(faster, key=lambda each: each.time_ratio)
     alike = [each for each in faster if each is fastest or _within_noise(each.group, fastest.group)]
-    return min(alike, key=lambda each: (each.group.compile_ns or 0.0, each.ratio))
+    return min(alike, key=lambda each: (each.group.compile_ns or 0.0, each.time_ratio))
 
 
 def _computes_the_same(each: SpeedUp) -> bool:
@@ -76,10 +76,10 @@ def _use(best: SpeedUp) -> str:
 
 def _said(each: SpeedUp) -> str:
     """`1.31 × faster than eager (1.25–1.40)`."""
-    slower = each.ratio > 1
-    low, high = each.interval or (each.ratio, each.ratio)
+    slower = each.time_ratio > 1
+    low, high = each.interval or (each.time_ratio, each.time_ratio)
     ends = (low, high) if slower else (1 / high, 1 / low if low else float("inf"))
-    factor = each.ratio if slower else 1 / each.ratio
+    factor = each.time_ratio if slower else each.speed_up
     seeds = f" over {each.seeds} seeds" if each.seeds > 1 else ""
     interval = f" ({ends[0]:.2f}–{ends[1]:.2f}{seeds})" if each.interval else ""
     return f"{ratio(factor)} {'slower' if slower else 'faster'} than {each.baseline.variant}{interval}"
@@ -109,7 +109,7 @@ def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
     limit = ", after the compiler gave up at the recompile limit" if each.group.gave_up else ""
     if each.noise:
         return f"{name} is within noise of {each.baseline.variant}{compiling}{limit}"
-    if each.ratio > 1:
+    if each.time_ratio > 1:
         return f"{name} is {_said(each)}{compiling}{limit}"
     if best is not None and _within_noise(each.group, best.group):
         return f"{name} is as fast within noise, but takes longer to compile ({duration(cost)})"

@@ -51,7 +51,7 @@ class Index:
     @cached_property
     def step_bounds(self) -> tuple[Ints, Ints]:
         """When each step begins and ends in the view of the wall lane; without steps, the whole recording."""
-        view = self.profile.cost.answered_view
+        view = self.profile.attribution.answered_view
         if not len(view.starts_ns):
             return np.array([self.low]), np.array([self.high])
         return view.starts_ns, view.starts_ns + view.step_ns
@@ -79,7 +79,7 @@ class Index:
 
 def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
     trace = profile.trace
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     yield Group("wall", pieces.view, _one(pieces.start, pieces.end, pieces.event, pieces.bucket))
     tracks = trace.tracks
     streams = _by_track(trace, kinds.lanes == GPU)

@@ -22,8 +22,8 @@ def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], An
     name = name_of(profile, f"answer-{question.name}", __name__, question.ask.__module__)
     known = recall_table(entry, name)
     if known is not None:
-        rows, facts = known
-        return Answer(question.name, table=rows, rank=question.rank, **facts)
+        shown, facts = known
+        return Answer(question.name, table=shown, rank=question.rank, **facts)
     answer = work_out()
     remember_table(entry, name, answer.table, {fact: getattr(answer, fact) for fact in _FACTS})
     return answer

@@ -28,7 +28,7 @@ def kernel_times(profile: Profile) -> list[KernelTime]:
     trace = profile.trace
     width = len(trace.names) + 1
     groups = Grouping(profile, ["dur_ns"])
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     alone = pieces.union(pieces.of("gpu_copy"))
     for activities, launches in trace.links.some():
         operator = trace.operators.of(launches)

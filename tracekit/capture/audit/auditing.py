@@ -21,16 +21,16 @@ def audit(options: Options) -> Audit:
     check_options(options, "audit")
     check_kind(options, is_no_recipe(options), "audit")
     with interruption.by_any_signal(), process.scratch() as scratch:
-        answer = process.perform(_job(options), scratch, scratch / "audit.log", options.timeout)
-    for note in answer.notes:
+        result = process.perform(_job(options), scratch, scratch / "audit.log", options.timeout)
+    for note in result.notes:
         options.tell(f"  {note}")
-    if answer.outcome == "ok":
-        return _named(answer.audit)
-    if answer.no_steps:
-        raise NoStepsError(options.recipe, answer.error or "")
-    for line in messages.quoted(answer.traceback):
+    if result.outcome == "ok":
+        return _named(result.audit)
+    if result.no_steps:
+        raise NoStepsError(options.recipe, result.error or "")
+    for line in messages.quoted(result.traceback):
         options.tell(line)
-    return _of_a_failure(answer, options)
+    return _of_a_failure(result, options)
 
 
 def exit_code(audit: Audit, fail_on: Collection[Kind]) -> int:
@@ -38,11 +38,11 @@ def exit_code(audit: Audit, fail_on: Collection[Kind]) -> int:
     return int(audit.failure is not None or any(row.kind in fail_on for row in audit.rows))
 
 
-def _of_a_failure(answer: PassResult, options: Options) -> Audit:
-    why = answer.error or answer.outcome
-    if not answer.audit.rows and not answer.audit.steps:
+def _of_a_failure(result: PassResult, options: Options) -> Audit:
+    why = result.error or result.outcome
+    if not result.audit.rows and not result.audit.steps:
         raise AuditFailedError(options.recipe, why)
-    return replace(_named(answer.audit), failure=why)
+    return replace(_named(result.audit), failure=why)
 
 
 def _job(options: Options) -> Job:

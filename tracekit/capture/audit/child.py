@@ -33,11 +33,11 @@ def audit(job: Job, notes: list[str]) -> PassResult:
     with emulated() as emulation:
         losses: list[float] = []
         try:
-            answer = _of_script(job, emulation) if job.script else _of_recipe(job, emulation, notes, losses)
+            result = _of_script(job, emulation) if job.script else _of_recipe(job, emulation, notes, losses)
         except (Exception, SystemExit) as error:
-            answer = failure(error)
+            result = failure(error)
         emulation.watch.silent += 1
-        return replace(answer, audit=_audit_of(emulation, losses))
+        return replace(result, audit=_audit_of(emulation, losses))
 
 
 @contextmanager
@@ -101,10 +101,10 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
     recipe.seed_all(job.seed)
     feed = Feed(module, context)
     recipe.seed_all(job.seed)
-    answer = timing.drive(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
+    result = timing.drive(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
     for other in filter(None, (feed.infer, feed.evaluate)):
         other()
-    return answer
+    return result
 
 
 def _context(module: Any, job: Job, emulation: Emulation, notes: list[str]) -> SimpleNamespace:

@@ -10,11 +10,11 @@ from typing import TypeVar
 import msgspec
 
 from tracekit.atomic import put
-from tracekit.capture.job import Job
+from tracekit.capture.job import RESULT, Job
 
 T = TypeVar("T", bool, int)
 _LOOKED_EVERY_S = 0.001
-_LONGEST_S = 60.0  # to wait for the others, once this rank has its answer
+_LONGEST_S = 60.0  # to wait for the others, once this rank has its result
 
 
 class FirstRankEndedError(Exception):
@@ -47,7 +47,7 @@ def agreed(value: T) -> T:
         put(file, msgspec.json.encode(value))
         return value
     while not file.exists():
-        if (_team.folder / "answer.json").exists():
+        if (_team.folder / RESULT).exists():
             raise FirstRankEndedError("rank 0 ended before this rank did")
         time.sleep(_LOOKED_EVERY_S)
     decided: T = msgspec.json.decode(file.read_bytes(), type=type(value))
@@ -55,7 +55,7 @@ def agreed(value: T) -> T:
 
 
 def leave(job: Job) -> None:
-    """Wait until all ranks have answered: a rank that exits breaks collectives that others are still in."""
+    """Wait until all ranks have finished: a rank that exits breaks collectives that others are still in."""
     if job.ranks == 1:
         return
     put(Path(job.meeting) / f"left-{job.rank}", b"")

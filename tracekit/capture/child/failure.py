@@ -21,7 +21,7 @@ _NO_MEMORY = re.compile(
 
 
 def failure(error: BaseException) -> PassResult:
-    """The answer of a pass that ended with this exception."""
+    """The result of a pass that ended with this exception."""
     return PassResult(outcome=outcome(error), error=one_line(error), traceback=recipes_traceback(error))
 
 

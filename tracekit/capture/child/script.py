@@ -44,7 +44,7 @@ def run(job: Job, begin: Begin, recorder: CompileRecorder, losses: Losses | None
         failed = failure(error)
     finally:
         steps.leave()
-    return _answer(steps, failed)
+    return _result(steps, failed)
 
 
 def _run_program(job: Job) -> None:
@@ -57,10 +57,10 @@ def _run_program(job: Job) -> None:
         program.run_file(job.recipe, job.arguments)
 
 
-def _answer(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
+def _result(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
     """The result of the pass, or what can be said if the script ended first."""
-    if steps.answer is not None:  # an exception that it raised when it was stopped is not a failure
-        return with_remarks(steps.answer, steps)
+    if steps.result is not None:  # an exception that it raised when it was stopped is not a failure
+        return with_remarks(steps.result, steps)
     if steps.taken < 1:
         return failed or PassResult(outcome="error", error=steps.why_none(), no_steps=True)
     ended = with_remarks(replace(steps.end_early(), ended=steps.taken), steps)
@@ -72,7 +72,7 @@ def _answer(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
 def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
     """Why the pass failed if the script ended itself; None if it did so as intended, having taken its steps."""
     code = _exit_code(end)
-    if steps.answer is not None or (code == 0 and steps.taken):
+    if steps.result is not None or (code == 0 and steps.taken):
         return None
     when = f"after step {steps.taken}" if steps.taken else "before its first step"
     hint = ". Its own arguments go after --" if code == _USAGE and not job.arguments else ""

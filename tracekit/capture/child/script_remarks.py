@@ -16,7 +16,7 @@ _DRIVERS = ("lightning", "pytorch_lightning")
 
 
 def with_remarks(result: PassResult, steps: ScriptSteps) -> PassResult:
-    """The answer, with remarks on how it was obtained."""
+    """The result, with remarks on how it was obtained."""
     assert steps.boundary is not None
     notes, remarks = [*result.effective.notes], [*result.effective.remarks, *_remarks(result, steps)]
     if result.ended is not None and _is_short(result, steps):

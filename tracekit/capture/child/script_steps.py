@@ -50,7 +50,7 @@ class ScriptSteps:
         losses: Losses | None = None,
     ) -> None:
         self.job, self._make, self._recorder, self._losses = job, begin, recorder, losses
-        self.answer: PassResult | None = None
+        self.result: PassResult | None = None
         self.boundary: Boundary | None = None  # where steps end; None before the first one
         self.caller: Any = None  # whose calls are steps, if calls are steps
         self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
@@ -100,8 +100,8 @@ class ScriptSteps:
         try:
             self._steps.throw(timing.EndedError)
         except StopIteration as end:
-            answer: PassResult = end.value
-            return answer
+            result: PassResult = end.value
+            return result
         except timing.EndedError:
             pass
         return self._measured()
@@ -186,13 +186,13 @@ class ScriptSteps:
         self._progress.took(self.taken, now_ns, last_ns)
         self.backward.step_ended()
         self._graphs.step_ended()
-        if self.answer is None:
+        if self.result is None:
             assert self._steps is not None
             try:
                 next(self._steps)
                 return
             except StopIteration as end:
-                self.answer = end.value
+                self.result = end.value
         raise EnoughError
 
     def _stamp(self) -> None:

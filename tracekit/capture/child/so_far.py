@@ -8,7 +8,7 @@ from tracekit.atomic import put
 from tracekit.capture.job import SO_FAR, Job, PassResult
 
 
-def store(job: Job, answer: PassResult) -> None:
+def store(job: Job, result: PassResult) -> None:
     """Store the result, replacing the previous one; does nothing in a process of the user's, which has no parent."""
     if job.scratch:
-        put(Path(job.scratch, SO_FAR), msgspec.json.encode(answer, enc_hook=repr))
+        put(Path(job.scratch, SO_FAR), msgspec.json.encode(result, enc_hook=repr))

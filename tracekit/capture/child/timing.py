@@ -52,8 +52,8 @@ def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
         try:
             next(steps)
         except StopIteration as end:
-            answer: T = end.value
-            return answer
+            result: T = end.value
+            return result
         call()
 
 

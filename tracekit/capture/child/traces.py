@@ -49,7 +49,7 @@ def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     taken = _Taking(job, recorder, graphs)
     with contextlib.suppress(timing.EndedError):
         yield from taken.all()
-    return taken.answer()
+    return taken.result()
 
 
 def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
@@ -57,7 +57,7 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
     taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, _STACKS if stacks else {}))
-    return taken.answer()
+    return taken.result()
 
 
 def fit(steps: int, available: int | None) -> tuple[PlannedWindow | None, int, PlannedWindow, PlannedWindow | None]:
@@ -91,7 +91,7 @@ class _Taking:
         cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
         if cold and self._wants(cold):
             yield from self.trace(cold)
-            so_far.store(self.job, self.answer())
+            so_far.store(self.job, self.result())
         elif cold:
             for _ in range(cold.steps):
                 yield from self.step()
@@ -100,15 +100,15 @@ class _Taking:
             yield from self.step()
         if self._wants(steady):
             yield from self.trace(steady)
-            so_far.store(self.job, self.answer())
+            so_far.store(self.job, self.result())
         if detail and self._wants(detail):
             yield from self.trace(detail)
 
     def _wants(self, window: PlannedWindow) -> bool:
         return window.name in self.job.windows
 
-    def answer(self) -> PassResult:
-        """The answer: the traces that were taken."""
+    def result(self) -> PassResult:
+        """The result: the traces that were taken."""
         happened = ledger(self.recorder, self.marks)
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":

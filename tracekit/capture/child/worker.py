@@ -1,4 +1,4 @@
-"""The child process: performs one pass of one variant, and writes its answer to a file."""
+"""The child process: performs one pass of one variant, and writes its result to a file."""
 
 import contextlib
 import faulthandler
@@ -23,35 +23,35 @@ from tracekit.capture.compiler import inductor_settings
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.gather_speed import gather_bytes_per_s
-from tracekit.capture.job import Job, PassResult
+from tracekit.capture.job import RESULT, Job, PassResult
 from tracekit.capture.params import parse_all
 from tracekit.errors import TracekitError
 from tracekit.run import Effective
 
 
 def main(folder: str) -> None:
-    """Read `job.json` in that folder, perform it, and write `answer.json`."""
+    """Read `job.json` in that folder, perform it, and write `result.json`."""
     faulthandler.enable()
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
     agreement.join(job)
-    answer = perform(job)
-    put(Path(folder, "answer.json"), msgspec.json.encode(answer, enc_hook=repr))
-    if answer.outcome == "ok":
+    result = perform(job)
+    put(Path(folder, RESULT), msgspec.json.encode(result, enc_hook=repr))
+    if result.outcome == "ok":
         agreement.leave(job)
 
 
 def perform(job: Job) -> PassResult:
-    """Perform the pass; an exception of the recipe becomes the answer."""
+    """Perform the pass; an exception of the recipe becomes the result."""
     notes: list[str] = []
     if job.script and job.stage != "inspect":
         job = steered(job)
     if job.stage in ("profile", "check"):  # these share compiled code
         inductor_settings.keep_kernel_lines()
     try:
-        answer = _PASSES[job.stage](job, notes)
+        result = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
-        answer = failure(error)
-    return msgspec.structs.replace(answer, notes=notes)
+        result = failure(error)
+    return msgspec.structs.replace(result, notes=notes)
 
 
 def _inspect(job: Job, notes: list[str]) -> PassResult:
@@ -96,12 +96,12 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
         if job.script:
             return script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
         feed = _feed(job, notes)
-        answer = timing.drive(measure(job, recorder, feed.graphs), feed)
+        result = timing.drive(measure(job, recorder, feed.graphs), feed)
         if job.round:
-            return answer
-        assert answer.measured is not None
-        measured = msgspec.structs.replace(answer.measured, epoch_steps=feed.epoch_steps)
-        answer = msgspec.structs.replace(answer, measured=measured)
+            return result
+        assert result.measured is not None
+        measured = msgspec.structs.replace(result.measured, epoch_steps=feed.epoch_steps)
+        result = msgspec.structs.replace(result, measured=measured)
         try:
             infer = infer_ns(feed, job, recorder)
         except Exception as error:  # the training was measured
@@ -111,8 +111,8 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
                 "error": f"infer(): {failed.error}",
                 "traceback": failed.traceback,
             }
-            return msgspec.structs.replace(answer, **failure_of_infer)
-        return msgspec.structs.replace(answer, measured=msgspec.structs.replace(measured, infer_ns=infer))
+            return msgspec.structs.replace(result, **failure_of_infer)
+        return msgspec.structs.replace(result, measured=msgspec.structs.replace(measured, infer_ns=infer))
 
 
 def _profile(job: Job, notes: list[str]) -> PassResult:

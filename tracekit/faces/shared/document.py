@@ -71,7 +71,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "outcome": variant.outcome if variant is not None else "ok",
         "reason": variant.error if variant is not None else None,
         "trace": str(profile.trace.path),
-        **attribution(profile.cost),
+        **attribution(profile.attribution),
         "device_name": device_name(profile),
         "mean": _means(profile.means),
         "mean_over": _numbers(profile, profile.counted),
@@ -128,13 +128,13 @@ def _notes(report: Report, member: Member) -> list[dict[str, str]]:
     return [{"kind": note.kind, "text": note.text} for note in report.notes if note.variants == (member.name,)]
 
 
-def attribution(cost: Attribution) -> dict[str, Any]:
+def attribution(attributed: Attribution) -> dict[str, Any]:
     """The attribution of one trace: its steps, views and limits."""
-    steps, wall, host = cost.trace.steps, cost.views["wall"], cost.views["host"]
+    steps, wall, host = attributed.trace.steps, attributed.views["wall"], attributed.views["host"]
     return {
-        "device": cost.trace.device,
-        "health": [{"code": entry.code, "message": entry.message} for entry in cost.trace.health],
-        "cannot_answer": dict(cost.cannot_answer),
+        "device": attributed.trace.device,
+        "health": [{"code": entry.code, "message": entry.message} for entry in attributed.trace.health],
+        "cannot_answer": dict(attributed.cannot_answer),
         "steps_from": "annotations" if steps.annotated else steps.inferred,
         "steps": [
             {
@@ -143,7 +143,7 @@ def attribution(cost: Attribution) -> dict[str, Any]:
                 "wall_ns": int(wall.step_ns[k]),
                 "host_start_ns": int(host.starts_ns[k]),
                 "host_ns": int(host.step_ns[k]),
-                "steady": bool(cost.steady[k]),
+                "steady": bool(attributed.steady[k]),
                 "wall": _named(wall, k),
                 "host": _named(host, k),
             }

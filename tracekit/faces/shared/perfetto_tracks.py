@@ -47,7 +47,7 @@ Slices = tuple[Ints, Ints, pa.Array, pa.Array]  # starts, ends, names and argume
 
 def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Iterable[Slices]]]:
     yield "steps", [_steps(profile)]
-    yield f"where the {profile.cost.pieces.view} time goes", _buckets(profile)
+    yield f"where the {profile.attribution.pieces.view} time goes", _buckets(profile)
     by_thread: dict[str, list[Mapping[str, Any]]] = {}
     for span in spans_of(profile):
         by_thread.setdefault(str(span["thread"]), []).append(span)
@@ -76,9 +76,9 @@ def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slic
 
 
 def _steps(profile: Profile) -> Slices:
-    view, numbers = profile.cost.answered_view, profile.trace.steps.number
+    view, numbers = profile.attribution.answered_view, profile.trace.steps.number
     known = np.flatnonzero(view.known & (view.step_ns > 0))
-    steady = profile.cost.steady
+    steady = profile.attribution.steady
     names = [f"step {numbers[k]}" for k in known]
     args = [{"steady": bool(steady[k]), "ns": int(view.step_ns[k])} for k in known]
     starts = view.starts_ns[known]
@@ -87,7 +87,7 @@ def _steps(profile: Profile) -> Slices:
 
 def _buckets(profile: Profile) -> Iterator[Slices]:
     """Every stretch of the steps, with the event that is to blame for it."""
-    pieces, trace = profile.cost.pieces, profile.trace
+    pieces, trace = profile.attribution.pieces, profile.trace
     labels = _texts([BUCKETS[key].label for key in KEYS])
     meanings = [BUCKETS[key].meaning for key in KEYS]
     for low in range(0, len(pieces.start), _ROWS):

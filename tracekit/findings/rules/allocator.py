@@ -19,7 +19,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-
 @rule("allocator")
 def allocator(profile: Profile) -> Iterator[Finding]:
     """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     chosen = pieces.of("alloc") & ~is_hole(pieces) & profile.counted[pieces.step]
     steps = counted_steps(profile)
     if steps < 2 or len(np.unique(pieces.step[chosen])) < _OFTEN * steps:

@@ -85,7 +85,7 @@ class _Inferred(TypedDict):
 
 def _inferred(profile: Profile, *buckets: str) -> _Inferred:
     """The time in these buckets; how much of it whole graphs would save is not known."""
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     chosen = pieces.of(*buckets)
     events = evidence(profile, blamed_events(profile, chosen))
     return {"claim": pieces.union(chosen), "evidence": events, "confidence": "inferred"}

@@ -106,7 +106,7 @@ _CAUSES = (
 @rule("compiling")
 def compiling(profile: Profile) -> Iterator[Finding]:
     """`compile_in_steps` and `recompiles`, by cause, spread over all steps that were recorded."""
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     left = pieces.union(pieces.of("compile"))
     if not left.total():
         return
@@ -179,7 +179,7 @@ def _where(span: Span) -> Where:
 
 
 def _over(profile: Profile) -> str:
-    view = profile.cost.answered_view
+    view = profile.attribution.answered_view
     return f"{duration(int(view.step_ns[view.known].sum()))} recorded"
 
 

@@ -50,7 +50,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         return
     if device_side_missing(trace) is not None:
         return
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     chosen = pieces.of("cpu_compute")
     culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
     if not culprits:

@@ -59,7 +59,7 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
         where=location,
         evidence=evidence(profile, culprit.rows if culprit is not None else waits.spans),
         link=_LINK,
-        claim=profile.cost.pieces.union(waits.chosen),
+        claim=profile.attribution.pieces.union(waits.chosen),
     )
 
 
@@ -106,7 +106,7 @@ class _Waits:
     @cached_property
     def chosen(self) -> Bools:
         """The pieces of the steps in which the loop waits for a batch."""
-        return self.profile.cost.pieces.of("dataload")
+        return self.profile.attribution.pieces.of("dataload")
 
     @cached_property
     def spans(self) -> Ints:
@@ -142,7 +142,7 @@ class _Waits:
     @property
     def steps_that_wait(self) -> float:
         """The share of counted steps that wait noticeably."""
-        pieces = self.profile.cost.pieces
+        pieces = self.profile.attribution.pieces
         waited = np.bincount(pieces.step[self.chosen], pieces.dur[self.chosen], len(self.profile.counted))
         late = waited[self.profile.counted] >= _NOTICED * self.step_ns
         return float(late.mean()) if len(late) else 0.0
@@ -150,7 +150,7 @@ class _Waits:
     @cached_property
     def collating(self) -> float:
         """The share of the wait in which the loader collates a batch."""
-        trace, pieces = self.profile.trace, self.profile.cost.pieces
+        trace, pieces = self.profile.trace, self.profile.attribution.pieces
         collates = trace.labels.fits(_COLLATES)
         chosen = self.chosen & (pieces.event >= 0) & self.profile.counted[pieces.step]
         events, dur = pieces.event[chosen].astype(np.int64), pieces.dur[chosen]

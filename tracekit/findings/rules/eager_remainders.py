@@ -20,7 +20,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.htm
 @rule("eager_remainders")
 def eager_remainders(profile: Profile) -> Iterator[Finding]:
     """Beyond the verdicts' list: the GPU idles until work that no graph holds is submitted."""
-    trace, pieces = profile.trace, profile.cost.pieces
+    trace, pieces = profile.trace, profile.attribution.pieces
     if profile.means["wall"] is None or not trace.census.any(
         lambda roles: roles.runtime & roles.named(GRAPH_LAUNCH, runtime=True)
     ):
@@ -61,7 +61,7 @@ def _counted_calls(profile: Profile) -> Ints:
 
 def _until_one_of(profile: Profile, calls: Ints) -> Bools:
     """The pieces after which the next GPU activity is one that these calls submitted."""
-    trace, pieces = profile.trace, profile.cost.pieces
+    trace, pieces = profile.trace, profile.attribution.pieces
     lasting = trace.dur_ns[trace.links.activities] > 0
     activities, launches = trace.links.activities[lasting], trace.links.launches[lasting]
     following = np.searchsorted(trace.ts_ns[activities], pieces.end)

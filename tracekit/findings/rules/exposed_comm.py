@@ -25,7 +25,7 @@ _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 @rule("exposed_comm")
 def exposed_comm(profile: Profile) -> Iterator[Finding]:
     """`exposed_comm`: how much communication nothing overlaps, and how much is waiting for ranks that arrive late."""
-    mean, pieces = profile.means["wall"], profile.cost.pieces
+    mean, pieces = profile.means["wall"], profile.attribution.pieces
     chosen = pieces.of("gpu_comm")
     if mean is None or not (chosen & profile.counted[pieces.step]).any():
         return

@@ -70,7 +70,7 @@ def habits(profile: Profile) -> Iterator[Finding]:
 
 
 def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
-    trace, pieces = profile.trace, profile.cost.pieces
+    trace, pieces = profile.trace, profile.attribution.pieces
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
     spans = np.concatenate(

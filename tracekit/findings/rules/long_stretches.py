@@ -29,7 +29,7 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
 
 
 def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     holes = sorted(holes, key=lambda each: -int(pieces.dur[each.piece]))
     longest = holes[0]
     cases = Cases(profile, holes, _where(profile, longest))

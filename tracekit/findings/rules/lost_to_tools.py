@@ -11,7 +11,7 @@ from tracekit.units import duration
 @rule("lost_to_tools")
 def lost_to_tools(profile: Profile) -> Iterator[Finding]:
     """`cold_start` if GPU code is loaded at its first use, `profiler_overhead` if the profiler delays the host."""
-    mean, pieces = profile.means["wall"], profile.cost.pieces
+    mean, pieces = profile.means["wall"], profile.attribution.pieces
     if mean is None:
         return
     if mean.parts["module_load"]:

@@ -21,7 +21,7 @@ _LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
 @rule("pageable_copies")
 def pageable_copies(profile: Profile) -> Iterator[Finding]:
     """`h2d_pageable_copy`: the time in which the GPU only copies, or waits for such a copy to be submitted."""
-    trace, pieces = profile.trace, profile.cost.pieces
+    trace, pieces = profile.trace, profile.attribution.pieces
     if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.gpu & roles.named(_PAGEABLE)):
         return
     copies, calls = _pageable(trace)

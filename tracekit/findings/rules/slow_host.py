@@ -47,7 +47,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     mean = profile.means["wall"]
     if mean is None or profile.trace.device != "gpu":
         return
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     chosen = pieces.of(*_BUCKETS) & ~is_hole(pieces) & ~_of_other_rules(profile)
     times = {
         name: sum(_per_step(profile, chosen & pieces.of(key)) for key in keys if key in _BUCKETS)
@@ -79,7 +79,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
 
 def _of_other_rules(profile: Profile) -> Bools:
     """The pieces that are blamed on an event with a rule of its own."""
-    trace, event = profile.trace, profile.cost.pieces.event
+    trace, event = profile.trace, profile.attribution.pieces.event
     apart = np.isin(event, pageable_calls(trace))
     garbage = trace.labels.fits(GARBAGE)
     if garbage.any():
@@ -104,12 +104,12 @@ def _operators(profile: Profile, chosen: Bools) -> list[Culprit]:
 
 
 def _per_step(profile: Profile, chosen: Bools) -> float:
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     return float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / counted_steps(profile)
 
 
 def _parts(profile: Profile, chosen: Bools, like: float) -> str:
-    pieces = profile.cost.pieces
+    pieces = profile.attribution.pieces
     times = {key: _per_step(profile, chosen & pieces.of(key)) for key in _BUCKETS}
     largest = sorted((key for key in times if times[key] > 0), key=lambda key: -times[key])
     return ", ".join(f"{duration(times[key], like=like)} of {BUCKETS[key].noun}" for key in largest)

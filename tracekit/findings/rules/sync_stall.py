@@ -89,7 +89,7 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     """One finding for each place that waits, the costliest first: the time in which the GPU idles because of it."""
     if profile.means["wall"] is None or profile.trace.device != "gpu":
         return
-    pieces, trace = profile.cost.pieces, profile.trace
+    pieces, trace = profile.attribution.pieces, profile.trace
     calls = np.unique(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
     calls = calls[calls >= 0]
     calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
@@ -136,7 +136,7 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
         where=location,
         evidence=evidence(profile, culprit.rows),
         link=_LINK,
-        claim=profile.cost.pieces.union(culprit.chosen),
+        claim=profile.attribution.pieces.union(culprit.chosen),
     )
 
 

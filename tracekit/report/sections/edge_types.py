@@ -11,7 +11,7 @@ from tracekit.profile import Profile
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
-from tracekit.report.owner_costs import Costs, VariantOwners, shares_said, steps_of
+from tracekit.report.owner_costs import OwnerCosts, VariantOwners, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.sanitize import sanitize
@@ -32,7 +32,7 @@ def edge_types(report: Report) -> Contents | None:
     unanswerable = [each.name for each in by_type if each not in typed and _has_types(profiles[each.name])]
     if not typed:
         return _unanswered(unanswerable)
-    costs = Costs(typed, _type_of, report.baselines)
+    costs = OwnerCosts(typed, _type_of, report.baselines)
     order = costs.costliest_first()
     named = {each: each for each in [*filter(None, order)][:_NAMED]}
     worth = max(each.share(lambda owner: bool(owner.module)) for each in typed)

@@ -5,7 +5,7 @@ import pyarrow as pa
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
-from tracekit.report.owner_costs import Costs, shares_said, steps_of
+from tracekit.report.owner_costs import OwnerCosts, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
@@ -25,7 +25,7 @@ def libraries(report: Report) -> Contents | None:
     if not worth:
         nothing = Sentences(("No library other than torch is used in a step.",))
         return Contents((nothing,), worth=0.0, status="absent")
-    costs = Costs(variants, lambda owner: owner.library, report.baselines)
+    costs = OwnerCosts(variants, lambda owner: owner.library, report.baselines)
     order = costs.costliest_first()
     costliest = {name: name for name in [*filter(None, order)][:_NAMED]}
     sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), costliest)}."

@@ -9,7 +9,7 @@ from tracekit.lines.means import Mean, Owner, OwnerMeans
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
-from tracekit.report.owner_costs import Costs, VariantOwners, shares_said, steps_of
+from tracekit.report.owner_costs import OwnerCosts, VariantOwners, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
@@ -29,8 +29,8 @@ def modules(report: Report) -> Contents | None:
     worth = max(each.share(lambda owner: bool(owner.module)) for each in variants)
     if not worth:
         return Contents((Sentences(("No module is called in a step.",)),), worth=0.0, status="absent")
-    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, report.baselines)
-    costs = Costs(variants, lambda owner: owner.module)
+    inclusive = OwnerCosts([with_inner(each) for each in variants], lambda owner: owner.module, report.baselines)
+    costs = OwnerCosts(variants, lambda owner: owner.module)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
     table = inclusive.table([(_MODULE, [" · ".join(chain) or NONE for chain in order])], order)
     for each in variants:

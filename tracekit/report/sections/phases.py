@@ -5,7 +5,7 @@ import pyarrow as pa
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
-from tracekit.report.owner_costs import Costs, shares_said, steps_of
+from tracekit.report.owner_costs import OwnerCosts, shares_said, steps_of
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
@@ -20,7 +20,7 @@ def phases(report: Report) -> Contents | None:
     variants = [each for each in owned(report) if each.total_ns]
     if not variants:
         return None
-    costs = Costs(variants, lambda owner: owner.phase, report.baselines)
+    costs = OwnerCosts(variants, lambda owner: owner.phase, report.baselines)
     order = costs.costliest_first()
     named = {phase: phase for phase in order[:_NAMED]}
     sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), named)}."

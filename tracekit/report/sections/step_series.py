@@ -22,18 +22,18 @@ def lines(report: Report, view: str) -> list[Line]:
     for profile in report.profiles:
         if profile.cold is not None:
             each_line.append(_line(f"{profile.name}, cold", profile.cold, view))
-        each_line.append(_line(profile.name, profile.cost, view))
+        each_line.append(_line(profile.name, profile.attribution, view))
     return each_line
 
 
-def _line(name: str, cost: Attribution, view: str) -> Line:
-    of = cost.views[view]
+def _line(name: str, attribution: Attribution, view: str) -> Line:
+    of = attribution.views[view]
     known = of.known.tolist()
     return Line(
         name=name,
-        steps=tuple(cost.trace.steps.number),
+        steps=tuple(attribution.trace.steps.number),
         values=tuple(value if sure else None for value, sure in zip(of.step_ns.tolist(), known, strict=True)),
-        marks=tuple(_mark(steady, sure) for steady, sure in zip(cost.steady.tolist(), known, strict=True)),
+        marks=tuple(_mark(steady, sure) for steady, sure in zip(attribution.steady.tolist(), known, strict=True)),
     )
 
 

@@ -13,7 +13,7 @@ from tracekit.report.section import Contents
 from tracekit.report.sections.accuracy import ACCURACY_COLUMNS, accuracy_row
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
-from tracekit.study.comparisons import Setting, settings
+from tracekit.study.settings import Setting, settings
 
 _FEW = 6  # sentences that are said one by one
 ACCURACY = pa.schema(

@@ -8,7 +8,7 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.study import Study
 from tracekit.study.axis_effects import axis_effects
-from tracekit.study.comparisons import interval_text
+from tracekit.study.settings import interval_text
 from tracekit.trace.schema import column
 
 AXES = pa.schema(

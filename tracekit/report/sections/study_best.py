@@ -13,9 +13,9 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import MODEL, WORKLOAD
 from tracekit.study import Study
-from tracekit.study.comparisons import settings
 from tracekit.study.pivot import Row, rows
 from tracekit.study.recommendations import recommend
+from tracekit.study.settings import settings
 from tracekit.trace.schema import column
 
 BEST = pa.schema(
@@ -65,7 +65,7 @@ def _rows(by_model: dict[tuple[str, str], list[Row]]) -> Iterator[dict[str, Any]
 def _gains(of_model: list[Row], variant: str) -> list[float]:
     """The speed-ups of a variant at the settings where it was compared; none of the baseline itself."""
     compared = (row.speed_up(variant) for row in of_model)
-    return [1 / each.ratio for each in compared if each is not None]
+    return [each.speed_up for each in compared if each is not None]
 
 
 def _mean(gains: list[float]) -> float | None:

@@ -11,8 +11,8 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import DATA, MODEL
 from tracekit.study import Study
-from tracekit.study.comparisons import Setting, settings
 from tracekit.study.pivot import Row, rows, variants_of
+from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import Role, column
 
 _SETTING = (
@@ -76,7 +76,7 @@ def _rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[dict[
             **setting_of(row),
             "baseline": base.variant,
             "step_ns": base.step_ns,
-            **{_head(name): 1 / each.ratio if each is not None else None for name, each in gains.items()},
+            **{_head(name): each.speed_up if each is not None else None for name, each in gains.items()},
         }
 
 

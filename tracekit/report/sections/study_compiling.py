@@ -13,7 +13,7 @@ from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.run import Variant
 from tracekit.run_facts import SPREAD_EPOCHS, epoch_ns, epoch_with_compiling_ns
 from tracekit.study import Study
-from tracekit.study.comparisons import Setting, settings
+from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import column
 from tracekit.unprofiled import cold_cost_ns
 

@@ -12,7 +12,7 @@ from tracekit.report.section import Contents
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.run import Ledger, Variant
 from tracekit.study import Study
-from tracekit.study.comparisons import Group, Setting, settings
+from tracekit.study.settings import Group, Setting, settings
 from tracekit.trace.schema import column
 
 _WHOLE = pa.int64()

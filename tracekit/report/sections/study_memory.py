@@ -13,7 +13,7 @@ from tracekit.report.study_columns import SETTING, VARIANT, WORKLOAD
 from tracekit.run import Memory
 from tracekit.run_facts import records_graphs
 from tracekit.study import Study
-from tracekit.study.comparisons import Group, Setting, settings
+from tracekit.study.settings import Group, Setting, settings
 from tracekit.trace.schema import column
 
 _REAL, _WHOLE = pa.float64(), pa.int64()

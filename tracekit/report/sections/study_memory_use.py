@@ -26,7 +26,7 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import SETTING, VARIANT, WORKLOAD
 from tracekit.study import CellResult, Study
-from tracekit.study.comparisons import Setting, settings
+from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import column
 from tracekit.units import count, size
 

@@ -10,9 +10,9 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.study import Study
-from tracekit.study.comparisons import settings
 from tracekit.study.pairs import values_of
 from tracekit.study.pivot import variants_of
+from tracekit.study.settings import settings
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, percent
 

@@ -10,8 +10,8 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.study import CellResult, Study
-from tracekit.study.comparisons import names_of
 from tracekit.study.pairs import Pair, cures, frameworks, pairs
+from tracekit.study.settings import names_of
 from tracekit.trace.schema import column
 
 _REAL = pa.float64()

@@ -9,9 +9,9 @@ from tracekit.report.section import Contents
 from tracekit.report.study_columns import DATA, MODEL, WORKLOAD
 from tracekit.sanitize import sanitize
 from tracekit.study import Study
-from tracekit.study.comparisons import settings
 from tracekit.study.pivot import rows
 from tracekit.study.recommendations import Recommendation, recommend
+from tracekit.study.settings import settings
 from tracekit.trace.schema import column
 
 _MANY = 20  # settings: too many for a sentence each
@@ -44,7 +44,7 @@ def recommendations(_: Report, study: Study) -> Contents:
             "rest": row.rest or None,
             "setting": each.setting.name,
             "use": each.variant,
-            "speed_up": 1 / each.best.ratio if each.best is not None else None,
+            "speed_up": each.best.speed_up if each.best is not None else None,
             "break_even_steps": each.best.break_even_steps if each.best is not None else None,
             "evidence": each.sentence,
         }

@@ -11,7 +11,7 @@ from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
-from tracekit.study.comparisons import Setting, settings
+from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import column
 
 _REAL = pa.float64()

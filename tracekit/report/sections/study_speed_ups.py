@@ -12,7 +12,7 @@ from tracekit.report.section import Contents
 from tracekit.report.sections.study_graphs import graph_breaks, recompiles
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
-from tracekit.study.comparisons import Group, Setting, interval_text, settings
+from tracekit.study.settings import Group, Setting, interval_text, settings
 from tracekit.trace.schema import column
 
 _REAL, _WHOLE = pa.float64(), pa.int64()
@@ -62,7 +62,7 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
             "setting": setting.name,
             "variant": group.variant,
             "step_ns": group.step_ns,
-            "speed_up": 1 / compared.ratio if compared is not None else None,
+            "speed_up": compared.speed_up if compared is not None else None,
             "interval": interval_text((1 / high, 1 / low) if low and high else None),
             "low": 1 / high if high else None,
             "high": 1 / low if low else None,

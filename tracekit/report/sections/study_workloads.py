@@ -12,8 +12,8 @@ from tracekit.report.section import Contents
 from tracekit.report.sections.study_by_mode import setting_of
 from tracekit.report.study_columns import DATA, MODEL, VARIANT
 from tracekit.study import Study
-from tracekit.study.comparisons import SpeedUp, settings
 from tracekit.study.pivot import Row, rows
+from tracekit.study.settings import SpeedUp, settings
 from tracekit.trace.schema import column
 
 _REAL = pa.float64()
@@ -61,6 +61,6 @@ def _rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
 
 def _gain(workload: str, compared: SpeedUp | None) -> dict[str, Any]:
     return {
-        f"{workload}_faster": 1 - compared.ratio if compared is not None else None,
+        f"{workload}_faster": 1 - compared.time_ratio if compared is not None else None,
         f"{workload}_noise": compared.noise if compared is not None else None,
     }

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tracekit.engine.buckets import KEYS
-from tracekit.tui.model.breakdown import Breakdown, Line
+from tracekit.tui.model.bucket_table import BucketLine, BucketTable
 from tracekit.units import apportioned
 
 # What fills a bar besides its colour: any two buckets that can be neighbours have different patterns.
@@ -15,7 +15,7 @@ PATTERNS = " ·╱░╲-┼╳"
 class Segment:
     """A bucket's part of a bar; `cells` is its width, which is never 0."""
 
-    line: Line
+    line: BucketLine
     cells: int
 
     @property
@@ -49,7 +49,7 @@ def pattern(key: str) -> str:
     return PATTERNS[KEYS.index(key) % len(PATTERNS)] if key in KEYS else " "
 
 
-def bars(numbers: Breakdown, width: int) -> list[Bar]:
+def bars(numbers: BucketTable, width: int) -> list[Bar]:
     """A bar for each variant; the longest is `width` cells long."""
     total = numbers.total
     if total is None:
@@ -58,7 +58,7 @@ def bars(numbers: Breakdown, width: int) -> list[Bar]:
     return [_bar(numbers, total, name, width, max(longest, 1)) for name in numbers.names]
 
 
-def _bar(numbers: Breakdown, total: Line, name: str, width: int, longest: int) -> Bar:
+def _bar(numbers: BucketTable, total: BucketLine, name: str, width: int, longest: int) -> Bar:
     buckets = numbers.lines[:-1]
     cells = apportion([line.shares[name].thousandths for line in buckets], width, longest)
     segments = [Segment(line, wide) for line, wide in zip(buckets, cells, strict=True) if wide]

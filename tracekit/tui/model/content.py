@@ -10,12 +10,11 @@ import pyarrow as pa
 from tracekit.faces.shared.cells import heading, readable, texts
 from tracekit.faces.shared.wording import note_text
 from tracekit.profile import Profile
-from tracekit.report import blocks as made
-from tracekit.report import breakdown as parts
-from tracekit.report.blocks import Tone
+from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table, Tone
+from tracekit.report.breakdown import Breakdown
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.tui.model.breakdown import Breakdown, bucket_sheet, shown
+from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, shown
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
@@ -49,7 +48,7 @@ class Lanes:
     target: Target | None = None
 
 
-Piece = Prose | Sheet | Breakdown | StepStrip | Code | Lanes
+Piece = Prose | Sheet | BucketTable | StepStrip | Code | Lanes
 
 
 @dataclass(frozen=True)
@@ -130,34 +129,34 @@ def to_source(sheet: Sheet, selection: Selection) -> Sheet:
 
 
 @singledispatch
-def pieces_of(block: made.Block, title: str = "") -> tuple[Piece, ...]:
+def pieces_of(block: Block, title: str = "") -> tuple[Piece, ...]:
     """Convert a block of the report to the pieces that a pane shows."""
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
 @pieces_of.register
-def _(block: made.Sentences, title: str = "") -> tuple[Piece, ...]:
+def _(block: Sentences, title: str = "") -> tuple[Piece, ...]:
     return (prose(*block.lines, tone=block.tone, title=title),)
 
 
 @pieces_of.register
-def _(block: made.Notes, title: str = "") -> tuple[Piece, ...]:
+def _(block: Notes, title: str = "") -> tuple[Piece, ...]:
     return (prose(*(f"{note.kind}: {note_text(note)}" for note in block.notes), title=title),)
 
 
 @pieces_of.register
-def _(block: parts.Breakdown, title: str = "") -> tuple[Piece, ...]:
+def _(block: Breakdown, title: str = "") -> tuple[Piece, ...]:
     numbers = shown(block)
     return (numbers, bucket_sheet(numbers))
 
 
 @pieces_of.register
-def _(block: made.Series, title: str = "") -> tuple[Piece, ...]:
+def _(block: Series, title: str = "") -> tuple[Piece, ...]:
     return (strip_of(block.lines, None, selectable=False),)
 
 
 @pieces_of.register
-def _(block: made.Excerpt, title: str = "") -> tuple[Piece, ...]:
+def _(block: Excerpt, title: str = "") -> tuple[Piece, ...]:
     names = [*block.costs]
     numbers = [*range(block.first, block.first + len(block.lines))]
     fields = [column(f"{name}_ns", pa.float64(), "per step", "ns") for name in names]
@@ -170,7 +169,7 @@ def _(block: made.Excerpt, title: str = "") -> tuple[Piece, ...]:
 
 
 @pieces_of.register
-def _(block: made.Table, title: str = "") -> tuple[Piece, ...]:
+def _(block: Table, title: str = "") -> tuple[Piece, ...]:
     rows = records(block.rows) if block.layout == "records" else block.rows
     return (Sheet(block.name, rows, title),)
 

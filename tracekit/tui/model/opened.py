@@ -88,9 +88,9 @@ class Opened:
 
     def behind(self, profile: Profile, selection: Selection) -> Work:
         """The stretches of the selected bucket, in the selected view: they add up to it."""
-        key, cost = (profile.name, selection.view), profile.cost
+        key, main = (profile.name, selection.view), profile.attribution
         if key not in self._pieces:
-            self._pieces[key] = cost.pieces if cost.pieces.view == selection.view else pieces(cost, selection.view)
+            self._pieces[key] = main.pieces if main.pieces.view == selection.view else pieces(main, selection.view)
         return blamed(profile, self._pieces[key], selection.of("bucket"))
 
     def profile(self, name: str) -> Profile:

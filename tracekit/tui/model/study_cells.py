@@ -13,8 +13,8 @@ from tracekit.report.section import Section
 from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.sanitize import sanitize
 from tracekit.study import CellResult, Study, read_study
-from tracekit.study.comparisons import Setting, settings
 from tracekit.study.recommendations import recommend
+from tracekit.study.settings import Setting, settings
 from tracekit.study.store import RUN
 from tracekit.trace.schema import column
 from tracekit.tui.model.sheet import Sheet
@@ -71,7 +71,7 @@ def study_pages(folder: Path) -> StudyPages:
 
 
 def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    ratios = {each.group.variant: each.ratio for each in setting.speed_ups}
+    speed_ups = {each.group.variant: each.speed_up for each in setting.speed_ups}
     advice = recommend(setting).sentence
     for group in setting.groups:
         for result in group.results:
@@ -82,7 +82,7 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
                 "seed": result.cell.seed,
                 "outcome": result.outcome,
                 "step_ns": measured.step_ns if measured is not None else None,
-                "speed_up": 1 / ratios[group.variant] if group.variant in ratios else None,
+                "speed_up": speed_ups.get(group.variant),
                 "compile_ns": measured.compile_ns if measured is not None else None,
                 "above_start_bytes": result.variant.memory.above_start_bytes if result.variant is not None else None,
                 "took_ns": result.record.seconds * 1e9 if result.record is not None else None,

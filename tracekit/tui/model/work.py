@@ -76,7 +76,7 @@ def work_of(profile: Profile) -> Work:
     """The GPU's activities, or without a GPU the stretches in which operators compute."""
     trace = profile.trace
     if trace.device != "gpu":
-        return blamed(profile, profile.cost.pieces, "cpu_compute")
+        return blamed(profile, profile.attribution.pieces, "cpu_compute")
     events, launches, steps = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for part in trace.parts():
         gpu = part.rows(part.roles.gpu)

@@ -7,7 +7,7 @@ from textual.widget import Widget
 
 from tracekit.names import aligned
 from tracekit.tui.model.bars import Bar, bars
-from tracekit.tui.model.breakdown import Breakdown
+from tracekit.tui.model.bucket_table import BucketTable
 from tracekit.tui.widgets.columns import on
 
 _TALL = 40  # lines of a screen
@@ -17,11 +17,11 @@ _DIM = Style(dim=True)
 class Bars(Widget):
     """A bar and its value for each variant, drawn to fit the width."""
 
-    def __init__(self, numbers: Breakdown) -> None:
+    def __init__(self, numbers: BucketTable) -> None:
         super().__init__()
         self._numbers = numbers
 
-    def show(self, numbers: Breakdown) -> None:
+    def show(self, numbers: BucketTable) -> None:
         """Show another breakdown."""
         self._numbers = numbers
         self.refresh(layout=True)

@@ -9,7 +9,7 @@ from textual.layout import Layout
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tracekit.tui.model.breakdown import Breakdown
+from tracekit.tui.model.bucket_table import BucketTable
 from tracekit.tui.model.content import Code, Content, Prose
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import StepStrip
@@ -148,7 +148,7 @@ def _parts(content: Content) -> Iterator[tuple[Any, Any]]:
                 yield from ((Title, piece.sheet), (Grid, piece.sheet))
             case Prose():
                 yield Paragraphs, piece
-            case Breakdown():
+            case BucketTable():
                 yield Bars, piece
             case StepStrip():
                 yield Steps, piece

@@ -99,9 +99,9 @@ def _of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Bo
     ownership = profile.ownership
     numbers = ownership.of_events(np.asarray(events, np.int64))
     matches = [
-        (line is None or any((each.file, each.line) == line for each in ownership.owners.groups[group]))
-        and (chain is None or ownership.owners.modules[module][: len(chain)] == chain)
-        for group, _, module, _ in ownership.owners.rows
+        (line is None or any((each.file, each.line) == line for each in ownership.owners.groups[row.group]))
+        and (chain is None or ownership.owners.modules[row.module][: len(chain)] == chain)
+        for row in ownership.owners.rows
     ]
     belongs: Bools = np.array(matches, bool)[numbers]
     return belongs

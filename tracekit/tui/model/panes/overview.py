@@ -10,7 +10,7 @@ from tracekit.report.headline import headline
 from tracekit.report.sections.step_series import lines
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import LABEL, column
-from tracekit.tui.model.breakdown import Breakdown, breakdown, bucket_sheet, of_steps
+from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, bucket_table, of_steps
 from tracekit.tui.model.content import Content, Piece, prose
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
@@ -56,11 +56,11 @@ def overview(opened: Opened, selection: Selection) -> Content:
     return Content(tuple(pieces))
 
 
-def breakdown_of(opened: Opened, selection: Selection) -> Breakdown:
+def breakdown_of(opened: Opened, selection: Selection) -> BucketTable:
     """Where the time of the selected steps goes, or that of all counted steps if none are selected."""
     steps = selection.of("steps")
     if steps is None:
-        return breakdown(opened.report, selection.view)
+        return bucket_table(opened.report, selection.view)
     return of_steps(opened.report, selection.view, *steps)
 
 
@@ -98,7 +98,7 @@ def _findings(opened: Opened) -> Iterator[tuple[str, int, Finding]]:
             yield name, place, finding
 
 
-def _of_bucket(numbers: Breakdown, row: int, selection: Selection) -> Selection | None:
+def _of_bucket(numbers: BucketTable, row: int, selection: Selection) -> Selection | None:
     """Where Enter on a bucket leads: to its kernels, or to the events on the host that are to blame for it."""
     line = numbers.lines[row]
     if not line.key:

@@ -8,7 +8,7 @@ from tracekit.engine.buckets import BUCKETS
 from tracekit.lines.means import Mean, OwnerMeans
 from tracekit.names import short
 from tracekit.report.line_costs import SideBySide
-from tracekit.report.owner_costs import Costs, VariantOwners
+from tracekit.report.owner_costs import OwnerCosts, VariantOwners
 from tracekit.report.sections.modules import NONE, in_tree, with_inner
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Content, Piece, prose, words
@@ -29,7 +29,7 @@ def modules(opened: Opened, selection: Selection) -> Content:
     variants = _chosen(opened, selection.without("module"))
     if not any(each.share(lambda owner: bool(owner.module)) for each in variants):
         return Content((prose(_unknown(opened, "module")),))
-    inclusive = Costs([with_inner(each) for each in variants], lambda owner: owner.module, opened.report.baselines)
+    inclusive = OwnerCosts([with_inner(each) for each in variants], lambda owner: owner.module, opened.report.baselines)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
     names = [f"{'  ' * max(len(chain) - 1, 0)}{chain[-1]}" if chain else NONE for chain in order]
     table = inclusive.table([(_MODULE, names)], order)

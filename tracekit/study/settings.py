@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
-from tracekit.uncertainty import Interval, half_width_of_mean, is_noise
+from tracekit.uncertainty import Interval, half_width_of_mean, interval_from_logs, is_noise
 from tracekit.unprofiled import cold_cost_ns, contrast, steps_to_break_even
 
 _USELESS = 100  # with only two passes or pairs, the ends of an interval may differ by such a factor
@@ -85,13 +85,18 @@ class Group:
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """The step time of a variant divided by that of its baseline, at one setting."""
+    """How much faster or slower a variant is than its baseline, at one setting."""
 
     group: Group
     baseline: Group
-    ratio: float
-    interval: Interval | None
+    time_ratio: float  # its step time divided by the baseline's: below 1 is faster
+    interval: Interval | None  # of the time ratio
     seeds: int  # seeds with which both were measured; with two or more, the interval covers how much seeds differ
+
+    @property
+    def speed_up(self) -> float:
+        """The step time of the baseline divided by its own: above 1 is faster."""
+        return 1 / self.time_ratio
 
     @property
     def noise(self) -> bool:
@@ -102,9 +107,9 @@ class SpeedUp:
     def break_even_steps(self) -> float | None:
         """After how many steps the time saved makes up for the slower start; None if it is not certain to save any."""
         extra, theirs, base = self.group.mean(cold_cost_ns), self.baseline.mean(cold_cost_ns), self.baseline.step_ns
-        if self.noise or self.ratio >= 1 or extra is None or theirs is None or base is None:
+        if self.noise or self.time_ratio >= 1 or extra is None or theirs is None or base is None:
             return None
-        return steps_to_break_even(extra - theirs, base * (1 - self.ratio))
+        return steps_to_break_even(extra - theirs, base * (1 - self.time_ratio))
 
     @property
     def losses_differ(self) -> bool:
@@ -173,12 +178,7 @@ def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
         return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1)
     logs = [math.log(each.ratio) for each in contrasts]
     middle, half = statistics.fmean(logs), half_width_of_mean(logs)
-    return SpeedUp(group, baseline, math.exp(middle), around(middle, half), len(logs))
-
-
-def around(log: float, half: float) -> Interval:
-    """The interval of a ratio, given its logarithm and half the width of the logarithm's interval."""
-    return math.exp(log - half), math.exp(min(log + half, 700.0))
+    return SpeedUp(group, baseline, math.exp(middle), interval_from_logs(middle - half, middle + half), len(logs))
 
 
 def interval_text(interval: Interval | None) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracekit.faces.shared.wording import interval, is_noise, label, share
 from tracekit.profile import Profile
 from tracekit.report import Report
-from tracekit.report import breakdown as blocks
+from tracekit.report.breakdown import Breakdown, breakdown
 from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import Role, column
@@ -39,7 +39,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Line:
+class BucketLine:
     """One bucket, or the total, whose key is empty. The mark stands for the bucket where its label does not fit."""
 
     key: str
@@ -52,7 +52,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Breakdown:
+class BucketTable:
     """The table of one view: a column for each variant that can answer, in order, and a reason for each that cannot.
 
     Names are as in the report: whatever draws one must sanitize it first.
@@ -63,25 +63,25 @@ class Breakdown:
     unit: str
     names: list[str]
     baseline: str
-    lines: list[Line]
+    lines: list[BucketLine]
     unanswered: dict[str, str]
 
     @property
-    def total(self) -> Line | None:
+    def total(self) -> BucketLine | None:
         """The last line."""
         return self.lines[-1] if self.lines else None
 
 
-def breakdown(report: Report, view: str) -> Breakdown:
+def bucket_table(report: Report, view: str) -> BucketTable:
     """The breakdown of one view; it has no lines if no variant can answer."""
     numbers = of_view(report, view)
     if numbers is not None:
         return shown(numbers)
     unanswered = {profile.name: _why(profile, view) for profile in report.profiles}
-    return Breakdown(view, TITLES[view], "", [], report.baseline.name, [], unanswered)
+    return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], unanswered)
 
 
-def of_steps(report: Report, view: str, first: int, last: int) -> Breakdown:
+def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
     """The breakdown of only the steps with these numbers; without intervals, which cover all steady steps."""
     numbers = of_view(report, view)
     means: dict[str, dict[str, float]] = {}
@@ -91,13 +91,13 @@ def of_steps(report: Report, view: str, first: int, last: int) -> Breakdown:
         rows = of.totals[of.known & np.array(inside, bool)]
         if len(rows):
             means[profile.name] = dict(zip(of.keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
-    lines = blocks.breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
+    lines = breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
     if numbers is None or lines is None:
-        return Breakdown(view, TITLES[view], "", [], report.baseline.name, [], {})
+        return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], {})
     return shown(lines)
 
 
-def bucket_sheet(numbers: Breakdown, enter: Enter = nowhere) -> Sheet:
+def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
     """A row for each bucket and one for the total: each variant's value and share, and the differences.
 
     Beside each column of text is one of numbers, by which it is sorted.
@@ -138,9 +138,9 @@ def bucket_sheet(numbers: Breakdown, enter: Enter = nowhere) -> Sheet:
     )
 
 
-def shown(numbers: blocks.Breakdown) -> Breakdown:
+def shown(numbers: Breakdown) -> BucketTable:
     """Convert a breakdown of the report to the form that screens show."""
-    return Breakdown(
+    return BucketTable(
         view=numbers.name,
         title=sanitize(numbers.title),
         unit=numbers.unit,
@@ -151,9 +151,9 @@ def shown(numbers: blocks.Breakdown) -> Breakdown:
     )
 
 
-def _line(numbers: blocks.Breakdown, key: str, mark: str) -> Line:
+def _line(numbers: Breakdown, key: str, mark: str) -> BucketLine:
     part = numbers.part(key)
-    return Line(
+    return BucketLine(
         key=key,
         mark=mark if part else "",
         label=label(numbers, key),
@@ -164,12 +164,12 @@ def _line(numbers: blocks.Breakdown, key: str, mark: str) -> Line:
     )
 
 
-def _share(numbers: blocks.Breakdown, key: str, name: str) -> Share:
+def _share(numbers: Breakdown, key: str, name: str) -> Share:
     value = numbers.cells[key][name]
     return Share(value, thousandths(value) if value or not key else "·", share(numbers, key, name))
 
 
-def _change(numbers: blocks.Breakdown, key: str, name: str) -> Change:
+def _change(numbers: Breakdown, key: str, name: str) -> Change:
     delta = numbers.deltas[key][name]
     return Change(delta, thousandths(delta, signed=True), interval(numbers, key, name), is_noise(numbers, key, name))
 

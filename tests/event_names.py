@@ -1,4 +1,4 @@
-"""The names and threads that made-up traces are written with: what counts, and what only looks like it."""
+"""The names and threads in generated traces: some count, and others only look as if they did."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ DELAYS = [0, 0, 1, 5_000, 10_000, 29_999, 30_000, 30_001, 45_000]
 
 @dataclass(frozen=True)
 class Clock:
-    """How a trace writes its times: what is added to each, how coarse the grid, how fine the digits."""
+    """How a trace writes its times: the offset, the spacing of the grid, and the number of digits."""
 
     base: Decimal  # µs
     grid: int  # ns
@@ -39,7 +39,7 @@ class Clock:
     below: bool  # and digits below the nanosecond
 
     def write(self, ns: int, below: Decimal = Decimal(0), *, base: bool = True) -> int | Decimal:
-        """A time or a length as it is in the file, in µs."""
+        """A time or a duration as the file has it, in µs."""
         value = max((Decimal(ns) + below) / 1000, Decimal(0)) + (self.base if base else 0)
         if self.fine and not below:
             return value.quantize(Decimal("0.001"))  # as Kineto writes it
@@ -60,7 +60,7 @@ def clocks(draw: st.DrawFn) -> Clock:
 
 @st.composite
 def moments(draw: st.DrawFn, clock: Clock) -> int:
-    """A moment in ns, most often on the grid."""
+    """A moment in ns, usually on the grid."""
     ns = draw(st.integers(0, 20)) * clock.grid
     if clock.fine:
         ns += draw(st.sampled_from([0, 0, 0, 0, 1, 2, 999, 30_000, 30_001]))
@@ -69,7 +69,7 @@ def moments(draw: st.DrawFn, clock: Clock) -> int:
 
 @st.composite
 def spans(draw: st.DrawFn, clock: Clock) -> tuple[int, int]:
-    """Start and end in ns; zero-length now and then."""
+    """Start and end in ns, sometimes equal."""
     start, other = draw(moments(clock)), draw(moments(clock))
     return min(start, other), max(start, other)
 
@@ -111,7 +111,7 @@ def events(
 
 @st.composite
 def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
-    """`ProfilerStep#N`: none, a sequence (adjacent, or with time between), or whatever."""
+    """`ProfilerStep#N`: none, a sequence (adjacent or with time in between), or arbitrary ones."""
     kind = draw(st.sampled_from(["none", "sequence", "sequence", "sequence", "any"]))
     annotations = []
     if kind == "sequence":
@@ -136,7 +136,7 @@ def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
 
 @st.composite
 def host_events(draw: st.DrawFn, clock: Clock, foreign: bool) -> dict[str, Any]:
-    """Any event of a host thread that submits nothing."""
+    """Any event of a host thread that submits no work."""
     thread = OTHER if foreign and draw(st.integers(0, 4)) == 0 else draw(st.sampled_from(THREADS))
     cat, names = draw(
         st.sampled_from(
@@ -170,7 +170,7 @@ def activities(draw: st.DrawFn, clock: Clock, span: tuple[int, int], correlation
 
 @st.composite
 def noise(draw: st.DrawFn, clock: Clock) -> dict[str, Any]:
-    """What takes no part: other phases, other categories, "X" without a `ts`."""
+    """Events that must be ignored: other phases, other categories, "X" without a `ts`."""
     event = draw(
         events(
             clock,

@@ -1,4 +1,4 @@
-"""What trainings with several seeds allow one to conclude, and nothing more."""
+"""What training with several seeds allows one to conclude, and nothing more."""
 
 import pytest
 

@@ -45,7 +45,7 @@ def paths(tmp_path):
 
 
 def in_every_face(paths, tmp_path, capsys) -> Iterator[tuple[str, str]]:
-    """Each face by its name, and all that it says of these traces."""
+    """Each face by name, and everything that it says about these traces."""
     given = [*map(str, paths)]
     for name in TEXTS:
         assert main(["report", *given, "--format", name, "--rows", "all"]) == 0

@@ -1,4 +1,4 @@
-"""What the README and the pages of docs name is there, and all of the package is in the README's picture."""
+"""Everything that the README and the pages of docs name exists, and the README's table has the whole package."""
 
 import re
 from pathlib import Path

@@ -69,7 +69,7 @@ def measured(*passes):
 
 
 def in_turns(ours, theirs):
-    """Two variants whose passes took turns."""
+    """Passes of two variants, which took turns."""
     sides = zip(ours, theirs, strict=True)
     pairs = [(one_pass(k, a, 10 * k), one_pass(k, b, 10 * k + 5)) for k, (a, b) in enumerate(sides)]
     return tuple(measured(*side) for side in zip(*pairs, strict=True))
@@ -155,7 +155,7 @@ MACHINES = [steady, apart, walking, correlated, heating_up, disturbed, joined_ha
 
 
 def captured(monkeypatch, rng, machine, effect):
-    """A capture of two variants on that machine: real rounds of simulated passes, of steps with outliers."""
+    """A capture of two variants on that machine: real rounds of simulated passes, whose steps have outliers."""
     levels = iter(machine(rng, 2 * 8))
     clock = iter(range(1000))
 
@@ -181,7 +181,7 @@ def captured(monkeypatch, rng, machine, effect):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_interval_holds_the_truth_as_often_as_it_promises(monkeypatch, machine):
-    """95 % of them, the stopping included; 90 % here, for 300 experiments scatter, too."""
+    """95 % of the intervals, even with early stopping; the test asks for 90 %, because 300 experiments scatter."""
     rng = np.random.default_rng(20_261_121)
     for effect in (0.0, 0.1):
         intervals = [captured(monkeypatch, rng, machine, effect).interval for _ in range(150)]

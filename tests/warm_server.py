@@ -34,7 +34,7 @@ _PLAIN_PATH = sys.path[1:]
 
 
 def serve(requests: socket.socket) -> None:
-    """Until no process is left to ask."""
+    """Serve until no process is left that could ask."""
     for name in _PRELOADED:
         importlib.import_module(name)
     assert threading.active_count() == 1, "threads do not survive a fork"
@@ -51,7 +51,7 @@ def serve(requests: socket.socket) -> None:
 
 
 def _keep(request: dict, stdout: int, stderr: int, status: int) -> None:
-    """Start it, say which process it is, wait for it, and say how it ended."""
+    """Start a process, report its id, wait for it, and report how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _die_with_parent()
     child = os.fork()
@@ -65,7 +65,7 @@ def _keep(request: dict, stdout: int, stderr: int, status: int) -> None:
 
 
 def _become(request: dict, stdout: int, stderr: int) -> None:
-    """What a new interpreter would be, up to its end."""
+    """Behave like a new interpreter, until it ends."""
     _die_with_parent()
     os.setsid()
     os.dup2(stdout, 1)
@@ -97,7 +97,7 @@ def _become(request: dict, stdout: int, stderr: int) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    """`python ARGUMENTS`: -c CODE, -m MODULE or a file, and what follows."""
+    """Run `python ARGUMENTS`: -c CODE, -m MODULE or a file, and what follows."""
     match arguments:
         case ["-c", code, *given]:
             sys.path[:] = ["", *_PLAIN_PATH]

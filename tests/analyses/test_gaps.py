@@ -19,7 +19,7 @@ def profile_of(path):
 
 
 def test_each_gap_with_what_the_host_did_and_what_ended_it(tmp_path):
-    """From 0 to 10 nothing has run; 30 to 90 the host is in aten::index; 100 to 104 the next kernel is on its way."""
+    """Nothing has run before 10; from 30 to 90 the host is in aten::index; from 100 to 104 a launch is under way."""
     profile = profile_of(
         write(
             tmp_path / "t.json",

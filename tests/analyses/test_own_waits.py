@@ -13,7 +13,7 @@ WORK = [op("aten::mm", 10, 40), launch(20, 30, 1), kernel("gemm", 35, 90, 1)]
 
 
 def left_out(path, *events):
-    """The starts of the waits, µs, that are the recording's own."""
+    """The starts, in µs, of the waits that belong to the recording itself."""
     trace = Trace.load(write(path, *events), use_cache=False)
     calls = trace.census.count(lambda roles: roles.sync_by_name)
     rows = np.concatenate([part.rows(part.roles.sync_by_name) for part in trace.parts()])

@@ -17,7 +17,7 @@ _LOOK_S = 0.02  # between two looks at the memory
 
 @dataclass(frozen=True)
 class Ran:
-    """What a process and all that it started took."""
+    """What a process and its descendants took."""
 
     seconds: float
     cpu: float
@@ -28,14 +28,14 @@ class Ran:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """What a task printed last."""
+        """The last line that a task printed."""
         answer: dict[str, Any] = json.loads(self.output.splitlines()[-1])
         return answer
 
 
 @dataclass
 class Measured:
-    """One file's rows of the table."""
+    """The rows of the table for one file."""
 
     title: str
     rows: dict[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Measured:
 
 @dataclass
 class Suite:
-    """Everything that is measured of one file."""
+    """Everything that is measured for one file."""
 
     path: Path
     size: int  # bytes of JSON
@@ -82,7 +82,7 @@ class Suite:
         return measured
 
     def _warm(self, measured: Measured) -> None:
-        """What comes after the first report, from the cache: another report, and an export."""
+        """What follows the first report and reads from the cache: another report, and an export."""
         self.verb("report", str(self.path))
         again = min((self.verb("report", str(self.path)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
         measured.rows["a report of a trace that was read before"] = f"{again.seconds:,.2f} s"
@@ -156,7 +156,7 @@ def _cpu() -> float:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all that it started."""
+    """A process and its descendants."""
     family = [pid]
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -168,7 +168,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _anonymous(pid: int) -> int:
-    """Bytes of a process that are no file's."""
+    """Bytes of a process that are not mapped from a file."""
     try:
         fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         return int(fields["RssAnon"].split()[0]) * 1024

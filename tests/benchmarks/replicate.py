@@ -15,7 +15,7 @@ _ENCODER = msgspec.json.Encoder(decimal_format="number")  # a float would not ho
 
 
 def replicate(seed: Path, out: Path, size: int) -> int:
-    """Write a packed trace of about `size` bytes of JSON; how many bytes it came to."""
+    """Write a compressed trace of about `size` bytes of JSON. Returns the actual number of bytes."""
     opened = gzip.open if seed.suffix == ".gz" else open
     with opened(seed, "rb") as file:
         document = json.loads(file.read(), parse_float=Decimal)

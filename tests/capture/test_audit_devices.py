@@ -1,4 +1,4 @@
-"""The emulated GPU: where tensors are, and what they report about themselves. Values are the CPU's own."""
+"""The emulated GPU: where tensors are, and what they report about themselves. Their values are those of the CPU."""
 
 import copy
 import io
@@ -168,7 +168,7 @@ def test_gradients_go_back_where_they_came_from(watch):
 
 
 def test_parameters_stay_who_they_are(watch):
-    """An optimizer may be made before its model is moved."""
+    """An optimizer may be made before its model is moved to the device."""
     layer = torch.nn.Linear(2, 2)
     weight, before = layer.weight, layer.weight.detach().clone()
     optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)

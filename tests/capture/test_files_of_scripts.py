@@ -68,7 +68,7 @@ def workplace(tmp_path, monkeypatch):
 
 
 def tree(folder):
-    """Every file, byte for byte, with its mode and the time of its last change; run and data left out."""
+    """Every file, byte for byte, with its mode and the time of its last change, except for the run and the data."""
     return {
         str(each.relative_to(folder)): (each.lstat().st_mode, each.lstat().st_mtime_ns, each.read_bytes())
         for each in sorted(folder.rglob("*"))

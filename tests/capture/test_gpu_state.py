@@ -37,7 +37,7 @@ print(", ".join(known[field] for field in fields))
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    """Puts an nvidia-smi on the path that knows all fields but those."""
+    """Put an nvidia-smi on the path that knows all fields except these."""
 
     def install(*unknown, seconds=0.0):
         path = tmp_path / "nvidia-smi"

@@ -32,7 +32,7 @@ capture(Options(recipe, variants, steps=1, warmup=0, passes=int(passes), out=out
 
 
 def start_capture(recipe, out, *variants, passes=1, unforked=""):
-    """A capture in a process of its own; once it says `unforked`, it starts its passes as it does without a test."""
+    """Start a capture in a separate process; once it prints `unforked`, it starts passes as it does outside tests."""
     arguments = [str(recipe), str(out), str(passes), unforked, *(variants or ("eager", "sound"))]
     return subprocess.Popen(
         [sys.executable, "-c", CAPTURE, *arguments],
@@ -49,12 +49,12 @@ def read_until(process, line):
 
 
 def passes_of(pid):
-    """The passes that this capture started and that still run."""
+    """The passes that this capture started and that are still running."""
     return running(f"{temporary_home('tracekit-passes')}/{pid}-")
 
 
 def running(mark):
-    """The processes with this in their command line."""
+    """The processes that have this text in their command line."""
     folders = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

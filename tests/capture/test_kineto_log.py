@@ -1,4 +1,4 @@
-"""What the profiler's library warns of reaches the run and its report; its chatter does not."""
+"""Warnings of the profiler's library reach the run and its report; its other messages do not."""
 
 from tracekit.capture import kineto_log, probes
 from tracekit.capture.harness import Options, capture

@@ -1,4 +1,4 @@
-"""Traces that lost kernels: this is noticed; they are taken again if that helps, and it is reported if not."""
+"""Traces that lost kernels: the loss is noticed; the traces are taken again if that helps, or else it is reported."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ TRACES = Traces(cold="cold.json.gz", steady="steady.json.gz", detail="detail.jso
 
 
 def write(folder, window, launches, kernels):
-    """A trace of so many launches, the first of which have no kernel."""
+    """Write a trace of `launches` launches, the first of which have no kernel."""
     rows = [("cuda_runtime", "cudaLaunchKernel", number) for number in range(launches)]
     rows += [("kernel", "gemm", number) for number in range(launches - kernels, launches)]
     rows += [("cuda_runtime", "cudaMemcpyAsync", 1000)]  # of no bytes: it leaves no row

@@ -32,7 +32,7 @@ def train(net, steps):
 
 
 def recorded(tmp_path, body):
-    """What a session leaves: record is for living processes, and a profiler changes them."""
+    """What a session writes. It runs in a separate process, because a profiler changes the process that it records."""
     done = warm.run(["-c", BODY + body], cwd=tmp_path)
     return done, runs.read(tmp_path / "run.json")
 

@@ -162,7 +162,7 @@ with torch.profiler.profile(
 
 
 def test_after_the_first_step_no_class_is_touched(tmp_path):
-    """Assigning to Module anew in each step cost it 70 to 300 µs: thousands of subclasses look up what they inherit."""
+    """Assigning to Module in each step would cost 70 to 300 µs, because its thousands of subclasses are updated."""
     body = PLAIN.replace("for _ in", "for step in").replace(
         "    optimizer.step()\n",
         "    optimizer.step()\n"

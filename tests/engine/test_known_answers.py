@@ -1,4 +1,4 @@
-"""What is known about the real traces."""
+"""Facts that are known about the real traces."""
 
 import pytest
 from real import trace_names, trace_path

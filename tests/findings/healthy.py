@@ -16,9 +16,9 @@ PACED_US = 499.0  # the same of a host that is hardly ahead
 
 
 def events(steps: int = 6, waits: bool = False) -> list[Event]:
-    """Steps of 10 ms, issued in 1.2 ms each: the queue is always full.
+    """Steps of 10 ms, each issued in 1.2 ms, so that the queue is always full.
 
-    A host that `waits` at the end of each step, and is hardly ahead of the GPU, leaves that without work for a moment.
+    If the host `waits` at the end of each step and is hardly ahead, the GPU is without work for a moment.
     """
     made: list[Event] = []
     free, correlation, t = 0.0, 0, 1000.0
@@ -42,5 +42,5 @@ def events(steps: int = 6, waits: bool = False) -> list[Event]:
 
 
 def healthy(path: Path, steps: int = 6, waits: bool = False) -> Path:
-    """The trace as a file."""
+    """Write that trace to a file."""
     return write(path, *events(steps, waits))

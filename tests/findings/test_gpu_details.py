@@ -28,7 +28,7 @@ MB = 1 << 20
 
 
 def working(path, *work, device=A100):
-    """Two steps of kernels, one after the other: of each its operator with its inputs, name, µs and occupancy."""
+    """Two steps of consecutive kernels, each given by its operator and inputs, name, µs and occupancy."""
     events = []
     for k in range(2):
         at = 10_000.0 * k
@@ -48,7 +48,7 @@ def working(path, *work, device=A100):
 
 
 def adding(megabytes, length, **more):
-    """Two tensors of that size added: three times as much moves."""
+    """Two tensors of this size are added, which moves three times as many bytes."""
     numbers = megabytes * MB // 4
     return ("aten::add", [[numbers], [numbers]], ADD, length, more)
 

@@ -20,7 +20,7 @@ ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor
 
 
 def working(path, *work, major=8):
-    """Two steps of kernels, one after the other: of each its operator, name, µs and stream."""
+    """Two steps of consecutive kernels, each given by its operator, name, µs and stream."""
     events = []
     for k in range(2):
         at = 1000.0 * k

@@ -18,7 +18,7 @@ MS = 1_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A cause, and what is to be found: the verdict, its culprit, and what grows by how much in a step, ns."""
+    """A cause and what must be reported: the verdict, its culprit, and by how many ns which buckets of a step grow."""
 
     put: Plant
     verdict: str
@@ -49,7 +49,7 @@ CASES = {
 
 @pytest.fixture(params=["made", "leimao_eager_rtx5080"])
 def base(request, tmp_path) -> Path:
-    """A trace in which the GPU is out of work now and then: one that was made, and one of a real model."""
+    """A trace in which the GPU is sometimes out of work: a synthetic one, and one of a real model."""
     return healthy(tmp_path / "made.json", waits=True) if request.param == "made" else trace_path(request.param)
 
 

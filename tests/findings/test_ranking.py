@@ -17,7 +17,7 @@ from tracekit.profile import open_subject
 
 @pytest.fixture
 def profile(tmp_path):
-    """Four steps of 110 to 113 µs, one a millisecond."""
+    """Four steps of 110 to 113 µs, which start at intervals of a millisecond."""
     return open_subject([training(tmp_path / "small.json", steps=4)]).profiles[0]
 
 
@@ -28,7 +28,7 @@ def well(tmp_path):
 
 
 def claim(low: float, high: float) -> Union:
-    """The same µs of every step."""
+    """A claim of the same µs in every step."""
     starts = np.arange(4) * 1_000_000 + int(low * 1000)
     return Union(starts, starts + int((high - low) * 1000))
 

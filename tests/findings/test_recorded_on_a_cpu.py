@@ -12,7 +12,7 @@ SLEEP_S = 0.4  # more than a busy machine holds up everything else in a step
 
 
 def recorded(path, *, sleeps):
-    """Four steps of a small model, with stacks; and how long each slept, ns: a busy machine wakes late."""
+    """Four steps of a small model, with stacks, and how many ns each slept, because a busy machine wakes it late."""
     slept = []
     model = torch.nn.Linear(64, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

@@ -19,7 +19,7 @@ def opened(path: Path) -> Profile:
 
 
 def planted(tmp_path: Path, put: Plant) -> Profile:
-    """Something in every step of a trace in which nothing is wrong."""
+    """A trace in which nothing is wrong, with something planted into every step."""
     tape = Tape.read(healthy(tmp_path / "made.json", waits=True))
     tape.plant(tape.idle_moments(), put)
     return opened(tape.write(tmp_path / "planted.json"))
@@ -33,7 +33,7 @@ def finding_of(profile: Profile, name: str) -> Finding | None:
 
 
 def launching(cat: str, name: str, number: int, each: float = 30.0) -> Plant:
-    """A span in which so many operators each launch a kernel."""
+    """A span in which `number` operators each launch a kernel."""
 
     def put(tape: Tape, at: float) -> float:
         tape.add(cat, name, at, number * each + 2)

@@ -1,4 +1,4 @@
-"""Between tiny kernels the GPU idles, however many are queued."""
+"""The GPU idles between tiny kernels, however many are queued."""
 
 import pytest
 from small import kernel, launch, op, step, write

@@ -28,7 +28,7 @@ def sample():
 
 
 def measured(rng, slower=1.0, passes=8, drift=0.01):
-    """Passes of 20 steps of 10 ms, which vary by 3 %; from pass to pass the machine's mood changes by `drift`."""
+    """Passes of 20 steps of 10 ms, which vary by 3 %; from pass to pass, the machine's speed changes by `drift`."""
     rounds = []
     for k in range(passes):
         mood = slower * rng.lognormvariate(0, drift)

@@ -25,7 +25,7 @@ _SECONDS = 200  # and some for the report
 
 
 def check(claims: Claims) -> None:
-    """One capture, one report."""
+    """Make one capture and one report of it."""
     run = claims.folder / "modes" / "run.json"
     run.parent.mkdir(parents=True, exist_ok=True)
     names = _ON_A_GPU if claims.on_gpu else _ON_A_CPU

@@ -53,7 +53,7 @@ def test_through_our_columns_an_analysis_says_what_hta_says(names, analysis):
 
 @pytest.mark.traces
 def test_what_waits_for_cuda_events_is_on_the_critical_path():
-    """As in HTA's own test of it: the second forward pass, with a wait of the host for an event of the GPU."""
+    """As in HTA's own test: the second forward pass, in which the host waits for an event of the GPU."""
     annotation = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
     found = []
     for hta in (ours("hta_alexnet_cuda_sync"), theirs("hta_alexnet_cuda_sync")):
@@ -73,7 +73,7 @@ def test_two_traces_are_compared_as_hta_compares_them():
 
 
 def test_performance_counters(tmp_path):
-    """CUPTI's ranges, as the profiler writes them: one for each launch, with counters for arguments."""
+    """CUPTI's ranges, as the profiler writes them: one for each launch, with counters as arguments."""
     events = []
     for nth, name in enumerate(("gemm", "relu", "softmax")):
         at = 1000 + 100 * nth

@@ -1,4 +1,4 @@
-"""Whose GPU time and idle time is, on a step small enough to work out by hand."""
+"""The owners of GPU time and idle time, in a step small enough to check by hand."""
 
 from small import kernel, launch, op, step, write
 
@@ -39,7 +39,7 @@ def test_a_sync_pays_for_its_wait_and_for_the_refill(tmp_path):
 
 
 def test_an_injected_item_is_the_first_row(tmp_path):
-    """Two lines queue a kernel each, the third waits for both, and the GPU idles until the fourth launches again."""
+    """Two lines queue one kernel each, the third waits for both, and the GPU idles until the fourth launches one."""
     trace = write(
         tmp_path / "trace.json",
         step(0, 0, 152),

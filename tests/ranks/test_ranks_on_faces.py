@@ -1,4 +1,4 @@
-"""Every face shows the ranks: the same blocks, drawn."""
+"""Every face shows the ranks by drawing the same blocks."""
 
 import pyarrow.parquet as pq
 from test_ranks import job

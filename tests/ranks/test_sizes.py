@@ -14,7 +14,7 @@ from tracekit.trace import Trace
 
 
 def trace(path, steps, shapes):
-    """`steps` has by step the elements of each all_reduce; a barrier stands before them."""
+    """`steps` lists, for each step, the elements of each all_reduce; a barrier comes before them."""
     events = []
     for number, sizes in enumerate(steps):
         t = 1000 + 10_000 * number

@@ -16,7 +16,7 @@ from tracekit.trace.split import split
 
 
 def merged(folder, paths, moved=False):
-    """One file with all events; the ids of processes and devices are made different where they are not."""
+    """One file with all events; the ids of processes and devices are made distinct where necessary."""
     events = []
     for rank, path in enumerate(paths):
         text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

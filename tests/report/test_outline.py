@@ -1,4 +1,4 @@
-"""The outline of a report: each thing once, ordered by worth, and one line for what is absent."""
+"""The outline of a report: everything once, ordered by worth, and one line for what is absent."""
 
 import sys
 

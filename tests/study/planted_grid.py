@@ -55,7 +55,7 @@ def capture(options):
 
 
 def plant(folder):
-    """The folder of the study."""
+    """Write the study. Returns its folder."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(runner, "capture", capture)
         patched.setattr(os, "fsync", lambda _: None)  # what is planted need not survive a crash

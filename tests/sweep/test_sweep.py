@@ -1,4 +1,4 @@
-"""Sweeps: resumed where they were cut, nothing twice, failures as results."""
+"""Sweeps resume where they were interrupted, run nothing twice, and record failures as results."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ KILLS = 50 if os.environ.get("TRACEKIT_VERIFY") else 5
 
 @pytest.fixture
 def captured(monkeypatch):
-    """The captures that a sweep asks for: each writes a planted run; `how` may let one fail."""
+    """The captures that a sweep requests: each writes a planted run, and `how` can make one fail."""
     asked = []
 
     def capture(options):

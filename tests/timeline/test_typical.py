@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def pair(folder: Path, name: str = "gemm") -> list[Profile]:
-    """Steps of 80 and of 160 columns, where a column is 1 µs."""
+    """Two variants, with steps of 80 and of 160 columns; a column is 1 µs."""
     events = {
         "short": [
             small.step(3, 1000, 1080),

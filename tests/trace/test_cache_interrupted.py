@@ -72,7 +72,7 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
 
 
 def test_interrupted_while_others_help(home: Path, big: Path) -> None:
-    """The helpers and what they wrote go with the reader. It is interrupted once both are at work."""
+    """The helpers and what they wrote disappear with the reader, which is interrupted once both are at work."""
     code = (
         "import sys; from tracekit.trace.reading import convert; from tracekit.cli import entry\n"
         "convert.FEW, convert.WORTH_BYTES = 1, 0\n"

@@ -13,7 +13,7 @@ from tracekit.trace.iterations import find_iterations
 
 
 def without_steps(path, name):
-    """A real trace, but for its ProfilerStep annotations."""
+    """A real trace without its ProfilerStep annotations."""
     document = json.loads(gzip.decompress(trace_path(name).read_bytes()))
     events = [each for each in document["traceEvents"] if not str(each.get("name")).startswith("ProfilerStep#")]
     assert len(events) < len(document["traceEvents"])

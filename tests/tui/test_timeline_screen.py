@@ -1,4 +1,4 @@
-"""The picture, line by line: it fills its room to the cell, loses no event, and obeys no name."""
+"""The picture, line by line: it fills its area exactly, loses no event, and shows names literally."""
 
 from pathlib import Path
 

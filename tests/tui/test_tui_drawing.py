@@ -1,4 +1,4 @@
-"""Bars and lines of steps: cells that add up, marks, and colours that every eye can distinguish."""
+"""Bars and lines of steps: cells that add up, marks, and colours that everyone can distinguish."""
 
 from itertools import combinations, pairwise
 

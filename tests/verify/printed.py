@@ -11,7 +11,7 @@ _HERE = re.compile(r"\{\"path\": .*\}$", re.M)
 
 @dataclass(frozen=True)
 class Printed:
-    """`losses` are texts: two runs of one training print the same digits."""
+    """`losses` are texts, because two runs of the same training print the same digits."""
 
     here: dict[str, Any] = field(default_factory=dict)  # sys.path and the like
     losses: list[str] = field(default_factory=list)

@@ -46,7 +46,7 @@ KINDS = {"recipe": (RECIPE, ("eager", "same")), "script": (SCRIPT, ("eager", "co
 
 
 def measured_in_turns(kind: str, folder: Path, passes: int = 8) -> Contrast:
-    """Both of its variants, unprofiled passes alone: those of which the interval is made."""
+    """The unprofiled passes of both variants, from which the interval is computed."""
     text, names = KINDS[kind]
     file = folder / f"{kind}.py"
     file.write_text(text)

@@ -101,7 +101,7 @@ def test_two_dask_workers_take_about_half_of_what_one_takes(job, tmp_path, recor
 
 
 class Deadly(Cluster):
-    """A cluster, of which the worker that is given rank 2 is killed, and the one that is given it next."""
+    """A cluster in which the worker that is given rank 2 is killed, and then the one that is given it next."""
 
     def submit(self, path, infer_steps):
         return self._client.get_executor(pure=False).submit(read_or_die, path, infer_steps)

@@ -86,7 +86,7 @@ def setup(ctx):
 
 @dataclass(frozen=True)
 class Case:
-    """A script and what is to be found: the finding, its line, and what it costs a step."""
+    """A script and what must be reported: the finding, its line, and its cost per step."""
 
     script: str
     finding: str

@@ -56,7 +56,7 @@ def test_every_script_has_a_row():
 
 
 def _compared(script, folder, record_property):
-    """Every difference, as a sentence; what was found becomes rows of the table."""
+    """Every difference, as a sentence; the results become rows of the table."""
     rows, wrong = compare(script, folder)
     for _ in range(_ATTEMPTS - 1):
         if not script.compares_pace or wrong or all(row.keeps_pace for row in rows) or is_busy():

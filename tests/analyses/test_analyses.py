@@ -11,9 +11,9 @@ from small import event, kernel, launch, op, step, training, write
 from tracekit.analyses import Answer, analysis, answers, unregister
 from tracekit.analyses.compiles import kind_of
 from tracekit.analyses.fallbacks import answer as fallbacks
-from tracekit.analyses.kernel_class import kernel_class
 from tracekit.faces import parquet, text
 from tracekit.faces.json import render
+from tracekit.kernel_class import kernel_class
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.run import Ledger, Limit, Requested, Skip, Variant

@@ -1,8 +1,7 @@
 """One question per file. An analysis reads a profile's columns and answers with a sentence and a table.
 
 To add one, write a file here with a function under `@analysis(...)`: every face finds it. One that lives elsewhere
-registers itself the same way when it is imported. `shared` has what several of them have in common; `event_rows` and
-`kernel_class` serve rules and the terminal UI, too.
+registers itself the same way when it is imported. `shared` has what several of them have in common.
 """
 
 import pkgutil
@@ -13,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tracekit.analyses.event_rows import EventRows
+from tracekit.analyses.shared.event_rows import EventRows
 from tracekit.profile import Profile
 from tracekit.registry import Registry
 

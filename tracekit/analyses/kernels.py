@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.event_rows import EventRows, numbered, text
-from tracekit.analyses.kernel_class import kernel_class
+from tracekit.analyses.shared.event_rows import EventRows, numbered, text
 from tracekit.analyses.shared.grouping import Grouping, Names
 from tracekit.analyses.shared.places import Places, place_columns
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.intervals import Ints
+from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.profile.where import PLACE

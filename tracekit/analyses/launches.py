@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.event_rows import EventRows
 from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
+from tracekit.analyses.shared.event_rows import EventRows
 from tracekit.analyses.shared.grouping import Grouping, Samples
 from tracekit.analyses.shared.places import Places, place_columns
 from tracekit.intervals import Ints

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.kernel_class import kernel_class
+from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration, many, percent

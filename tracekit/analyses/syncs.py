@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.event_rows import SOME, EventRows
 from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
+from tracekit.analyses.shared.event_rows import SOME, EventRows
 from tracekit.analyses.shared.grouping import Grouping
 from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.engine.wall import is_sync

@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -39,8 +40,7 @@ def _capture(options: Options) -> Run:
         options.tell(busy)
     folder = make_folder(out, prepared.run.created)
     try:
-        with ExitStack() as stack:
-            caches = {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
+        with _empty_caches(prepared) as caches:
             run = _capture_all(prepared, folder, caches, out, options)
             run = _repeat(run, Rounds(prepared, folder, caches, options), out, options)
         if options.epochs:
@@ -53,6 +53,13 @@ def _capture(options: Options) -> Run:
     for line in messages.written(out):
         options.tell(line)
     return run
+
+
+@contextmanager
+def _empty_caches(prepared: Prepared) -> Iterator[dict[str, Path]]:
+    """An empty folder for the compiler caches of each variant, by its name."""
+    with ExitStack() as stack:
+        yield {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
 
 
 def exit_code(run: Run) -> int:
@@ -96,8 +103,7 @@ def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
 
 def _train(run: Run, prepared: Prepared, folder: Path, out: Path, options: Options) -> Run:
     """Train to the end, with compiler caches that are empty for the first seed; the run file is updated each time."""
-    with ExitStack() as stack:
-        caches = {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
+    with _empty_caches(prepared) as caches:
         try:
             for run in trainings(run, prepared, folder, caches, options):  # noqa: B020, PLR1704
                 runs.write(run, out)

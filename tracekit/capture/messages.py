@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.capture.job import Stage
-from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance
+from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
 from tracekit.unprofiled import compared, contrast
@@ -74,11 +74,10 @@ def ending(variant: Variant, run: Run) -> str:
 
 def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
     """A warning if more processes want to run than there are processors."""
-    cores = environment.get("cpus_usable")
-    if load is None or not isinstance(cores, int) or load <= cores:
+    if not was_busy(environment, load):
         return None
     return (
-        f"warning: the machine is busy (load {load:.1f} on {_some(cores, 'core')}): "
+        f"warning: the machine is busy (load {load:.1f} on {_some(environment['cpus_usable'], 'core')}): "
         "other work disturbs the measurements, and the intervals will be correspondingly wide."
     )
 

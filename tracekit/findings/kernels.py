@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.analyses.kernel_class import kernel_class
 from tracekit.findings.counted import Steps
 from tracekit.findings.evidence import evidence
 from tracekit.findings.finding import Finding, Where
 from tracekit.intervals import Bools, Ints, Rows, Union, occurring
+from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.rows import Events

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tracekit.analyses.kernel_class import kernel_class
 from tracekit.intervals import Ints
+from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.reading.arguments import Arguments
 

@@ -3,7 +3,7 @@
 from tracekit.profile.capture import Capture
 from tracekit.profile.opening import open_subject
 from tracekit.profile.profile import Mean, Profile
-from tracekit.profile.subject import Member, Subject, Untraced
+from tracekit.profile.subject import Member, Subject, Untraced, has_figures
 
 __all__ = [
     "Capture",
@@ -12,5 +12,6 @@ __all__ = [
     "Profile",
     "Subject",
     "Untraced",
+    "has_figures",
     "open_subject",
 ]

@@ -39,6 +39,11 @@ class Untraced:
 Member = Profile | Untraced
 
 
+def has_figures(member: Member) -> bool:
+    """Whether there is anything to show of it: its trace was read, or it was at least measured."""
+    return isinstance(member, Profile) or member.is_measured
+
+
 @dataclass(frozen=True)
 class Subject:
     """The variants in the order given, including those without a trace."""
@@ -68,7 +73,7 @@ class Subject:
     @property
     def known(self) -> list[Member]:
         """The variants that have anything to show: those that were read, or at least measured."""
-        return [member for member in self.members if isinstance(member, Profile) or member.is_measured]
+        return [member for member in self.members if has_figures(member)]
 
     @property
     def runs(self) -> dict[str, Run]:

@@ -17,14 +17,14 @@ _Result = TypeVar("_Result")
 class ByVariant:
     """Results by the name of their variant, each worked out on first use."""
 
-    _answers: dict[str, list[Answer]] = field(default_factory=dict)
+    _summaries: dict[str, list[Answer]] = field(default_factory=dict)
     _diagnoses: dict[str, Diagnosis] = field(default_factory=dict)
     _ranks: dict[str, list[RankColumns]] = field(default_factory=dict)
     _collectives: dict[str, Collectives] = field(default_factory=dict)
 
-    def answers(self, profile: Profile) -> list[Answer]:
-        """The answer of every analysis, by rank."""
-        return _once(self._answers, profile.name, lambda: summaries(profile))
+    def summaries(self, profile: Profile) -> list[Answer]:
+        """The answer of every analysis, without the rows behind it."""
+        return _once(self._summaries, profile.name, lambda: summaries(profile))
 
     def diagnosis(self, profile: Profile) -> Diagnosis:
         """What bounds the step, and the findings."""

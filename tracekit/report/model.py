@@ -46,8 +46,8 @@ class Report:
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
         """Every analysis of every variant: analysis by analysis, so that variants are side by side."""
-        answers = [self.by_variant.answers(profile) for profile in self.profiles]
-        return [pair for each in zip(*answers, strict=True) for pair in zip(self.profiles, each, strict=True)]
+        summaries = [self.by_variant.summaries(profile) for profile in self.profiles]
+        return [pair for each in zip(*summaries, strict=True) for pair in zip(self.profiles, each, strict=True)]
 
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tracekit.profile import Member, Profile, Untraced
+from tracekit.profile import Member, Profile, Untraced, has_figures
 from tracekit.report.model import Report
 from tracekit.run import Run, Variant
 from tracekit.run_facts import SPREAD_EPOCHS
@@ -21,7 +21,7 @@ def of_profile(read: Callable[[Report, Profile], Any]) -> Of:
 
 def of_known(read: Callable[[Report, Member], Any]) -> Of:
     """A column that is null for a member without any measurement or trace."""
-    return lambda report, member: read(report, member) if isinstance(member, Profile) or member.is_measured else None
+    return lambda report, member: read(report, member) if has_figures(member) else None
 
 
 def of_variant(read: Callable[[Variant], Any]) -> Of:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.profile import Member, Profile
-from tracekit.run import Run
+from tracekit.run import Run, was_busy
 from tracekit.run_facts import inflation_of, loss_difference, tolerance_of
 from tracekit.units import duration, many, percent, ratio
 
 PACE_TOLERANCE = 0.05
 LEAST_STEPS = 5  # with fewer, one odd step moves the median, and a spread means little
 _LEAST_INFLATION = 0.9  # profiled step time divided by unprofiled: a profiler can only add time
-_OWN_LOAD = 1.5  # load in cores that the passes themselves cause
 
 
 def warnings(member: Member, baseline: Member) -> Iterator[str]:
@@ -72,9 +71,7 @@ def busy(run: Run) -> str | None:
     cores, before = run.environment.get("cpus_usable"), run.environment.get("cpu_load")
     loads = [each.load for variant in run.variants if variant.measured for each in variant.measured.passes]
     during = statistics.median([load for load in loads if load is not None] or [0.0])
-    if not isinstance(cores, int) or not isinstance(before, int | float):
-        return None
-    if before <= cores and during <= _OWN_LOAD * cores:
+    if not was_busy(run.environment, before, during):
         return None
     load = f"load {before:.1f} before, {during:.1f} between the passes" if any(loads) else f"load {before:.1f} before"
     return f"the machine was busy ({load}, on {cores} cores): other work disturbed the measurements."

@@ -4,6 +4,7 @@ from tracekit.run.file import is_run, now, read, stamp, write
 from tracekit.run.graph_sizes import GraphSize, GraphSizes
 from tracekit.run.ledger import Break, Compile, Ledger, Limit, Skip
 from tracekit.run.losses import divergence, loss_tolerance
+from tracekit.run.machine_load import was_busy
 from tracekit.run.model import (
     SCHEMA,
     Effective,
@@ -51,5 +52,6 @@ __all__ = [
     "now",
     "read",
     "stamp",
+    "was_busy",
     "write",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tracekit.study.pairs import pairs, values_of
-from tracekit.study.store import CellResult, Study
+from tracekit.study.store import Study
 from tracekit.uncertainty import Interval, half_width_of_mean, interval_from_logs
 
 # Seeds are repetitions, a variant consists of its mode and settings, and steps of different programs or workloads
@@ -28,7 +28,7 @@ class AxisEffect:
 
 def axis_effects(study: Study) -> Iterator[AxisEffect]:
     """Each axis with its first measured value as the reference, in the order of the plan."""
-    measured = Study(study.folder, study.manifest, [each for each in study.results if _is_measured(each)])
+    measured = Study(study.folder, study.manifest, [each for each in study.results if each.measured])
     for axis, occurring in values_of(measured).items():
         reference, *others = occurring
         for value in others if axis not in _NOT_AXES else ():
@@ -37,7 +37,3 @@ def axis_effects(study: Study) -> Iterator[AxisEffect]:
                 middle, half = statistics.fmean(logs), half_width_of_mean(logs)
                 interval = interval_from_logs(middle - half, middle + half) if len(logs) > 1 else None
                 yield AxisEffect(axis, value, reference, len(logs), math.exp(middle), interval)
-
-
-def _is_measured(result: CellResult) -> bool:
-    return result.variant is not None and result.variant.measured is not None

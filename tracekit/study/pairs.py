@@ -24,8 +24,7 @@ class Pair:
     @property
     def ratio(self) -> float | None:
         """The step time at the value divided by that at the reference; None if one was not measured."""
-        measured = [each.variant.measured if each.variant is not None else None for each in (self.ours, self.theirs)]
-        ours, theirs = measured
+        ours, theirs = self.ours.measured, self.theirs.measured
         return ours.step_ns / theirs.step_ns if ours is not None and theirs is not None else None
 
 

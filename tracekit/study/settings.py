@@ -26,8 +26,7 @@ class Group:
     @cached_property
     def measured(self) -> dict[int, Measured]:
         """The measurements, by seed."""
-        pairs = ((each.cell.seed, each.variant) for each in self.results)
-        return {seed: variant.measured for seed, variant in pairs if variant is not None and variant.measured}
+        return {each.cell.seed: each.measured for each in self.results if each.measured is not None}
 
     @property
     def step_ns(self) -> float | None:

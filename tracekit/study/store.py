@@ -16,7 +16,7 @@ import msgspec
 from tracekit import run as runs
 from tracekit.atomic import replacing
 from tracekit.errors import BadStudyError, TracekitError
-from tracekit.run import Outcome, Run, Variant
+from tracekit.run import Measured, Outcome, Run, Variant
 from tracekit.study.cell import Cell
 
 MANIFEST, CELLS, RUNNING = "study.json", "cells", "running"
@@ -87,6 +87,11 @@ class CellResult:
     def variant(self) -> Variant | None:
         """The only variant of its run."""
         return self.run.variants[0] if self.run is not None and self.run.variants else None
+
+    @property
+    def measured(self) -> Measured | None:
+        """The measurement of its steps; None where there is none."""
+        return self.variant.measured if self.variant is not None else None
 
     @property
     def outcome(self) -> str:

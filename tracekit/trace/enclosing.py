@@ -12,7 +12,7 @@ from tracekit.topmost import topmost
 from tracekit.trace.links import looked_up
 from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME
 from tracekit.trace.rows import Blocks, Wanted
-from tracekit.trace.storing.scratch import scratch
+from tracekit.trace.storing.scratch import scratch_array
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -110,7 +110,7 @@ def find_frames(trace: "Trace") -> AroundCalls:
 def _around_calls(trace: "Trace", wanted: Wanted) -> AroundCalls:
     """What encloses each call, found in one pass over the trace."""
     most = trace.census.count(lambda roles: roles.runtime)
-    calls, around = scratch(most, np.int32), scratch(most, np.int32)
+    calls, around = scratch_array(most, np.int32), scratch_array(most, np.int32)
     filled = 0
     for block in Blocks(trace, wanted):
         part = trace.rows(slice(block.first, block.next))

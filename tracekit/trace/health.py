@@ -78,7 +78,7 @@ def _examine(trace: "Trace") -> Iterator[Health]:
         )
     if why_unknown := why_calls_unknown(trace):
         yield Health(
-            "calls_untold", f"{why_unknown[:1].upper()}{why_unknown[1:]}: its launches and syncs cannot be identified."
+            "calls_unknown", f"{why_unknown[:1].upper()}{why_unknown[1:]}: its launches and syncs cannot be identified."
         )
     if gpu and trace.threads.main is not None:
         linked = len(trace.links.activities)

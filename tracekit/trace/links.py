@@ -15,7 +15,7 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.roles import ASYNC_COPY, COPY, RUNTIME
-from tracekit.trace.storing.scratch import scratch
+from tracekit.trace.storing.scratch import scratch_array
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -82,7 +82,7 @@ def _groups(trace: "Trace") -> Iterator[tuple[Rows, Ints]]:
     if not most:
         return
     groups = min(-(-most // GROUP), 255)
-    rows, ids = scratch(most, np.int32), scratch(most, np.int64)
+    rows, ids = scratch_array(most, np.int32), scratch_array(most, np.int64)
     bounds = []  # for each part, where each group's events are
     filled = 0
     for part in trace.parts():

@@ -65,7 +65,7 @@ class Trace:
 
     def inferring_steps(self) -> "Trace":
         """The same trace; if it has no annotated steps, they are inferred from what repeats."""
-        entry = replace(self.entry, kept_as=f"{self.entry.kept_as}inferred-") if self.entry is not None else None
+        entry = replace(self.entry, prefix=f"{self.entry.prefix}inferred-") if self.entry is not None else None
         return replace(self, infers_steps=True, summary=None, entry=entry)
 
     @cached_property

@@ -142,7 +142,7 @@ def _named(trace: Trace, order: list[str], devices: dict[str, list[str]]) -> lis
 def _only(trace: Trace, tracks: Bools, pid: str) -> Trace:
     """The events of some tracks as a separate trace."""
     meta = {key: value for key, value in trace.meta.items() if key != "distributedInfo"}
-    entry = replace(trace.entry, kept_as=f"{trace.entry.kept_as}process-{pid}-") if trace.entry is not None else None
+    entry = replace(trace.entry, prefix=f"{trace.entry.prefix}process-{pid}-") if trace.entry is not None else None
     chosen = np.flatnonzero(tracks)
     columns = [trace.tracks[name].take(chosen) for name in TRACKS.names]
     columns[0] = pa.array(np.arange(len(chosen)), pa.int32())

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses.event_rows import numbered, text
+from tracekit.analyses.shared.event_rows import numbered, text
 from tracekit.analyses.shared.grouping import Names
 from tracekit.intervals import Ints
 from tracekit.trace import Trace

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracekit.analyses.kernel_class import kernel_class
 from tracekit.analyses.shared.grouping import Grouping
+from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.roles import KERNEL
 

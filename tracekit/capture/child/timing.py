@@ -83,9 +83,10 @@ def settle(
 class Marks:
     """When each of many steps ended: on a GPU in the GPU's time, because the host runs ahead of it."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, expected: int = 0) -> None:
         self._device = device
         self._marks: list[Any] = []
+        self._events = self._prepared(expected)
 
     def mark(self) -> None:
         """Mark the end of a step and the beginning of the next."""
@@ -94,8 +95,10 @@ class Marks:
             return
         import torch
 
-        self._marks.append(torch.cuda.Event(enable_timing=True))
-        self._marks[-1].record(torch.cuda.current_stream(self._device))
+        event = self._events.pop() if self._events else torch.cuda.Event(enable_timing=True)
+        # The stream is passed explicitly, not made current, because the steps between two marks are not ours.
+        event.record(torch.cuda.current_stream(self._device))
+        self._marks.append(event)
 
     def clear(self) -> None:
         """Forget the marks: what seemed to be steps was not."""
@@ -106,7 +109,20 @@ class Marks:
         if not self._device.startswith("cuda"):
             return [end - start for start, end in pairwise(self._marks)]
         synchronize(self._device)
-        return _elapsed_ns(self._marks)
+        # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
+        return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(self._marks)]
+
+    def _prepared(self, count: int) -> list[Any]:
+        """Events for that many marks: the first record creates an event, which must not happen while timing."""
+        if not self._device.startswith("cuda") or not count:
+            return []
+        import torch
+
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(count)]
+        for event in events:
+            event.record(torch.cuda.current_stream(self._device))
+        synchronize(self._device)
+        return events
 
 
 def time_one(device: str) -> Steps[int]:
@@ -121,7 +137,12 @@ def time_one(device: str) -> Steps[int]:
 def time_many(device: str, length: Length = ALONE) -> Steps[list[int]]:
     """The duration of each of many consecutive steps without a wait between them, ns."""
     count = agreed(length.steps((yield from time_one(device))))
-    return (yield from _time_on_gpu(device, count) if device.startswith("cuda") else _time_on_cpu(count))
+    marks = Marks(device, expected=count + 1)
+    marks.mark()
+    for _ in range(count):
+        yield
+        marks.mark()
+    return marks.steps_ns()
 
 
 def clock(device: str) -> Clock:
@@ -140,32 +161,3 @@ def spread_ns(times: list[int]) -> int:
         return 0
     low, _, high = statistics.quantiles(times, n=4)
     return round(high - low)
-
-
-def _time_on_cpu(count: int) -> Steps[list[int]]:
-    stamps = [time.perf_counter_ns()]
-    for _ in range(count):
-        yield
-        stamps.append(time.perf_counter_ns())
-    return [end - start for start, end in pairwise(stamps)]
-
-
-def _time_on_gpu(device: str, count: int) -> Steps[list[int]]:
-    import torch
-
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-    # The stream is passed explicitly, not made current, because the steps between two yields are not ours.
-    for mark in marks:  # the first record creates the event, which must not happen while timing
-        mark.record(torch.cuda.current_stream(device))
-    torch.cuda.synchronize(device)
-    marks[0].record(torch.cuda.current_stream(device))
-    for mark in marks[1:]:
-        yield
-        mark.record(torch.cuda.current_stream(device))
-    torch.cuda.synchronize(device)
-    return _elapsed_ns(marks)
-
-
-def _elapsed_ns(marks: list[Any]) -> list[int]:
-    # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
-    return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(marks)]

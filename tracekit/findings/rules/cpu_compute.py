@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.analyses.kernel_class import kernel_class
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import by_name, line_of, plain, where
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.intervals import Union
+from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.roles import COMPILED_CODE
 from tracekit.units import percent

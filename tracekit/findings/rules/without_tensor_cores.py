@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from tracekit.analyses.kernel_class import without_parameters
 from tracekit.findings import Finding, rule
 from tracekit.findings.kernels import blaming, costliest, kernels, named, share_of_work
 from tracekit.findings.product_sizes import sizes_of
+from tracekit.kernel_class import without_parameters
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.units import percent

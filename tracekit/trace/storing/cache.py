@@ -75,7 +75,7 @@ class Entry:
     folder: Path
     files: dict[str, Any]  # name → size and checksum
     facts: dict[str, Any]  # what else was known about the trace when it was stored
-    kept_as: str = ""  # a prefix for the names of computed results, which differ if steps are inferred
+    prefix: str = ""  # of the names of computed results, which differ if steps are inferred
 
     def table(self, name: str) -> pa.Table:
         """A table of the entry, mapped into memory. Raises OSError or pa.ArrowInvalid if it has changed since it was
@@ -99,7 +99,7 @@ class Entry:
     def recall(self, name: str) -> bytes | None:
         """What was stored under a name; None if there is nothing, or it is damaged."""
         with suppress(OSError):
-            content = (self.folder / f"{self.kept_as}{name}").read_bytes()
+            content = (self.folder / f"{self.prefix}{name}").read_bytes()
             if _checksum(content[:-4]).to_bytes(4, "little") == content[-4:]:
                 return content[:-4]
         return None
@@ -107,7 +107,7 @@ class Entry:
     def remember(self, name: str, content: bytes) -> None:
         """Store a result computed from the trace, if it can be written."""
         with suppress(OSError):
-            put(self.folder / f"{self.kept_as}{name}", content + _checksum(content).to_bytes(4, "little"))
+            put(self.folder / f"{self.prefix}{name}", content + _checksum(content).to_bytes(4, "little"))
 
     def drop(self) -> None:
         """Remove the entry."""

@@ -12,7 +12,7 @@ from tracekit.trace.storing import cache
 LONG = 16 << 20  # bytes: a longer array goes to a file
 
 
-def scratch(count: int, kind: DTypeLike) -> NDArray[Any]:
+def scratch_array(count: int, kind: DTypeLike) -> NDArray[Any]:
     """An array to be filled; if no file can be made, in memory."""
     if count * np.dtype(kind).itemsize < LONG:
         return np.empty(count, kind)

@@ -6,11 +6,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses.kernel_class import kernel_class
 from tracekit.engine.buckets import CODES, of_activities
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.culprits import NOTHING
 from tracekit.intervals import Bools, Ints, Rows
+from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.schema import LABEL, Role, column
 

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.analyses.kernel_class import UNKNOWN, kernel_class, without_parameters
+from tracekit.kernel_class import UNKNOWN, kernel_class, without_parameters
 
 NAMES = [
-    line.split("\t")
-    for line in (Path(__file__).parents[1] / "data" / "kernel_names.tsv").read_text().splitlines()
-    if line
+    line.split("\t") for line in (Path(__file__).parent / "data" / "kernel_names.tsv").read_text().splitlines() if line
 ]
 
 

@@ -19,7 +19,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("default"), max_examples=5000)
 hypothesis.settings.load_profile("default")
 
-# Run in the background or under nohup, a process ignores these, and so would all that tests start and interrupt.
+# In the background or under nohup, a process ignores these signals, and so would everything that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -35,7 +35,7 @@ class Clock:
 
     base: Decimal  # µs
     grid: int  # ns
-    fine: bool  # nanoseconds beside the grid
+    fine: bool  # nanoseconds off the grid
     below: bool  # and digits below the nanosecond
 
     def write(self, ns: int, below: Decimal = Decimal(0), *, base: bool = True) -> int | Decimal:
@@ -96,7 +96,7 @@ def events(
     event["ts"] = clock.write(start, draw(below))
     length = clock.write(end - start, draw(below), base=False)
     if end == start and length <= 0:
-        # What is not there, or negative, lasts no time.
+        # A missing or negative duration counts as zero.
         odd = draw(st.sampled_from(["zero", "zero", "missing", "negative"]))
         if odd != "missing":
             event["dur"] = -5 if odd == "negative" else 0
@@ -128,7 +128,7 @@ def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
             annotations.append((draw(st.integers(0, 3)), thread, draw(spans(clock))))
     cat = draw(st.sampled_from(["user_annotation", "user_annotation", "cpu_op", "Operator"]))
     written = [draw(events(clock, cat, f"ProfilerStep#{n}", thread, span)) for n, thread, span in annotations]
-    if draw(st.integers(0, 9)) == 0:  # neither is a step
+    if draw(st.integers(0, 9)) == 0:  # neither of them is a step
         cat, name = draw(st.sampled_from([("gpu_user_annotation", "ProfilerStep#7"), (cat, "ProfilerStep#a")]))
         written.append(draw(events(clock, cat, name, MAIN, draw(spans(clock)))))
     return written
@@ -151,7 +151,7 @@ def host_events(draw: st.DrawFn, clock: Clock, foreign: bool) -> dict[str, Any]:
                 ("cuda_runtime", ALLOCATIONS),
                 ("cuda_runtime", OTHERS),
                 ("cuda_driver", ALLOCATIONS),
-                ("cpu_op", ["cudaLaunchKernel", "cudaStreamSynchronize"]),  # an operator of that name
+                ("cpu_op", ["cudaLaunchKernel", "cudaStreamSynchronize"]),  # an operator with that name
             ]
         )
     )

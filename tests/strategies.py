@@ -34,7 +34,7 @@ def submissions(draw: st.DrawFn, clock: Clock, correlation: int, *, foreign: boo
     cat = draw(st.sampled_from(["cuda_runtime", "cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime"]))
     name = draw(st.sampled_from(COPIES if copy else LAUNCHES))
     start, end = draw(spans(clock))
-    if draw(st.booleans()):  # a short call is the usual one
+    if draw(st.booleans()):  # most calls are short
         end = start + draw(st.sampled_from([0, clock.grid, clock.grid]))
     made = [draw(events(clock, cat, name, thread, (start, end), correlation))]
     if draw(st.integers(0, 5)) == 0:
@@ -113,7 +113,7 @@ def kineto_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
         # Correlations grow with time in real traces, but nothing may depend on it.
         correlation = draw(st.sampled_from([4 + i, 4 + i, 4 + i, 4 + i, 4 + i, 4, 0, -1]))
         work += draw(submissions(clock, correlation, foreign=other_launches))
-    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):  # work of calls before the profile, or of none
+    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):  # work launched before the recording, or by no call
         correlation = draw(st.sampled_from([1, 2, 3, 4, 99, 0, -1, None]))
         work.append(draw(activities(clock, draw(spans(clock)), correlation)))
     gpu = draw(st.sampled_from(["yes"] * 12 + ["calls only", "neither", "neither", "rows only"]))

@@ -23,7 +23,7 @@ def test_the_picture_has_every_module() -> None:
 
 def test_tests_mirror_the_package() -> None:
     packages = {file.parent.name for file in ROOT.glob("tracekit/*/__init__.py")}
-    assert packages - {"errors"} <= {folder.name for folder in (ROOT / "tests").iterdir()}  # they are tested as raised
+    assert packages - {"errors"} <= {folder.name for folder in (ROOT / "tests").iterdir()}  # tests raise these
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -47,7 +47,7 @@ def test_an_interval_beyond_what_floats_hold_has_finite_ends():
 def test_the_median_lies_between_two_of_the_values():
     assert interval_of_median([3]) == (3, 3)
     assert interval_of_median([1, 2, 3, 4, 5]) == (1, 5)
-    # Of ten, the second and the ninth: 2 × (1 + 10) / 1024 are outside.
+    # For ten values, the second and the ninth: 2 × (1 + 10) / 1024 of cases are outside.
     assert interval_of_median(range(10)) == (1, 8)
 
 
@@ -81,7 +81,7 @@ def test_what_drifts_in_both_leaves_with_their_ratio():
     comparison = contrast(ours, theirs)
     assert (comparison.covers, comparison.passes, comparison.noise) == ("rounds", 4, False)
     assert comparison.ratio == pytest.approx(1.1)
-    assert comparison.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # what is quoted agrees
+    assert comparison.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # the quoted values agree
     assert step_interval(ours)[1] / step_interval(ours)[0] > 4
 
 

@@ -35,7 +35,7 @@ _READ_LATER = ("TORCHINDUCTOR_CACHE_DIR",)
 _LENT = "TRACEKIT_TESTS_SERVER"
 # One thread, and no pool of compilers that import torch themselves.
 FIXED = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-_STARTED_WITH = {**os.environ, **FIXED}  # now, before any test changes it
+_STARTED_WITH = {**os.environ, **FIXED}  # as it is now, before any test changes it
 
 
 class Process:

@@ -17,7 +17,7 @@ import traceback
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
-# What a pass imports by itself, sooner or later.
+# What every pass imports sooner or later.
 _PRELOADED = (
     "torch",
     "torch._dynamo",
@@ -38,7 +38,7 @@ def serve(requests: socket.socket) -> None:
     for name in _PRELOADED:
         importlib.import_module(name)
     assert threading.active_count() == 1, "threads do not survive a fork"
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for keepers
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for these children
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 3)
         if not message:
@@ -75,7 +75,7 @@ def _become(request: dict, stdout: int, stderr: int) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    tempfile.tempdir = None  # it was asked for before TMPDIR was this one
+    tempfile.tempdir = None  # it was computed before TMPDIR had this value
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()
     code = 0

@@ -48,4 +48,4 @@ def test_with_stacks_its_frames_tell(tmp_path):
 def test_of_real_traces(name):
     trace = Trace.load(trace_path(name), use_cache=False)
     rows = np.concatenate([part.rows(part.roles.sync_by_name) for part in trace.parts()])
-    assert own_waits(trace, rows).tolist() == rows.tolist()  # each has that one
+    assert own_waits(trace, rows).tolist() == rows.tolist()  # each trace has this one

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
-_LOOK_S = 0.02  # between two looks at the memory
+_LOOK_S = 0.02  # between two measurements of the memory
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Ran:
 
     seconds: float
     cpu: float
-    memory: int  # the most that all of them held at a time, bytes, mapped files apart (Linux; elsewhere 0)
+    memory: int  # the most bytes that all of them had at a time, without mapped files (Linux; elsewhere 0)
     output: str
     errors: str
     code: int
@@ -136,7 +136,7 @@ class Suite:
     def _run(self, command: list[str]) -> Ran:
         environment = {**os.environ, "TRACEKIT_CACHE_DIR": str(self.cache), "PYTHONPATH": str(ROOT)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled once, not at every start
-        os.sync()  # what was written before is not written now
+        os.sync()  # earlier writes reach the disk now, not during the measurement
         self.cache.mkdir(exist_ok=True)
         out, err = self.cache.with_suffix(".out"), self.cache.with_suffix(".err")
         with out.open("w") as output, err.open("w") as errors:

@@ -19,7 +19,7 @@ from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job
 
 SCRIPT = Path(__file__).with_name("training.py")
-SETTLED = 16  # steps: before that a capture is still looking around
+SETTLED = 16  # steps: in earlier ones, a capture still examines the script
 STEPS = SETTLED + 48
 Paces = tuple[float, float]  # the median step, ns: by the clock, and by processor time
 

@@ -11,7 +11,7 @@ import msgspec
 
 _IDS = ("correlation", "External id", "external id", "Ev Idx")
 _PAUSE_US = 1000  # between one copy and the next
-_ENCODER = msgspec.json.Encoder(decimal_format="number")  # a float would not hold every digit of a start
+_ENCODER = msgspec.json.Encoder(decimal_format="number")  # a float cannot represent every digit of a start
 
 
 def replicate(seed: Path, out: Path, size: int) -> int:

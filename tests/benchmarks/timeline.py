@@ -45,7 +45,7 @@ def main() -> int:
 
 def _measured(profile: Profile, width: int, height: int) -> float:
     """Print what indexing and frames take. Returns the slowest frame in ms."""
-    for read in (profile.trace.dur_ns, profile.attribution.pieces, profile.trace.links):  # not of the index's time
+    for read in (profile.trace.dur_ns, profile.attribution.pieces, profile.trace.links):  # not part of the index's time
         assert read is not None
     spent, index = _spent(lambda: Index.of(profile), turns=1)
     lanes = [lane for group in index.groups for lane in group.lanes]

@@ -52,7 +52,7 @@ _KEYS = (
     ("pan the timeline", (), (b"\x1b[D", b"\x1b[C")),
     ("a key that does nothing", (), (b"\x1b[20~",)),
 )
-_AWAITED = {"zoom the timeline": b"on the screen"}  # it is indexed first
+_AWAITED = {"zoom the timeline": b"on the screen"}  # the timeline is indexed first
 
 
 def main() -> int:
@@ -114,7 +114,7 @@ def _pressed(trace: Path) -> Iterator[float]:
             for key in way:
                 app.press(key)
             app.until(_AWAITED.get(what, b""), patience_s=_PATIENCE_S)
-            for key in keys:  # the first time, an answer may have to be worked out
+            for key in keys:  # the first time, an answer may have to be computed
                 app.press(key)
             answers = [app.press(keys[turn % len(keys)]) for turn in range(_TURNS)]
             last = [answer.last for answer in answers]
@@ -138,7 +138,7 @@ def _left(trace: Path, end: Callable[[Terminal], None]) -> float:
 
 def _hang_up(app: Terminal) -> None:
     app.process.send_signal(signal.SIGHUP)
-    app.until(b"\x1b[?1049l")  # what nobody reads would keep it from writing on
+    app.until(b"\x1b[?1049l")  # unread output would keep it from writing more
 
 
 class _Alone(App[None]):

@@ -54,7 +54,7 @@ def setup(ctx):
     return SimpleNamespace(step=step, batches=batches, infer=lambda: net(batches[0]), evaluate=lambda: 0.5)
 """
 
-# Each of its variants trains, but for the one that is unsound.
+# Each of its variants trains, except the one that is unsound.
 FAILING = """
 import torch
 PARAMS = {"sound": True}

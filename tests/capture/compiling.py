@@ -94,7 +94,7 @@ FORMS = {
 }
 
 
-# Those that went wrong in one way or another while this was built; `make verify` runs all.
+# Forms that have failed in one way or another before; `make verify` runs all of them.
 USUAL = (
     "the model",
     "the model, before its optimizer",

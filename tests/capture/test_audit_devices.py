@@ -182,7 +182,7 @@ def test_parameters_stay_who_they_are(watch):
 def test_the_pretence_ends(watch):
     with emulated():
         torch.ones(1, device="cuda")
-    assert torch.ones(1).cuda().is_cuda  # that of the fixture goes on
+    assert torch.ones(1).cuda().is_cuda  # the fixture's emulation goes on
 
 
 def test_without_it_torch_is_as_it_was():

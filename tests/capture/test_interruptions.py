@@ -39,7 +39,7 @@ def start_capture(recipe, out, *variants, passes=1, unforked=""):
         **warm.lend(),
         stderr=subprocess.PIPE,
         text=True,
-        # A shell without job control starts background jobs deaf to Ctrl-C, and children inherit that.
+        # A shell without job control starts background jobs that ignore Ctrl-C, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
 
@@ -119,7 +119,7 @@ PARAMS = {"mark": "%s"}
     capturing.terminate()
     said = capturing.communicate(timeout=30)[1]
     assert "Nothing was written" in said
-    left = {each.name for each in tmp_path.iterdir()} - {"__pycache__"}  # of the recipe, where Python writes such
+    left = {each.name for each in tmp_path.iterdir()} - {"__pycache__"}  # of the recipe, if Python writes such files
     assert left == {"recipe.py", "started"}
     assert not running(str(recipe))
 

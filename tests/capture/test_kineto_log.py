@@ -5,7 +5,7 @@ from tracekit.capture.harness import Options, capture
 from tracekit.cli import main
 from tracekit.run import Run
 
-# Words that it would say of a GPU, said where it would say them; its own are those of a CPU.
+# A message that it would print about a GPU, printed where it would be; on a CPU it prints others.
 LOUD = """
 import os, sys, torch
 def setup(ctx):

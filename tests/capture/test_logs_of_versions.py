@@ -104,7 +104,7 @@ def test_spans_of_torch_2_6_and_of_tuning_are_compilations(listening):
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
-        ("cudagraphify.get_container", "default"),  # made ready, and then nothing was recorded
+        ("cudagraphify.get_container", "default"),  # prepared, but then nothing was recorded
         ("CUDAGraphNode.record", "reduce-overhead"),
         ("CUDAGraphTreeManager.record_function", "reduce-overhead"),
     ],

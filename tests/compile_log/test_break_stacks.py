@@ -64,5 +64,5 @@ def test_a_stack_that_has_the_function_stays(log):
 def test_what_compiles_elsewhere_tells_nothing(log):
     starts(log, "0/1", STEP, FORWARD)  # the same function anew
     starts(log, "3/0", STEP, ("other", 0, 30), CONV)
-    starts(log, "4/0", STEP, ("forward", 1, 8), CONV)  # of another file
+    starts(log, "4/0", STEP, ("forward", 1, 8), CONV)  # a function of another file
     assert stacks(log) == [["step", "conv", "norm"]]

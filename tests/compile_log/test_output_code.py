@@ -173,4 +173,4 @@ def test_kernels_without_events_count_for_all_lines_of_their_graph_and_that_is_a
     assert compiled == {(2,): 20_000, (2, 3): 30_000 + 20_000}
     assert ownership.costs["wall"].divided_ns.sum() == 50_000
     assert (ownership.compiled.calls, ownership.compiled.by_code) == (2, 2)
-    assert Ownership.of(attribute(Trace.load(trace)), None).compiled.calls == 0  # which may be another backend's
+    assert Ownership.of(attribute(Trace.load(trace)), None).compiled.calls == 0  # it may belong to another backend

@@ -68,7 +68,7 @@ def test_eager_against_graph_replay():
     eager, replay = mean(made, 0), mean(made, 1)
     assert 2.5e6 < eager["wall_ns"] < 2.7e6
     assert 0.9e6 < replay["wall_ns"] < 1.0e6
-    assert eager["host_ns"] / replay["host_ns"] > 11  # what the annotations alone would claim
+    assert eager["host_ns"] / replay["host_ns"] > 11  # what the annotations alone would suggest
     assert {key: replay["wall"][key] for key in ("dispatch", "python", "kernel_launch")} == dict.fromkeys(
         ("dispatch", "python", "kernel_launch"), 0.0
     )

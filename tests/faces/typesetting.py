@@ -13,7 +13,7 @@ PAPER = r"""\documentclass{article}
 %s
 \end{document}
 """
-TOLERATED = 2.0  # points beyond the margin, which nobody sees
+TOLERATED = 2.0  # points beyond the margin, too few to see
 
 
 def typeset(folder, *files):

@@ -90,7 +90,7 @@ class Tape:
 
     def plant(self, moments: Iterable[float], put: Plant) -> None:
         """Plant the same cause at each of these moments."""
-        for at in sorted(moments, reverse=True):  # from behind, so that those before stay where they are
+        for at in sorted(moments, reverse=True):  # from the last to the first, so that earlier moments stay valid
             before = len(self.events)
             lasts = put(self, at)
             planted = self.events[before:]

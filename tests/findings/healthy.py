@@ -12,7 +12,7 @@ KERNEL_US = STEP_US / KERNELS
 HOST_US = 60.0  # until the next operator
 SHAPES = {"args": {"Input Dims": [[4096, 1024], [1024, 4096]], "Input type": ["c10::BFloat16"] * 2}}
 FILLED = {"est. achieved occupancy %": 12, "blocks per SM": 4.7}  # as products on tensor cores are
-PACED_US = 499.0  # the same of a host that is hardly ahead
+PACED_US = 499.0  # the same for a host that is hardly ahead
 
 
 def events(steps: int = 6, waits: bool = False) -> list[Event]:

@@ -93,7 +93,7 @@ def test_chains_of_elementwise_kernels(tmp_path):
     (finding,) = unfused_elementwise(profile)
     assert "3 elementwise kernels a step follow one another in 1 chain" in finding.title
     costs = {each.id: each.cost_ns for each in diagnose(profile).findings}
-    assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest
+    assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest kernel
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class Case:
     culprit: str
     buckets: tuple[str, ...]
     grows_ns: float
-    beside: tuple[str, ...] = ()  # what is true as well
+    beside: tuple[str, ...] = ()  # other findings that are true as well
 
 
 CASES = {
@@ -82,7 +82,7 @@ def test_a_cause_in_every_step(base, tmp_path, name):
     findings = [each for each in diagnosis.findings if each.id == case.verdict]
     assert all(case.culprit in str(each.where) for each in findings)
     had = sum(each.cost_ns for each in usual.findings if each.id == case.verdict)
-    works = 800 * 1000.0 if name == "tiny kernels" else 0  # what the planted kernels themselves take is no idling
+    works = 800 * 1000.0 if name == "tiny kernels" else 0  # the time of the planted kernels themselves is no idle time
     assert sum(each.cost_ns for each in findings) - had == pytest.approx(8 * MS - works, rel=0.1)
     assert ids(diagnosis) <= ids(usual) | {case.verdict, *case.beside}
     assert sum(each.cost_ns for each in diagnosis.findings) <= ours.step_ns

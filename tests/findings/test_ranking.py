@@ -44,7 +44,7 @@ def test_time_that_two_claim_is_counted_once(profile):
     assert [(each.id, each.cost_ns, each.overlaps) for each in listed.findings] == [
         ("python_bound", 40_000.0, ("sync_stall",)),
         ("sync_stall", 10_000.0, ("python_bound",)),
-        ("garbage", 50_000.0, ()),  # of no verdict: it ranks below those that are
+        ("garbage", 50_000.0, ()),  # a rule without a verdict: it ranks below those that have one
     ]
     assert listed.verdict.id == "python_bound"
     assert listed.verdict.share == listed.findings[0].share == pytest.approx(40_000 / step)

@@ -19,8 +19,8 @@ from tests.gpu.sections import SECTIONS, Section
 
 ROOT = Path(__file__).parents[2]
 _ALL_SECONDS = 580
-_ON_A_CPU = 10  # times as long: there it is not urgent, and the machine has other work
-_LEAST_SECONDS = 15  # with fewer left a section is not begun
+_ON_A_CPU = 10  # times as long on a CPU, where it is not urgent and the machine has other work
+_LEAST_SECONDS = 15  # with fewer seconds left, no section begins
 
 
 def main() -> int:

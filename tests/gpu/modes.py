@@ -8,7 +8,7 @@ from tests.gpu.claims import Claims
 from tests.gpu.rows import Rows, check_rows
 from tests.gpu.running import ROOT, tracekit, variants
 
-# The most telling first: time may run out.
+# The most informative ones first, because time may run out.
 _ON_A_GPU = (
     "eager-norm",
     "compiled-norm",

@@ -6,7 +6,7 @@ from tests.gpu.claims import Claims
 from tests.gpu.taking import take
 
 _SESSIONS = 5
-_IDLE_S = 2  # the loss grows with the time the GPU idles in between
+_IDLE_S = 2  # the loss grows with the time for which the GPU idles in between
 
 
 def check(claims: Claims) -> None:

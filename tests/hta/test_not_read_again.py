@@ -57,7 +57,7 @@ def trace(tmp_path, monkeypatch):
 @pytest.mark.traces
 @pytest.mark.parametrize("analysis", ANALYSES)
 def test_no_analysis_parses_a_file(analysis, no_parser):
-    names = RANKS if analysis == "stragglers" else ("leimao_eager_rtx5080",)  # of one rank HTA cannot say who is late
+    names = RANKS if analysis == "stragglers" else ("leimao_eager_rtx5080",)  # one rank does not tell who is late
     assert ANALYSES[analysis](ours(*names)) is not None or analysis == "bandwidth summary"
 
 

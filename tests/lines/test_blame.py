@@ -34,7 +34,7 @@ def test_a_sync_pays_for_its_wait_and_for_the_refill(tmp_path):
         )
     }
     assert of["gpu"] == {"first": 50_000, "second": 40_000}
-    assert of["sync"] == {"first": 30_000}  # 5 until it returns, 25 until `second` launches: all its own doing
+    assert of["sync"] == {"first": 30_000}  # 5 until it returns and 25 until `second` launches, all caused by it
     assert of["launch"] == {"first": 8_000, "second": 10_000}  # two calls, and what each takes to reach the GPU
 
 

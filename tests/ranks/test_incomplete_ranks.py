@@ -99,7 +99,7 @@ def test_a_file_that_is_no_trace_is_a_missing_rank(ranks, capsys, content):
     for name, said in faces(ranks, capsys).items():
         assert LATE in said
         assert "1 of 4 ranks is missing (rank 1): one of those may be later still." in said
-        if name != "tui":  # there it is said among what is to know of the whole report
+        if name != "tui":  # there the notes about the whole report say it
             assert ("the file is empty" if not content else "not a PyTorch profiler trace") in said
     assert notes(ranks)[1] == "there is no trace of it"
     assert read_elsewhere(ranks) == sentences(report(open_subject([ranks])))

@@ -40,7 +40,7 @@ def profile(folder, steady, detail):
     ("steady", "detail", "sizes"),
     [
         ([[1, 2], [1, 2], [1, 2]], [[8, 1], [8, 1]], [32, 4] * 3),
-        ([[1, 2], [1, 2, 3]], [[8, 1], [8, 1]], [32, 4, None, None, None]),  # a step that is unlike those recorded
+        ([[1, 2], [1, 2, 3]], [[8, 1], [8, 1]], [32, 4, None, None, None]),  # a step that differs from those recorded
         ([[1, 2], [1, 2]], [[8, 1], [1, 8]], [None] * 4),  # sizes that change from step to step
         ([[1, 2], [1, 2]], [[8, 1], [8]], [None] * 4),
     ],

@@ -8,7 +8,7 @@ import pytest
 NEEDED = ("torch", "torch_geometric", "scipy")
 INSTALL = "pip install -c constraints.txt -e '.[capture,dev]'"  # from the root of the repository, as `make test` does
 
-# What CI has no time for; `make verify-recipes` sets it.
+# Runs the cases for which CI has no time; `make verify-recipes` sets it.
 slow = pytest.mark.skipif(not os.environ.get("TRACEKIT_ALL_RECIPES"), reason="TRACEKIT_ALL_RECIPES is not set")
 
 

@@ -155,7 +155,7 @@ CASES = {
     "gcn, norm ahead": (
         lambda: two(GCNConv, normalize=False),
         normed,
-        {"same": "1/0/0", "redrawn": "2/1/0", "varying": "2/1/0", "dynamic": "1/0/0"},  # loops change the edges' number
+        {"same": "1/0/0", "redrawn": "2/1/0", "varying": "2/1/0", "dynamic": "1/0/0"},  # self-loops add edges
     ),
     "sage": (
         lambda: two(SAGEConv),

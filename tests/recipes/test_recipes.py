@@ -135,7 +135,7 @@ def test_the_cure_leaves_the_losses_as_they_were(name, variant, more):
     ("nodes", "seeds", "fanout", "expected"),
     [
         (100, 1, [2, 2], (1 + 2 + 4 + 1, 2 + 4)),  # the last node is the dummy
-        (5, 2, [3], (5 + 1, 2 * 3)),  # there are no more nodes than that
+        (5, 2, [3], (5 + 1, 2 * 3)),  # there are no more nodes than this
         (5, 1, [8, 2], (5 + 1, 8 + 5 * 2)),
     ],
 )

@@ -143,7 +143,7 @@ def test_equal_spans_are_told_apart_by_name_not_by_place(tmp_path):
         outcomes.append((by_name["launches"][0]["operator"], [row["kind"] for row in by_name["compiles"]]))
     assert (
         outcomes[0] == outcomes[1] == ("aten::zeros", ["unknown"])
-    )  # of equals the lesser name lies outside (a compile
+    )  # among equals, the lesser name is outside (a compile
     # span's name tells its kind)
 
 

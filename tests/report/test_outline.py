@@ -53,7 +53,7 @@ def test_worth_orders_the_sections_between_the_first_and_the_last(tmp_path):
     assert ids.index("syncs") < ids.index("kernels") < ids.index("notes")
     tables = {chapter.id: len(chapter.entries[0].blocks) for chapter in outline(report).chapters}
     assert tables["syncs"] == 2
-    assert tables["steps"] == 1  # a sentence: its table is shown when all is asked for
+    assert tables["steps"] == 1  # only a sentence: its table is shown with --full
 
 
 @pytest.mark.parametrize("width", ["120", "160"])

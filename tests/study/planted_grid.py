@@ -58,7 +58,7 @@ def plant(folder):
     """Write the study. Returns its folder."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(runner, "capture", capture)
-        patched.setattr(os, "fsync", lambda _: None)  # what is planted need not survive a crash
+        patched.setattr(os, "fsync", lambda _: None)  # planted files need not survive a crash
         (folder / "twin.py").write_text("def setup(ctx):\n    return lambda: None\n")
         sweep(SweepOptions(file=sweep_file(folder, GRID), out=folder / "study", tell=lambda _: None))
     return folder / "study"

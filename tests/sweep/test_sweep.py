@@ -102,7 +102,7 @@ def test_failures_are_results_and_can_be_tried_again(tmp_path, captured):
         ("error", str(RecipeFailedError(captured.asked[0].recipe, "ValueError: no"))),
     ]
     captured.how = None
-    assert sweep(options(tmp_path)) == 1  # what failed has been run
+    assert sweep(options(tmp_path)) == 1  # failed cells have been run, too
     assert len(captured.asked) == 8
     assert sweep(options(tmp_path, retry=("oom",))) == 1
     assert outcomes(tmp_path).count("error") == 2

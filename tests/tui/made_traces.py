@@ -13,7 +13,7 @@ class Tape:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.now = 1000.0
-        self.free = 0.0  # when the GPU is
+        self.free = 0.0  # when the GPU is free
         self._correlation = 0
 
     def span(self, cat: str, name: str, start: float, end: float, tid: int = 1, **args: int) -> None:

@@ -71,7 +71,7 @@ def test_jumps(state: State) -> None:
     assert sync.jump(-1, "sync").note == "no earlier sync"
     compilation = state.jump(1, "compile")
     assert name(compilation) == "entire_frame_compile (dynamo_timed)"
-    assert compilation.stretch == (110_000, 150_000)  # of nested ones the outermost
+    assert compilation.stretch == (110_000, 150_000)  # the outermost of nested ones
     gap = compilation.jump(1, "gap")
     assert (group(gap), gap.stretch) == ("idle", (210_000, 240_000))
     assert "no further gap" in gap.jump(1, "gap").jump(1, "gap").jump(1, "gap").note

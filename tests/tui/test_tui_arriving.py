@@ -84,7 +84,7 @@ def test_the_first_screen_waits_for_no_question_that_it_does_not_need(tmp_path: 
 
 
 async def test_the_first_variant_is_looked_at_while_the_second_is_read(tmp_path: Path) -> None:
-    # What is read first is shown once the next has begun: the second opening waits after that.
+    # The first variant is shown once the next one begins; the second opening waits after that.
     third = made_traces.eager(tmp_path / "third.json", steps=3)
     app, reading = held([*made_traces.pair(tmp_path), third], 3)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -121,7 +121,7 @@ async def test_an_answer_that_comes_when_one_leaves(tmp_path: Path) -> None:
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.navigation.is_shown)
         app.exit()
-        more = Content(tuple(prose(f"Paragraph {k}.") for k in range(20)))  # in more widgets than there are
+        more = Content(tuple(prose(f"Paragraph {k}.") for k in range(20)))  # it needs more widgets than there are
         await app.browser.on_done(Done((app.navigation.opened, app.navigation.now), more, None))
         assert app.return_code == 0
     reading.may_go_on.set()

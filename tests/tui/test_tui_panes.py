@@ -213,7 +213,7 @@ def test_another_baseline_turns_the_differences(opened):
     assert after is not None
     assert after.changes["eager"].thousandths == -before.changes["compiled"].thousandths
     assert turned.against(turned.next_baseline()).report.baseline.name == "eager"
-    assert turned.report.diagnoses["eager"] is opened.report.diagnoses["eager"]  # whatever its baseline
+    assert turned.report.diagnoses["eager"] is opened.report.diagnoses["eager"]  # whatever its baseline is
 
 
 def test_hostile_names_are_shown_and_not_obeyed(tmp_path):

@@ -49,7 +49,7 @@ def test_the_editor_gets_the_line_and_the_terminal(tmp_path: Path, monkeypatch: 
         app.press(b"e")
         limit = time.monotonic() + _PATIENCE_S
         while not (tmp_path / "edited").exists() and time.monotonic() < limit:
-            app.press(b"")  # what nobody reads would keep it from handing the terminal on
+            app.press(b"")  # unread output would keep it from handing over the terminal
         assert (tmp_path / "edited").read_text() == "+43 gcn_cora.py\n"
 
 

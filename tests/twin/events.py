@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-# §2, cat: the names of today, and what older writers called them.
+# §2, cat: today's names, and those that older writers used.
 ALIASES = {
     "operator": "cpu_op",
     "runtime": "cuda_runtime",

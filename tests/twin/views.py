@@ -10,7 +10,7 @@ from typing import Any
 from .events import LOADS_CODE, Event, call_order
 from .threads import state_of
 
-LATE_NS = 30_000  # §6: a launch that is this long over and whose work does not run waits for the GPU
+LATE_NS = 30_000  # §6: once a launch has ended this long ago and its work does not run, it waits for the GPU
 
 
 @dataclass(slots=True)

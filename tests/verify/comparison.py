@@ -16,8 +16,8 @@ from .scripts import Script
 
 _SETTLED = 12  # steps after which nothing compiles any more, in a plain run
 _FASTEST = 20  # percent of the steps: what other processes do to a step only makes it longer
-_PACE_WITHIN = 1.25  # how far the processor time of a step in two runs of one training may be apart
-_CLOCK_WITHIN = 1.05  # how far the capture's step time may be from what the script's own clock said meanwhile
+_PACE_WITHIN = 1.25  # how far the processor times of a step in two runs of one training may differ
+_CLOCK_WITHIN = 1.05  # how far the capture's step time may differ from that of the script's own clock meanwhile
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Row:
     clock: float | None  # the step time that the capture states ÷ what the script itself printed in that pass
     losses: str
     files: str
-    busy: bool  # the machine had more to do than it has cores: its times say nothing
+    busy: bool  # more processes ran than the machine has cores, so its times mean nothing
 
     @property
     def cells(self) -> list[str]:

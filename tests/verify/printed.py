@@ -16,7 +16,7 @@ class Printed:
     here: dict[str, Any] = field(default_factory=dict)  # sys.path and the like
     losses: list[str] = field(default_factory=list)
     times_ms: list[float] = field(default_factory=list)
-    cpu_ms: list[float] = field(default_factory=list)  # the process's own, whatever else the machine does
+    cpu_ms: list[float] = field(default_factory=list)  # processor time of this process, whatever else the machine does
 
 
 def read(text: str) -> Printed:

@@ -32,7 +32,7 @@ def setup(ctx):
         return loss.detach()
     return step
 """
-# Layers that are never called as modules: its compiled twin has nothing to compile.
+# Layers that are never called as modules, so that the compiled twin has nothing to compile.
 SCRIPT = """
 import torch
 weights = [torch.randn(64, 128, requires_grad=True), torch.randn(128, 128, requires_grad=True)]

@@ -23,8 +23,8 @@ class Script:
     capture: str = ""  # further options of tracekit capture
     variants: tuple[str, ...] = ("eager", "compiled")
     needs: tuple[str, ...] = ()  # libraries
-    says: str = ""  # a part of a sentence in what the capture says of it
-    refused: str = ""  # a part of the sentence with which the capture refuses it
+    says: str = ""  # part of a sentence that the capture prints about it
+    refused: str = ""  # part of the sentence with which the capture refuses it
     compares_pace: bool = True
     ci: bool = False
     xfail: str = ""

@@ -38,9 +38,9 @@ def setup(ctx):
 """
 SLOWER = (0.03, 0.1, 0.5)
 COMPARISONS = 50
-# Where an interval is narrower than that to either side, ten per cent cannot hide in it, nor in what is tolerated.
+# If an interval is narrower than this on either side, ten per cent cannot hide in it or in the tolerance.
 REACH = (0.1 - TOLERANCE) / 2
-ALIKE = 4  # captures of one and the same
+ALIKE = 4  # captures of the same recipe
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
 

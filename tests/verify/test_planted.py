@@ -48,7 +48,7 @@ class Slow(torch.utils.data.Dataset):
 for batch in torch.utils.data.DataLoader(Slow(), batch_size=None):
     train(batch)
 """
-# Every call meets another constant and compiles again: the span `planted` takes as long as that does.
+# Every call has another constant and is compiled anew: the span `planted` takes as long as that.
 RECOMPILING = """\
 import torch
 

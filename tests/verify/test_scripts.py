@@ -11,7 +11,7 @@ from .comparison import closest, compare, is_busy
 from .scripts import Script
 
 _VERIFY = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
-_ATTEMPTS = 3  # at the pace, on a machine that others use, too
+_ATTEMPTS = 3  # at the pace, if others use the machine, too
 _ALL = scripts.read()
 
 

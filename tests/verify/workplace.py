@@ -10,7 +10,7 @@ from pathlib import Path
 from .scripts import HERE
 
 _NOT_FILES = ("__pycache__", ".torch_trace")
-# Another copy of a library than the installed one, as a user's PYTHONPATH has it.
+# Another copy of a library than the installed one, as on a user's PYTHONPATH.
 _LIBRARY = 'VERSION = "the copy on PYTHONPATH"\n'
 
 

@@ -1,6 +1,7 @@
 """What training with several seeds allows one to conclude, and nothing more."""
 
 import pytest
+from scipy import stats
 
 from tracekit.accuracy import accuracy_contrast, in_words, lower_is_better, reached
 from tracekit.run import Training
@@ -28,6 +29,13 @@ EAGER = trained(0.80, 0.82, 0.81, 0.79, 0.81)
 )
 def test_only_what_the_interval_allows_is_said(ours, verdict):
     assert accuracy_contrast(trained(*ours), EAGER).verdict == verdict
+
+
+def test_the_interval_contains_95_percent_as_the_sentence_says():
+    ours = (0.801, 0.825, 0.808, 0.789, 0.813)
+    differences = [mine - each.metrics["test accuracy"] for mine, each in zip(ours, EAGER, strict=True)]
+    known = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    assert accuracy_contrast(trained(*ours), EAGER).interval == pytest.approx((known.low, known.high))
 
 
 def test_a_loss_that_is_small_is_none_and_one_that_may_be_large_is_not_denied():

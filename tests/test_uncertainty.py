@@ -33,8 +33,8 @@ def test_students_t(inside):
 
 
 def test_of_one_value_nothing_is_known():
-    assert half_width_of_mean([1.0]) == half_width_of_difference([1.0], [1.0, 2.0]) == math.inf
-    assert half_width_of_mean([1.0, 1.0]) == half_width_of_difference([1.0, 1.0], [2.0, 2.0]) == 0
+    assert half_width_of_mean([1.0], 0.95) == half_width_of_difference([1.0], [1.0, 2.0], 0.95) == math.inf
+    assert half_width_of_mean([1.0, 1.0], 0.95) == half_width_of_difference([1.0, 1.0], [2.0, 2.0], 0.95) == 0
 
 
 def test_an_interval_beyond_what_floats_hold_has_finite_ends():
@@ -56,7 +56,7 @@ def test_the_interval_of_a_difference_is_that_of_scipy():
     known = stats.ttest_ind(ours, theirs, equal_var=False)
     freedom = int(known.df)
     error = (statistics.fmean(ours) - statistics.fmean(theirs)) / known.statistic
-    assert half_width_of_difference(ours, theirs) == pytest.approx(student_t(freedom) * error)
+    assert half_width_of_difference(ours, theirs, 0.95) == pytest.approx(student_t(freedom, 0.95) * error)
 
 
 def one_pass(number, step_ns, start, steps=None):

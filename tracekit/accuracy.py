@@ -87,7 +87,7 @@ def accuracy_contrast(ours: Sequence[Training], theirs: Sequence[Training]) -> A
     if not seeds:
         return None
     differences = [mine.values[seed] - base.values[seed] for seed in seeds]
-    middle, half = statistics.fmean(differences), half_width_of_mean(differences)
+    middle, half = statistics.fmean(differences), half_width_of_mean(differences, CONFIDENCE)
     interval = (middle - half, middle + half) if len(seeds) > 1 else None
     return AccuracyContrast(
         mine.metric, middle, interval, len(seeds), statistics.fmean(base.values[seed] for seed in seeds)

@@ -27,7 +27,7 @@ def interval_from_logs(low: float, high: float) -> Interval:
     return math.exp(low), math.exp(min(high, _LARGEST_LOG))
 
 
-def student_t(freedom: int, inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
+def student_t(freedom: int, inside: float) -> float:
     """The t such that ±t contains the share `inside` of Student's distribution."""
     low, high = 0.0, 1.0
     while _share_within(high, freedom) < inside:
@@ -38,16 +38,14 @@ def student_t(freedom: int, inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
     return high
 
 
-def half_width_of_mean(values: Sequence[float], inside: float = CONFIDENCE_WHERE_STOPPED) -> float:
+def half_width_of_mean(values: Sequence[float], inside: float) -> float:
     """Half the width of the confidence interval of the mean; infinite for fewer than two values."""
     if len(values) < 2:
         return math.inf
     return student_t(len(values) - 1, inside) * statistics.stdev(values) / math.sqrt(len(values))
 
 
-def half_width_of_difference(
-    ours: Sequence[float], theirs: Sequence[float], inside: float = CONFIDENCE_WHERE_STOPPED
-) -> float:
+def half_width_of_difference(ours: Sequence[float], theirs: Sequence[float], inside: float) -> float:
     """Half the width of the confidence interval of a difference of means of unpaired values (Welch 1947)."""
     if len(ours) < 2 or len(theirs) < 2:
         return math.inf

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.benchmarks.pace_in_blocks import SCRIPT, paces
 from tracekit.capture import process
 from tracekit.capture.job import Job
-from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_median
+from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_of_median
 
 TARGET = 0.02
 _STEPS = 250
@@ -67,7 +67,7 @@ def _between_processes(folder: Path, rounds: int) -> None:
         ratios_by_pair["plain / plain"].append(after / before)
     for name, ratios in ratios_by_pair.items():
         logs = [math.log(each) for each in ratios]
-        middle, half = statistics.fmean(logs), half_width_of_mean(logs)
+        middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
         low, high = math.exp(middle - half), math.exp(middle + half)
         each = ", ".join(f"{ratio:.3f}" for ratio in ratios)
         print(f"  {name:18} {math.exp(middle):.3f} × (95 %: {low:.3f}–{high:.3f}; {each})")

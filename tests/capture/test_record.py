@@ -15,7 +15,7 @@ from tracekit import run as runs
 from tracekit.capture.job import PassResult
 from tracekit.capture.recording import _variant, _warnings
 from tracekit.profile import open_subject
-from tracekit.profile.where import where_of
+from tracekit.profile.where import line_table
 from tracekit.run import Traces
 
 BODY = """
@@ -98,7 +98,7 @@ with tracekit.record("run.json", stacks=True):
     }
     trace = profile.trace
     rows = np.flatnonzero([trace.names[code] == "aten::matmul" for code in trace.name_codes.tolist()])
-    assert where_of(profile, rows)["line"].to_pylist() == [5, 5, 5]
+    assert line_table(profile, rows)["line"].to_pylist() == [5, 5, 5]
 
 
 def test_each_recording_adds_its_variant(session):

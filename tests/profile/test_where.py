@@ -5,7 +5,7 @@ from small import kernel, launch, op, step, write
 
 from tests.lines.recorded import FILE, call, recorded, recorded_run
 from tracekit.profile import open_subject
-from tracekit.profile.where import distinct_places, where_of
+from tracekit.profile.where import distinct_lines, line_table
 from tracekit.tables import streams
 
 
@@ -14,7 +14,7 @@ def where(profile, *names):
     trace = profile.trace
     events = [trace.names[code] for code in trace.name_codes.tolist()]
     rows = np.array([events.index(name) if name else -1 for name in names], np.int64)
-    return where_of(profile, rows)
+    return line_table(profile, rows)
 
 
 def opened(path):
@@ -36,7 +36,7 @@ def test_no_event_and_none_outside_the_steps_has_a_line(tmp_path):
     rows = where(opened(run), "", "aten::late", "aten::mm")
     assert rows["where"].to_pylist()[:2] == [None, None]
     assert rows["line"].to_pylist() == [None, None, 2]
-    which, places = distinct_places(rows)
+    which, places = distinct_lines(rows)
     assert [places[number]["line"] for number in which] == [None, None, 2]
 
 

@@ -1,6 +1,7 @@
 """The recommendations that follow from planted results, for and against a variant."""
 
 import json
+import math
 
 import pytest
 from study.planting import sweep_file, write_run
@@ -98,6 +99,8 @@ def test_the_interval_covers_the_seeds(planted):
     (speed_up,) = setting.speed_ups
     assert speed_up.time_ratio == pytest.approx((0.8 * 1.3) ** 0.5, rel=1e-3)
     assert (speed_up.seeds, speed_up.noise) == (2, True)
+    low, high = speed_up.interval
+    assert math.log(high / low) == pytest.approx(12.706 * math.log(1.3 / 0.8), rel=1e-3)  # Student's t for 95 %
 
 
 def test_one_axis_at_a_time(planted):

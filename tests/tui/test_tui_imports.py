@@ -17,3 +17,29 @@ def test_the_first_frame_needs_nothing_slow():
     asks = "import sys, tracekit.cli.tui, tracekit.tui.first_frame; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "rich", "textual"} & set(done.stdout.split())
+
+
+def test_the_first_screen_needs_no_library_that_only_sorting_and_filtering_need():
+    """`pyarrow.compute` takes 50 to 80 ms to import."""
+    shows = """
+import asyncio, os, sys
+from pathlib import Path
+from tracekit.cli.start_up import refuse_pandas
+refuse_pandas()
+from tracekit.tui import app, arriving
+
+def drawn(self):
+    print(*sys.modules, flush=True)
+    os._exit(0)
+
+arriving.Arrivals.drawn, arriving._PATIENCE_S = drawn, 600.0
+
+async def show():
+    async with app.build_app([Path("sample_traces/run.json")]).run_test(size=(160, 45)):
+        await asyncio.sleep(600.0)
+
+asyncio.run(show())
+"""
+    done = subprocess.run([sys.executable, "-c", shows], capture_output=True, text=True, check=True)
+    assert "tracekit.tui.widgets.grid" in done.stdout.split()
+    assert not {"pyarrow.compute", "pandas"} & set(done.stdout.split())

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
-from tracekit.analyses.shared.places import place_columns
+from tracekit.analyses.shared.lines import line_columns
 from tracekit.engine.buckets import BUCKETS, KEYS, ON_THE_GPU
 from tracekit.engine.pieces import Pieces
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.profile.where import PLACE
+from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, percent
 
@@ -29,7 +29,7 @@ GAPS = pa.schema(
         column("host", pa.string(), "name of that event: what the host did meanwhile", role="name"),
         column("after", pa.string(), "kernel or copy that ended last before it", role="kernel"),
         column("before", pa.string(), "kernel or copy that ends it", role="kernel"),
-        *PLACE,
+        *LINE_COLUMNS,
     ]
 )
 
@@ -79,7 +79,7 @@ def answer(profile: Profile) -> Answer:
             "host": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in blamed.tolist()],
             "after": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in after],
             "before": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in before],
-            **place_columns(profile, blamed),
+            **line_columns(profile, blamed),
         },
     )
     mean = profile.means["wall"].step_ns

@@ -9,13 +9,13 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.shared.event_rows import EventRows, numbered, text
 from tracekit.analyses.shared.grouping import Grouping, Names
-from tracekit.analyses.shared.places import Places, place_columns
+from tracekit.analyses.shared.lines import CostliestLines, line_columns
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.intervals import Ints
 from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.profile.where import PLACE
+from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET
 from tracekit.trace.schema import LABEL, column
@@ -31,7 +31,7 @@ SUMMARY = pa.schema(
         column("share", pa.float64(), "share of all kernel and copy time", "share"),
         column("count", pa.int64(), "instances in the whole trace", role="detail"),
         column("total_ns", pa.int64(), "time in the whole trace", "ns", role="detail"),
-        *PLACE,
+        *LINE_COLUMNS,
     ]
 )
 ROWS = pa.schema(
@@ -49,7 +49,7 @@ ROWS = pa.schema(
         column("launch", pa.int64(), "row of the runtime call that submitted it; null where unknown", role="plumbing"),
         column("latency_ns", pa.int64(), "from that call's start to the start on the GPU", "ns"),
         column("operator", LABEL, "operator that made the call", role="name"),
-        *PLACE,
+        *LINE_COLUMNS,
     ]
 )
 _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for kind in range(SET + 1)])
@@ -104,19 +104,19 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
                 "launch": pa.array(launch, mask=~linked),
                 "latency_ns": pa.array(trace.ts_ns[gpu] - trace.ts_ns[launch], mask=~linked),
                 "operator": text(trace, trace.operators.of(launch)),
-                **place_columns(profile, gpu),
+                **line_columns(profile, gpu),
             },
         )
 
 
 def _grouped(profile: Profile) -> dict[str, Any]:
     trace = profile.trace
-    groups, places = Grouping(profile, ["dur_ns", "tied"]), Places(profile)
+    groups, lines = Grouping(profile, ["dur_ns", "tied"]), CostliestLines(profile)
     for gpu, launch, step in _activities(trace):
         group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
-        places.add(gpu, group, trace.dur_ns[gpu])
+        lines.add(gpu, group, trace.dur_ns[gpu])
     named: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
-    return groups.sorted(named, **places.columns(len(groups.keys)))
+    return groups.sorted(named, **lines.columns(len(groups.keys)))
 
 
 def _summary(profile: Profile) -> pa.Table:
@@ -134,7 +134,7 @@ def _summary(profile: Profile) -> pa.Table:
             "share": total / float(max(int(total.sum()), 1)),
             "count": grouped["count"],
             "total_ns": total,
-            **{name: grouped[name] for name in PLACE.names},
+            **{name: grouped[name] for name in LINE_COLUMNS.names},
         },
     )
 

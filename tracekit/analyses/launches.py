@@ -9,10 +9,10 @@ from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
 from tracekit.analyses.shared.event_rows import EventRows
 from tracekit.analyses.shared.grouping import Grouping, Samples
-from tracekit.analyses.shared.places import Places, place_columns
+from tracekit.analyses.shared.lines import CostliestLines, line_columns
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.profile.where import PLACE
+from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.health import why_calls_unknown
 from tracekit.trace.roles import GRAPH_LAUNCH
@@ -29,7 +29,7 @@ SUMMARY = pa.schema(
         column("activities", pa.float64(), "kernels and copies submitted per call"),
         column("latency_ns", pa.float64(), "median from the call's start to the start on the GPU", "ns"),
         column("count", pa.int64(), "calls in the whole trace", role="detail"),
-        *PLACE,
+        *LINE_COLUMNS,
     ]
 )
 ROWS = call_schema(
@@ -38,7 +38,7 @@ ROWS = call_schema(
     column("activities", pa.int64(), "GPU activities it submitted, as far as the trace shows"),
     column("activity", pa.int64(), "row of the first of them; null for none", role="plumbing"),
     column("latency_ns", pa.int64(), "from its start to the start of that activity", "ns"),
-    *PLACE,
+    *LINE_COLUMNS,
 )
 
 
@@ -74,24 +74,23 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
                 "activities": activities,
                 "activity": pa.array(first, mask=first < 0),
                 "latency_ns": pa.array(trace.ts_ns[first] - trace.ts_ns[calls], mask=first < 0),
-                **place_columns(profile, calls),
+                **line_columns(profile, calls),
             },
         )
 
 
 def _summary(profile: Profile) -> pa.Table:
     trace = profile.trace
-    groups, latencies, places = Grouping(profile, ["dur_ns", "activities"]), Samples(), Places(profile)
+    groups, latencies, lines = Grouping(profile, ["dur_ns", "activities"]), Samples(), CostliestLines(profile)
     bare_names = BareNames(trace)
     for calls, step in _calls(trace):
         first, activities = trace.links.submitted(calls)
         group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
-        places.add(calls, group, trace.dur_ns[calls])
+        lines.add(calls, group, trace.dur_ns[calls])
         known = first >= 0
         latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
     number = len(groups.keys)
-    lines = places.columns(number)
-    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **lines)
+    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **lines.columns(number))
     return table(
         SUMMARY,
         {
@@ -103,7 +102,7 @@ def _summary(profile: Profile) -> pa.Table:
             "activities": grouped["activities"] / grouped["count"],
             "latency_ns": grouped["latency_ns"],
             "count": grouped["count"],
-            **{name: grouped[name] for name in PLACE.names},
+            **{name: grouped[name] for name in LINE_COLUMNS.names},
         },
     )
 

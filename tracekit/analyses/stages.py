@@ -96,16 +96,16 @@ def _fetches(profile: Profile, rows: Ints) -> Ints:
     places = np.flatnonzero(gathers[trace.name_codes[rows]])
     if recording is None or not len(places):
         return np.zeros(0, np.int64)
-    matched = profile.ownership.recorded(rows[places])
+    matched = profile.ownership.rows_in_recording(rows[places])
     known = arguments(recording.trace, matched[matched >= 0])
     tables = [_table(known.get(row)) for row in matched.tolist()]
     lengths = {each[0] for each in tables if each is not None and each[1]}
     return places[[each is not None and each[0] in lengths for each in tables]]
 
 
-def _table(recorded: Arguments | None) -> tuple[int, bool] | None:
+def _table(operator: Arguments | None) -> tuple[int, bool] | None:
     """How many rows a table has, and whether they hold numbers; None for anything with fewer than two columns."""
-    inputs = recorded.inputs if recorded is not None else None
-    if recorded is None or not inputs or not recorded.types or len(inputs[0]) < 2 or inputs[0][1] < 2:
+    inputs = operator.inputs if operator is not None else None
+    if operator is None or not inputs or not operator.types or len(inputs[0]) < 2 or inputs[0][1] < 2:
         return None
-    return inputs[0][0], recorded.types[0] in _FLOATS
+    return inputs[0][0], operator.types[0] in _FLOATS

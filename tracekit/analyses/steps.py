@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
-from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, SLOW_HOST, WALL
+from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, WALL, Bound, by_bound
 from tracekit.profile import Profile
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, percent
@@ -28,14 +28,16 @@ STEPS = pa.schema(
     ]
 )
 _BUSY = [WALL.index(key) for key in ON_THE_GPU]
-IDLE = 0.5  # of a step: a GPU that is busy for less mostly waits, for whatever takes most of the rest
-GPU_BOUND = 0.9
-_WAITS = {
-    "the GPU mostly waits for the host": (*SLOW_HOST, "profiler"),
-    "the GPU idles mostly because the host waits for it": ("sync_stall",),
-    "the GPU mostly waits for the next batch": ("dataload",),
-    "the GPU mostly waits while code is compiled or loaded": ("compile", "module_load"),
-    "the GPU idles mostly between work that is queued": ("gpu_gap",),
+_GPU_BOUND = 0.9  # of a step
+# What a GPU does that is not busy, by what would bound a step in which it did nothing else.
+IDLES: dict[Bound, str] = {
+    "host": "waits for the host",
+    "syncs": "idles because the host waits for it",
+    "data": "waits for the next batch",
+    "compiling": "waits while something is compiled",
+    "code loading": "waits while its code is loaded",
+    "profiler": "waits while the profiler works",
+    "gaps": "idles between work that is queued",
 }
 
 
@@ -91,15 +93,13 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         text += "; all of them compile"
     if busy is None:
         return f"{text}."
-    pace = "the GPU sets the pace" if busy >= GPU_BOUND else "host and GPU share the pace"
-    if busy < IDLE:
-        pace = _waits(profile)
+    pace = ": it sets the pace" if busy >= _GPU_BOUND else f"; otherwise, it mostly {_idles(profile)}"
     issued = f"the host takes {duration(float(hosts.mean()))} to issue one, and " if len(hosts) else ""
-    return f"{text}; {issued}the GPU is busy {percent(busy)} of the time: {pace}."
+    return f"{text}; {issued}the GPU is busy {percent(busy)} of the time{pace}."
 
 
-def _waits(profile: Profile) -> str:
-    """What keeps the GPU idle for most of the time."""
+def _idles(profile: Profile) -> str:
+    """What keeps the GPU idle for most of the time in which it is."""
     mean = profile.means["wall"]
-    parts = mean.parts if mean is not None else {}
-    return max(_WAITS, key=lambda said: sum(parts.get(key, 0.0) for key in _WAITS[said]))
+    times = by_bound(mean.parts if mean is not None else {})
+    return IDLES[max(IDLES, key=lambda bound: times[bound])]

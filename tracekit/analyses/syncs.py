@@ -14,7 +14,7 @@ from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.profile.where import PLACE, distinct_places, where_of
+from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.health import why_calls_unknown
@@ -25,7 +25,7 @@ SUMMARY = pa.schema(
     [
         column("call", LABEL, "runtime call; without a GPU the operator that would wait for one", role="name"),
         column("operator", LABEL, "operator that made it", role="name"),
-        *PLACE,
+        *LINE_COLUMNS,
         column("per_step", pa.float64(), "calls per counted step"),
         column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time that it causes, per counted step", "ns"),
@@ -33,7 +33,7 @@ SUMMARY = pa.schema(
     ]
 )
 ROWS = call_schema(
-    *PLACE,
+    *LINE_COLUMNS,
     column("tail_ns", pa.int64(), "GPU idle time while the call still waited or returned", "ns"),
     column("refill_ns", pa.int64(), "GPU idle time while the host refilled the queue that the call had drained", "ns"),
     column("stall_ns", pa.int64(), "sum of both; null where the wall time cannot be answered", "ns"),
@@ -74,7 +74,7 @@ class _Syncs:
         self._profile, self._trace = profile, profile.trace
         self._without_gpu = _no_gpu(self._trace)
         self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
-        self._places = where_of(profile, self._calls)
+        self._lines = line_table(profile, self._calls)
         self._stalls = _stalls(profile, self._calls)
         self._unknown = "wall" in profile.attribution.cannot_answer or self._trace.device != "gpu"
 
@@ -91,7 +91,7 @@ class _Syncs:
             ROWS,
             {
                 **call_columns(trace, calls, self._makers(calls)),
-                **{name: self._places[name].combine_chunks()[which] for name in PLACE.names},
+                **{name: self._lines[name].combine_chunks()[which] for name in LINE_COLUMNS.names},
                 "tail_ns": pa.array(tail, mask=unknown),
                 "refill_ns": pa.array(refill, mask=unknown),
                 "stall_ns": pa.array(tail + refill, mask=unknown),
@@ -106,29 +106,29 @@ class _Syncs:
         """One row per call, operator and line."""
         trace, profile = self._trace, self._profile
         names, groups = BareNames(trace), Grouping(profile, ["counted_ns", "dur_ns"])
-        line, places = distinct_places(self._places)
+        line_of, lines = distinct_lines(self._lines)
         for start in range(0, len(self._calls), SOME):
             which = slice(start, start + SOME)
             calls = self._calls[which]
             keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
             step = trace.steps.of(trace.ts_ns[calls])
-            groups.add(keys * len(places) + line[which], step, self._stalls[2][which], trace.dur_ns[calls])
+            groups.add(keys * len(lines) + line_of[which], step, self._stalls[2][which], trace.dur_ns[calls])
         called = names_of(trace, names)
         grouped = groups.sorted(
             {
-                "call": lambda key: called["call"](key // len(places)),
-                "operator": lambda key: called["operator"](key // len(places)),
-                "where": lambda key: places[key % len(places)]["where"],
+                "call": lambda key: called["call"](key // len(lines)),
+                "operator": lambda key: called["operator"](key // len(lines)),
+                "where": lambda key: lines[key % len(lines)]["where"],
             }
         )
-        by_line = {place["where"]: place for place in places}
+        by_line = {line["where"]: line for line in lines}
         stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
         return table(
             SUMMARY,
             {
                 "call": grouped["call"],
                 "operator": grouped["operator"],
-                **{name: [by_line[where][name] for where in grouped["where"]] for name in PLACE.names},
+                **{name: [by_line[where][name] for where in grouped["where"]] for name in LINE_COLUMNS.names},
                 "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
                 "stall_ns": [None] * len(stall) if self._unknown else stall,

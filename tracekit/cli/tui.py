@@ -37,6 +37,7 @@ class TuiVerb:
         first_frame.show(options.inputs)
         gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
         import_numpy()  # here, not because of `reads_traces`, so that the first screen appears earlier
+        _begin_to_look_up(options.inputs)
         try:
             from tracekit.tui.escape import answer_escape_soon
 
@@ -58,6 +59,14 @@ class TuiVerb:
         if app.failure is not None:
             raise app.failure
         return app.return_code or 0
+
+
+def _begin_to_look_up(inputs: list[Path]) -> None:
+    """Have the name of each trace in the cache worked out while Textual is imported."""
+    from tracekit.trace.storing import cache, digest
+
+    if cache.is_on():
+        digest.begin(inputs)
 
 
 def _study(inputs: list[Path]) -> Path | None:

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from tracekit.engine.block_views import SIZE, BlockViews, block_views
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.engine.pieces import Pieces, pieces
 from tracekit.engine.segments import SEGMENTS, segments
-from tracekit.engine.stretches import SIZE, Stretch, stretches_of
 from tracekit.engine.totals import Stalls, Totals
 from tracekit.engine.views import StepView
 from tracekit.intervals import Bools, Ints, Union
@@ -41,9 +41,9 @@ class Attribution:
         if self.summed_stalls is not None:
             return self.summed_stalls
         stalls = Stalls(self.trace.steps.begin, self.trace.steps.done)
-        for stretch in self.stretches():
-            if stretch.wall is not None:
-                stalls.add(stretch.wall)
+        for block in self.block_views():
+            if block.wall is not None:
+                stalls.add(block.wall)
         return stalls.table()
 
     @property
@@ -56,10 +56,10 @@ class Attribution:
         """How long the host took to issue each step."""
         return self.trace.steps.returned - self.trace.steps.issued
 
-    def stretches(self, size: int = SIZE) -> Iterator[Stretch]:
-        """Both views, moment by moment, stretch by stretch of the analysed window. Each call reads the trace anew."""
+    def block_views(self, size: int = SIZE) -> Iterator[BlockViews]:
+        """Both views, moment by moment, block by block of the analysed window. Each call reads the trace anew."""
         if "host" not in self.cannot_answer:
-            yield from stretches_of(self.trace, with_wall="wall" not in self.cannot_answer, blame=True, size=size)
+            yield from block_views(self.trace, with_wall="wall" not in self.cannot_answer, blame=True, size=size)
 
     @cached_property
     def segments(self) -> pa.Table:
@@ -68,10 +68,10 @@ class Attribution:
         return pa.concat_tables(parts or [SEGMENTS.empty_table()]).unify_dictionaries().combine_chunks()
 
     def segments_of(self, view: str, size: int = SIZE) -> Iterator[pa.Table]:
-        """The segments of one view, a table for each stretch."""
+        """The segments of one view, a table for each block."""
         if view in self.cannot_answer:
             return
-        views = (stretch.host if view == "host" else stretch.wall for stretch in self.stretches(size))
+        views = (block.host if view == "host" else block.wall for block in self.block_views(size))
         yield from segments(view, (each for each in views if each is not None))
 
     @cached_property
@@ -106,11 +106,11 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
     wall = Totals(WALL, steps.begin, steps.done)
     stalls = Stalls(steps.begin, steps.done)
     if not no_host:
-        for stretch in stretches_of(trace, with_wall=not no_wall, blame=False, size=size):
-            host.add(stretch.host.states)
-            if stretch.wall is not None:
-                wall.add(stretch.wall.states)
-                stalls.add(stretch.wall)
+        for block in block_views(trace, with_wall=not no_wall, blame=False, size=size):
+            host.add(block.host.states)
+            if block.wall is not None:
+                wall.add(block.wall.states)
+                stalls.add(block.wall)
     whole = _before_loss(trace)
     return Attribution(
         trace=trace,

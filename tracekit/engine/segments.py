@@ -22,10 +22,10 @@ SEGMENTS = pa.schema(
 )
 
 
-def segments(view: str, stretches: Iterable[HostView | WallView]) -> Iterator[pa.Table]:
-    """The segments of successive stretches; a segment that continues in the next stretch stays whole."""
+def segments(view: str, blocks: Iterable[HostView | WallView]) -> Iterator[pa.Table]:
+    """The segments of successive blocks; a segment that continues in the next block stays whole."""
     starts, ends, codes, events = (np.zeros(0, np.int64) for _ in range(4))
-    for each in stretches:
+    for each in blocks:
         edges = each.states.edges
         codes = np.concatenate((codes, each.states.values))
         events = np.concatenate((events, each.events.at(edges[:-1])))

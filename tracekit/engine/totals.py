@@ -1,4 +1,4 @@
-"""What the stretches of a view add up to: the time in each bucket of each step, and what each sync cost the GPU."""
+"""What the blocks of a view add up to: the time in each bucket of each step, and what each sync cost the GPU."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class Totals:
         self._passed = 0  # bounds
 
     def add(self, states: StepFunction) -> None:
-        """Add the next stretch."""
+        """Add the next block."""
         edges, values, width = states.edges, states.values, len(self._spent)
         reached = int(np.searchsorted(self._bounds, edges[-1], side="right"))
         bounds = self._bounds[self._passed : reached]
@@ -64,7 +64,7 @@ class Stalls:
         self._steps = len(begin) + 1
 
     def add(self, view: WallView) -> None:
-        """Add the next stretch."""
+        """Add the next block."""
         stalled = np.flatnonzero(view.states.values == CODES["sync_stall"])
         if not len(stalled):
             return

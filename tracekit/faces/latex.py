@@ -113,9 +113,9 @@ def _bars(line: Line) -> str:
     top = max(steady, default=0) or 1
     rules = []
     for k in range(min(steps, _BARS)):
-        stretch = slice(k * steps // min(steps, _BARS), (k + 1) * steps // min(steps, _BARS))
-        known = [value for value in line.values[stretch] if value is not None]
-        if "compiles" in line.marks[stretch]:
+        group = slice(k * steps // min(steps, _BARS), (k + 1) * steps // min(steps, _BARS))
+        known = [value for value in line.values[group] if value is not None]
+        if "compiles" in line.marks[group]:
             rules.append(rf"\textcolor{{gray}}{{\rule{{{_BAR}pt}}{{{_HEIGHT:.1f}pt}}}}")
         else:
             rules.append(rf"\rule{{{_BAR}pt}}{{{max([0, *known]) / top * _HEIGHT:.1f}pt}}")

@@ -1,4 +1,4 @@
-"""What is to blame: the events behind a stretch of time, the events around them, and the line that they belong to."""
+"""What is to blame: the events behind a stretch of time, and the events around them."""
 
 import re
 from collections.abc import Callable
@@ -8,12 +8,9 @@ import numpy as np
 
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.finding import Where
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
-from tracekit.lines.owners import Group
 from tracekit.profile import Profile
-from tracekit.profile.where import owner_at, owner_of_buckets, owner_of_time
 from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 
 _GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")  # by the first letters of its hash
@@ -114,20 +111,6 @@ def frames_around(profile: Profile, row: int) -> list[str]:
     return [trace.names[code] for code in trace.name_codes[rows[kind == PYTHON]].tolist()]
 
 
-def where(profile: Profile, row: int, operator: str | None = None) -> Where:
-    """Where an event belongs: the user's line, if it is known, the operator and the module."""
-    operators = [operator] if operator is not None else operators_around(profile, row)
-    lines, modules = owner_at(profile, row)
-    return _where(lines, operators[-1] if operators else None, modules[-1] if modules else None)
-
-
-def _where(lines: Group, operator: str | None = None, module: str | None = None) -> Where:
-    """The first of the lines, if several were fused."""
-    if not lines:
-        return Where(operator=operator, module=module)
-    return Where(lines[0].file, lines[0].line, lines[0].function, operator, module=module)
-
-
 def plain(name: str) -> str:
     """A name as people know it: `zoom_shift` for `<built-in function zoom_shift>`, a node's name for its evaluation."""
     name = name.removeprefix(_NODE).removeprefix("torch::autograd::")
@@ -136,18 +119,6 @@ def plain(name: str) -> str:
     if function := _BUILT_IN.match(name) or _FRAME.fullmatch(name):
         return function[1]
     return name if _OPERATOR.fullmatch(name) else short_kernel(name)
-
-
-def line_of(profile: Profile, *buckets: str) -> tuple[Where, float]:
-    """The user's line that takes most of these buckets of the wall time, if one is known, and its share of them."""
-    lines, share = owner_of_buckets(profile, *buckets)
-    return _where(lines), share
-
-
-def line_of_piece(profile: Profile, piece: int) -> Where:
-    """The user's line that most of a piece belongs to, by the recording with stacks; empty without one."""
-    pieces = profile.attribution.pieces
-    return _where(owner_of_time(profile, pieces.view, int(pieces.start[piece]), int(pieces.end[piece])))
 
 
 def blamed(pieces: Pieces, rows: Ints) -> Bools:

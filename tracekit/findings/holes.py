@@ -10,7 +10,8 @@ import numpy as np
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import line_of_piece, plain
+from tracekit.findings.culprits import plain
+from tracekit.findings.where import where_of_piece
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
@@ -86,7 +87,7 @@ class Holes:
                 often=names[k] in often,
                 fused=bool(self._fused[k]),
                 in_python=bool(in_python[piece]),
-                line_known=row < 0 and line_of_piece(self._profile, piece).file is not None,
+                line_known=row < 0 and where_of_piece(self._profile, piece).file is not None,
             )
 
     def _name(self, k: int) -> str:

@@ -17,14 +17,14 @@ def sizes_of(profile: Profile, rows: Ints) -> str:
     times: dict[str, int] = {}
     asked = np.isin(sample.kernels, rows)
     for row, operator in zip(sample.kernels[asked].tolist(), sample.operators[asked].tolist(), strict=True):
-        recorded = sample.known.get(operator)
-        if recorded is None or kernel_class("", trace.names[trace.name_codes[operator]]) not in _PRODUCTS:
+        arguments = sample.known.get(operator)
+        if arguments is None or kernel_class("", trace.names[trace.name_codes[operator]]) not in _PRODUCTS:
             continue
-        if sizes := _operands(recorded):
+        if sizes := _operands(arguments):
             times[sizes] = times.get(sizes, 0) + int(trace.dur_ns[row])
     return f" (operands {max(times, key=lambda each: times[each])})" if times else ""
 
 
-def _operands(recorded: Arguments) -> str:
-    matrices = [dims for dims in (recorded.inputs or [])[:_OPERANDS] if len(dims) > 1][-2:]
+def _operands(arguments: Arguments) -> str:
+    matrices = [dims for dims in (arguments.inputs or [])[:_OPERANDS] if len(dims) > 1][-2:]
     return " and ".join("×".join(map(str, dims)) for dims in matrices) if len(matrices) == 2 else ""

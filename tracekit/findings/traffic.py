@@ -33,15 +33,15 @@ class Traffic:
         return self.read + self.written
 
 
-def traffic(operator: str, recorded: Arguments) -> Traffic | None:
+def traffic(operator: str, arguments: Arguments) -> Traffic | None:
     """The traffic of an elementwise operator; None where the shapes or types of its inputs are not known."""
-    return _traffic(operator, bytes(recorded.dims), bytes(recorded.kinds), bytes(recorded.steps))
+    return _traffic(operator, bytes(arguments.dims), bytes(arguments.kinds), bytes(arguments.steps))
 
 
 @lru_cache(maxsize=1 << 14)  # the same few inputs recur
 def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic | None:
-    recorded = Arguments(Raw(dims), Raw(kinds), Raw(steps))
-    inputs, types, strides = recorded.inputs, recorded.types, recorded.strides
+    arguments = Arguments(Raw(dims), Raw(kinds), Raw(steps))
+    inputs, types, strides = arguments.inputs, arguments.types, arguments.strides
     if inputs is None or len(inputs) != len(types):
         return None
     if strides is None or len(strides) != len(inputs):
@@ -88,9 +88,9 @@ def moved(profile: Profile) -> Moved:
     alone[alone] = of_classes(profile, sample.kernels[alone], ELEMENTWISE)
     of_each: list[tuple[int, int, int]] = []
     for row, operator in zip(sample.kernels[alone].tolist(), sample.operators[alone].tolist(), strict=True):
-        name, recorded = trace.names[trace.name_codes[operator]], sample.known.get(operator)
-        if recorded is None or not name.startswith("aten::"):
+        name, arguments = trace.names[trace.name_codes[operator]], sample.known.get(operator)
+        if arguments is None or not name.startswith("aten::"):
             continue
-        if (known := traffic(name, recorded)) is not None:
+        if (known := traffic(name, arguments)) is not None:
             of_each.append((row, known.bytes, known.written))
     return Moved(*np.array(of_each, np.int64).reshape(-1, 3).T)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracekit.engine.buckets import SLOW_HOST
+from tracekit.engine.buckets import BOUNDS, Bound, by_bound
 from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import Finding, Where
 from tracekit.findings.gpu_bound import gpu_bound
@@ -33,18 +33,21 @@ VERDICTS = {
     "cold_start": "First calls take most of the time",
     "host_freeze": "The host is stalled most of the time",
     "cpu_compute": "Operators compute on the CPU",
-    "idle_unexplained": "The GPU idles most of the time, and nothing that was recorded says why",
+    "idle_unexplained": "The profiler itself takes most of the time",  # only a finding can say that nothing explains it
 }
-_BUCKETS = {
-    "gpu": ("gpu_compute", "gpu_copy", "gpu_gap"),
-    "exposed_comm": ("gpu_comm",),
-    "host": SLOW_HOST,
-    "sync_stall": ("sync_stall", "sync"),
-    "dataloader_bound": ("dataload",),
-    "compile_in_steps": ("compile",),
-    "cold_start": ("module_load",),
-    "idle_unexplained": ("profiler",),
-    "cpu_compute": ("cpu_compute",),
+# The verdict on each bound; `gpu` and `host` stand for several, of which `gpu_bound` and `slowest` choose one.
+_VERDICT_ON: dict[Bound, str] = {
+    "gpu": "gpu",
+    "copies": "gpu",
+    "gaps": "gpu",  # the work was queued in time: nothing on the host would make the step shorter
+    "communication": "exposed_comm",
+    "host": "host",
+    "syncs": "sync_stall",
+    "data": "dataloader_bound",
+    "compiling": "compile_in_steps",
+    "code loading": "cold_start",
+    "profiler": "idle_unexplained",
+    "cpu": "cpu_compute",
 }
 HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them is about
     "launch_bound": ("kernel_launch",),
@@ -75,7 +78,9 @@ def verdict(profile: Profile) -> Verdict:
         if profile.trace.cut_short:
             return Verdict("empty", "The file was cut short: what bounds a step is unknown.", None)
         return Verdict("empty", f"{VERDICTS['empty']}.", None)
-    times = {name: _time(parts, buckets) for name, buckets in _BUCKETS.items()}
+    times = dict.fromkeys(_VERDICT_ON.values(), 0.0)
+    for bound, time in by_bound(parts).items():
+        times[_VERDICT_ON[bound]] += time
     most = max(times, key=lambda name: times[name])
     share = times[most] / total
     taken = f"{percent(share)} of {duration(total)} a step"
@@ -116,7 +121,9 @@ def _events(profile: Profile, usual: Verdict) -> Ints:
     """The kernels that it names, or the events that are blamed for the time it speaks of."""
     if usual.where.kernel is not None:
         return kernels(profile, named(profile, lambda name: name == usual.where.kernel))
-    return blamed_events(profile, profile.attribution.pieces.of(*{**_BUCKETS, **HOST_BOUND}.get(usual.id, ())))
+    keys = HOST_BOUND.get(usual.id, ())
+    keys += tuple(key for bound, name in _VERDICT_ON.items() if name == usual.id for key in BOUNDS[bound])
+    return blamed_events(profile, profile.attribution.pieces.of(*keys))
 
 
 def _parts(profile: Profile) -> dict[str, float]:

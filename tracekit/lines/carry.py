@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.intervals import Bools, Ints, StepFunction, occurring
-from tracekit.lines.recording_clock import Clock, Stretches
+from tracekit.lines.recording_clock import Clock, CutStep
 from tracekit.lines.shortest_edit import matched
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.trace import Trace
@@ -53,8 +53,8 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
     steady_steps = _steps(steady, names, steady.threads.main)
     pairs = _pairs(steady_steps, detailed_steps)
     moments = _calls_and_returns(detailed)
-    stretches = _by_anchors(pairs, moments)
-    pieces = [_read(pair, owners, Clock.of(stretches[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
+    cut_steps = _by_anchors(pairs, moments)
+    pieces = [_read(pair, owners, Clock.of(cut_steps[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
     rows = np.full(len(steady.ts_ns), -1, np.int64)
     for pair in pairs:
         rows[pair.rows[0]] = pair.rows[1]
@@ -79,10 +79,10 @@ def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
     return rows
 
 
-def _by_anchors(pairs: list[_Pair], moments: Ints) -> "dict[bytes, Stretches]":
-    """The stretches of each detailed step that is read: once, however many steady steps are read from it."""
+def _by_anchors(pairs: list[_Pair], moments: Ints) -> "dict[bytes, CutStep]":
+    """Each detailed step that is read, cut once, however many steady steps are read from it."""
     anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
-    return {key: Stretches.of(moments, each) for key, each in anchors.items()}
+    return {key: CutStep.of(moments, each) for key, each in anchors.items()}
 
 
 def _calls_and_returns(trace: Trace) -> Ints:

@@ -88,7 +88,7 @@ class Ownership:
         assert self.recording is not None
         return main_thread_owners(self.recording, self.owners)
 
-    def recorded(self, rows: Ints) -> Ints:
+    def rows_in_recording(self, rows: Ints) -> Ints:
         """For each of these events, the row of the event in the recording that it was matched with; −1 for none."""
         if self.recording is None:
             return np.full(len(rows), -1, np.int64)
@@ -126,13 +126,13 @@ class Ownership:
         """The owners of compiled kernels."""
         from tracekit.lines.compiled import compiled
         from tracekit.lines.graph_calls import graph_calls
-        from tracekit.lines.threads import Recorded, threads
+        from tracekit.lines.threads import DetailedTrace, threads
 
         trace, lines = self.attribution.trace, self.recording.lines if self.recording is not None else None
-        recorded = None
+        detailed = None
         if self.carried is not None and self.recording is not None:
-            recorded = Recorded(self.recording.trace, self._recorded_owners, self.carried.detailed)
-        by_track = threads(trace, self.main, self.owners, recorded)
+            detailed = DetailedTrace(self.recording.trace, self._recorded_owners, self.carried.detailed)
+        by_track = threads(trace, self.main, self.owners, detailed)
         return compiled(trace, self.launch, by_track, graph_calls(lines, self.graphs), self.owners)
 
     @cached_property

@@ -18,22 +18,22 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Stretches:
+class CutStep:
     """A detailed step, cut at its calls and returns and at the anchors."""
 
     points: Ints
     passed: Floats  # between a point and the next, ns
-    recorded: Ints  # calls and returns at the point that it begins with
+    calls: Ints  # recorded calls and returns at the point that it begins with
     gap: Rows  # the anchors that it is between
 
     @staticmethod
-    def of(moments: Ints, anchors: Ints) -> "Stretches":
-        """The stretches, given all calls and returns of the recording."""
+    def of(moments: Ints, anchors: Ints) -> "CutStep":
+        """The step between the first anchor and the last, given all calls and returns of the recording."""
         first, last = np.searchsorted(moments, (anchors[0], anchors[-1]))
         inside = moments[first:last]
         points = distinct(np.concatenate((inside, anchors)))
         bounds = np.searchsorted(inside, points)
-        return Stretches(
+        return CutStep(
             points,
             np.diff(points).astype(np.float64),
             np.diff(bounds),
@@ -45,17 +45,18 @@ class Stretches:
 class Clock:
     """The time of a detailed step without what recording each call and each return in it cost.
 
-    If a stretch took longer than in the steady step, its calls are the reason: each costs its share of the difference.
+    If the time between two anchors is longer than in the steady step, its calls are the reason: each costs its share of
+    the difference.
     """
 
     points: Ints
     reading: Floats  # at each point, since the first
 
     @staticmethod
-    def of(step: Stretches, steady: Ints) -> "Clock":
+    def of(step: CutStep, steady: Ints) -> "Clock":
         """The clock, given the anchors in the steady step."""
         cost = _cost_of_recording(step, np.diff(steady).astype(np.float64))
-        left = _left(step.passed, step.recorded, cost[step.gap])
+        left = _left(step.passed, step.calls, cost[step.gap])
         return Clock(step.points, np.concatenate(([0.0], np.cumsum(left))))
 
     def read(self, at: Ints) -> Floats:
@@ -67,24 +68,24 @@ class Clock:
         return reading
 
 
-def _left(passed: Floats, recorded: Ints, cost: Floats) -> Floats:
-    """What remains of each stretch without the cost of the calls and returns recorded at its start."""
-    left: Floats = np.maximum(passed - recorded * cost, _LEAST_SHARE * passed)
+def _left(passed: Floats, calls: Ints, cost: Floats) -> Floats:
+    """What remains between each point and the next without the cost of the calls and returns recorded at the first."""
+    left: Floats = np.maximum(passed - calls * cost, _LEAST_SHARE * passed)
     return left
 
 
-def _cost_of_recording(step: Stretches, steady: Floats) -> Floats:
+def _cost_of_recording(step: CutStep, steady: Floats) -> Floats:
     """For each gap, what a call or return costs, so that the rest is as long as in the steady step.
 
-    The rest falls as the cost rises, ever more slowly as stretches reach their least share: Newton's steps from 0
-    never pass the cost that is looked for.
+    The rest falls as the cost rises, ever more slowly as parts of the gap reach their least share: Newton's steps from
+    0 never pass the cost that is looked for.
     """
-    passed, recorded, gap = step.passed, step.recorded, step.gap
+    passed, calls, gap = step.passed, step.calls, step.gap
     cost, least = np.zeros(len(steady)), _LEAST_SHARE * passed
     for _ in range(_STEPS):
-        left = _left(passed, recorded, cost[gap])
+        left = _left(passed, calls, cost[gap])
         too_long = np.bincount(gap, left, len(steady)) - steady
-        slope = np.bincount(gap, np.where(left > least, recorded, 0), len(steady))
+        slope = np.bincount(gap, np.where(left > least, calls, 0), len(steady))
         if not (too_long[slope > 0] > 1).any():
             break
         cost += np.where(slope > 0, np.maximum(too_long, 0.0) / np.maximum(slope, 1.0), 0.0)

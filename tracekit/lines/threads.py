@@ -29,7 +29,7 @@ class Thread:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class DetailedTrace:
     """The recording that a trace was read from: it has forward operators that the trace has lost."""
 
     trace: Trace
@@ -55,11 +55,11 @@ class Recorded:
         return np.where(known, self.owners.at(self.trace.ts_ns[forward[last]]), -1)
 
 
-def threads(trace: Trace, main: Thread, owners: Owners, recorded: Recorded | None = None) -> dict[int, Thread]:
+def threads(trace: Trace, main: Thread, owners: Owners, detailed: DetailedTrace | None = None) -> dict[int, Thread]:
     """Every driving thread by its track. Outside of nodes, a helper has the owner of the main thread."""
     if trace.threads.main is None:
         return {}
-    forward = _Forward.find(trace, recorded)
+    forward = _Forward.find(trace, detailed)
     tracks = trace.threads.driving
     return {track: main.overlaid(*_nodes(trace, track, main, forward, owners)) for track in tracks}
 
@@ -83,8 +83,8 @@ def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: 
     nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
     operator = forward.of(trace, nodes)
     owner = np.where(operator >= 0, main.owners.at(trace.ts_ns[np.maximum(operator, 0)]), -1)
-    if forward.recorded is not None and (lost := np.flatnonzero(operator < 0)).size:
-        owner[lost] = forward.recorded.owners_of(trace, _numbers(trace)[0][nodes.rows[lost]])
+    if forward.detailed is not None and (lost := np.flatnonzero(operator < 0)).size:
+        owner[lost] = forward.detailed.owners_of(trace, _numbers(trace)[0][nodes.rows[lost]])
     at = np.arange(len(nodes))
     before = np.maximum.accumulate(np.where(owner >= 0, at, -1)) if len(nodes) else at
     called = main.owners.at(nodes.starts)  # without any: the line that called backward
@@ -96,13 +96,13 @@ class _Forward:
     """Forward operators of each driving thread, the main one first: numbers, and starts in their order."""
 
     rows: list[Ints]  # of one thread each, in order of (number, start)
-    recorded: Recorded | None = None  # another trace that may have them
+    detailed: DetailedTrace | None = None  # another trace that may have them
 
     @staticmethod
-    def find(trace: Trace, recorded: Recorded | None = None) -> "_Forward":
+    def find(trace: Trace, detailed: DetailedTrace | None = None) -> "_Forward":
         """Find the forward operators of all threads of a trace."""
         numbers, mask = _numbers(trace)[0], _is_forward(trace)
-        return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving], recorded)
+        return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving], detailed)
 
     def of(self, trace: Trace, nodes: Spans) -> Ints:
         """For each node the operator of its number, of the first thread that has one; −1 for none."""

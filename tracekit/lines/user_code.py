@@ -27,16 +27,16 @@ class Frames:
 
     def __init__(self, lines: LinesFile | None, mine: Collection[str] = (), names: Iterable[str] = ()) -> None:
         """`names` are all names that occur: those of functions show where resumed ones begin."""
-        self._recorded = {each.name: each for each in lines.functions} if lines is not None else None
+        self._functions = {each.name: each for each in lines.functions} if lines is not None else None
         self._mine = tuple(mine)
         self._defined = _defined(names) if lines is None else {}
         self.unproven: set[str] = set()  # packages that may be the user's: nothing in the trace says
 
     def of(self, name: str) -> Frame:
         """What a python_function of that name is."""
-        if self._recorded is not None:
-            recorded = self._recorded.get(name)
-            return _of_record(recorded) if recorded is not None else _NEITHER
+        if self._functions is not None:
+            function = self._functions.get(name)
+            return _of_record(function) if function is not None else _NEITHER
         frame = profiled(name)
         return _NEITHER if frame is None else self._by_path(*frame)
 

@@ -14,7 +14,7 @@ from tracekit.lines.owners import OTHER, PHASES
 from tracekit.lines.ownership import Ownership
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.memory.walk import Walk
-from tracekit.profile.where import place_of
+from tracekit.profile.where import line_cells
 from tracekit.trace import Trace
 from tracekit.trace.reading.memory_events import MemoryEvents, memory_events
 from tracekit.trace.roles import OPERATOR
@@ -153,7 +153,7 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
     held = {key: int((sizes[of] * live[of]).sum()) for key, of in rows.items()}
     for key in sorted(rows, key=lambda key: (-held[key], -int(sizes[rows[key]].sum()))):
         group, phase, operator = key
-        where, file, line, function = place_of(owners.groups[group])
+        where, file, line, function = line_cells(owners.groups[group])
         yield Holder(
             where=where,
             file=file,

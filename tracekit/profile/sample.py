@@ -29,17 +29,17 @@ class Sample:
 
         NaN where that is not a share: some versions of the profiler wrote other numbers.
         """
-        shares = self._figures(lambda recorded: recorded.occupancy)
+        shares = self._figures(lambda kernel: kernel.occupancy)
         return np.where((shares >= 0) & (shares <= 1), shares, np.nan)
 
     @cached_property
     def blocks_per_sm(self) -> NDArray[np.float64]:
         """For each kernel, how many blocks each multiprocessor gets; NaN where it was not recorded."""
-        return self._figures(lambda recorded: recorded.blocks_per_sm)
+        return self._figures(lambda kernel: kernel.blocks_per_sm)
 
     def _figures(self, figure: Callable[[Arguments], float | None]) -> NDArray[np.float64]:
-        recorded = map(self.known.get, self.kernels.tolist())
-        return np.array([figure(each) if each is not None else None for each in recorded], np.float64)
+        known = map(self.known.get, self.kernels.tolist())
+        return np.array([figure(each) if each is not None else None for each in known], np.float64)
 
 
 def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sample:
@@ -63,9 +63,9 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
     known = arguments(trace, np.concatenate((kernels, asked)))
     without = np.array([row for row in asked.tolist() if row not in known or known[row].inputs is None], np.int64)
     if len(without) and ownership.detail is not None and ownership.recording is not None:
-        recorded = ownership.recorded(without)
-        theirs = arguments(ownership.recording.trace, recorded[recorded >= 0])
+        matched = ownership.rows_in_recording(without)
+        theirs = arguments(ownership.recording.trace, matched[matched >= 0])
         known |= {
-            ours: theirs[row] for ours, row in zip(without.tolist(), recorded.tolist(), strict=True) if row in theirs
+            ours: theirs[row] for ours, row in zip(without.tolist(), matched.tolist(), strict=True) if row in theirs
         }
     return Sample(kernels, operators, known)

@@ -1,7 +1,11 @@
 """On which line of yours does an event happen, or is time spent? Every table and every rule asks here.
 
+- `line_table` is for tables: the lines of many events, as columns; `line_cells` is the same for lines that are known.
+- `lines_of_event`, `lines_of_time` and `lines_of_buckets` are for rules (`tracekit.findings.where`): the lines of one
+  event, those that own most of a period of time, and those that own most of some buckets.
+
 The owner decides (docs/owners.md), with one exception: for a trace that has stacks itself and no lines file, tables of
-events (`where_of`) show the innermost frame that may be yours, as it was recorded. Owners are stricter there: without
+events (`line_table`) show the innermost frame that may be yours, as it was recorded. Owners are stricter there: without
 `--mine`, code in a package counts as a library's.
 """
 
@@ -19,7 +23,7 @@ from tracekit.trace.columns import codes
 from tracekit.trace.enclosing import user_frames
 from tracekit.trace.schema import LABEL, column
 
-PLACE = pa.schema(
+LINE_COLUMNS = pa.schema(
     [
         column(
             "where",
@@ -40,8 +44,8 @@ PLACE = pa.schema(
 MODULE = column("module", LABEL, "enclosing modules, outermost first", role="source")
 
 
-def where_of(profile: Profile, rows: Ints) -> pa.Table:
-    """A row for each of these rows of the events table of `profile.trace`: `PLACE` and `MODULE`; nulls for −1.
+def line_table(profile: Profile, rows: Ints) -> pa.Table:
+    """A row for each of these rows of the events table of `profile.trace`: `LINE_COLUMNS` and `MODULE`; nulls for −1.
 
     If a recording with stacks is beside the trace, or a lines file is beside a trace with stacks, the event's owner
     decides, as in `tracekit lines`: the line that runs on its thread when it starts; for a backward node the line of
@@ -54,27 +58,27 @@ def where_of(profile: Profile, rows: Ints) -> pa.Table:
     owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
     rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
     groups = {group: number for number, group in enumerate(dict.fromkeys(each.group for each in rows_of_owners))}
-    places = [place_of(ownership.owners.groups[group]) for group in groups]
+    cells = [line_cells(ownership.owners.groups[group]) for group in groups]
     chains = [" · ".join(ownership.owners.modules[each.module]) or None for each in rows_of_owners]
     group_of = np.array([groups[each.group] for each in rows_of_owners], np.int64)[which.reshape(-1)]
-    return _table(places, group_of).append_column(MODULE, _labels(chains, which.reshape(-1)))
+    return _table(cells, group_of).append_column(MODULE, _labels(chains, which.reshape(-1)))
 
 
-def distinct_places(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
-    """Each place of such a table once, as a row of `PLACE`, and for every row of the table the number of its place."""
+def distinct_lines(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
+    """Each line of such a table once, as `LINE_COLUMNS`, and for every row of the table the number of its line."""
     _, first, which = np.unique(codes(table["where"]), return_index=True, return_inverse=True)
-    places = [{name: table[name][row].as_py() for name in PLACE.names} for row in first.tolist()]
-    return which.reshape(-1), places
+    lines = [{name: table[name][row].as_py() for name in LINE_COLUMNS.names} for row in first.tolist()]
+    return which.reshape(-1), lines
 
 
-def owner_at(profile: Profile, row: int) -> tuple[Group, tuple[str, ...]]:
+def lines_of_event(profile: Profile, row: int) -> tuple[Group, tuple[str, ...]]:
     """The lines and the modules, outermost first, that own an event of `profile.trace`; empty if none is known."""
     owners = profile.ownership.owners
     owner = int(profile.ownership.of_events(np.array([row]))[0])
     return owners.group_of(owner), owners.modules[owners.rows[owner].module]
 
 
-def owner_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:
+def lines_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:
     """The lines that own most of these buckets of the wall time, and their share; empty if none is known."""
     by_line = profile.owner_means.by("wall", lambda owner: owner.lines, lambda mean: mean.bucket in buckets)
     total = sum(by_line.values())
@@ -85,7 +89,7 @@ def owner_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:
     return lines, known[lines] / total
 
 
-def owner_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
+def lines_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
     """The lines that own most of the time from `start` to `end`; empty without a recording with stacks."""
     ownership = profile.ownership
     if ownership.recording is None or (known := ownership.blame.get(view)) is None:
@@ -96,11 +100,11 @@ def owner_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
     return ownership.owners.group_of(int(owners[np.bincount(which, lasts).argmax()]))
 
 
-Place = tuple[str | None, str | None, int | None, str | None]
+LineCells = tuple[str | None, str | None, int | None, str | None]  # in the order of LINE_COLUMNS
 
 
-def place_of(lines: Group) -> Place:
-    """The values of `PLACE` for a line, or for fused lines; None without one."""
+def line_cells(lines: Group) -> LineCells:
+    """The values of `LINE_COLUMNS` for a line, or for fused lines; None without one."""
     if not lines:
         return None, None, None, None
     functions = functions_of(lines)
@@ -121,22 +125,22 @@ def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
     if others.any():
         frames[others] = user_frames(trace, rows[others])
     names, which = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
-    places = [_of_frame(trace.names[name]) if name >= 0 else place_of(()) for name in names.tolist()]
-    return _table(places, which.reshape(-1)).append_column(MODULE, pa.nulls(len(rows), LABEL))
+    cells = [_of_frame(trace.names[name]) if name >= 0 else line_cells(()) for name in names.tolist()]
+    return _table(cells, which.reshape(-1)).append_column(MODULE, pa.nulls(len(rows), LABEL))
 
 
-def _of_frame(name: str) -> Place:
+def _of_frame(name: str) -> LineCells:
     frame = profiled(name)
     return (name, frame.file, None, plain_function(frame.function)) if frame else (name, None, None, None)
 
 
-def _table(places: list[Place], which: Ints) -> pa.Table:
-    where, file, line, function = zip(*places, strict=True) if places else ((), (), (), ())
+def _table(cells: list[LineCells], which: Ints) -> pa.Table:
+    where, file, line, function = zip(*cells, strict=True) if cells else ((), (), (), ())
     known = np.array([each is not None for each in line], bool)
     numbers = np.array([each or 0 for each in line], np.int64)
     lines = pa.array(numbers[which], mask=~known[which])
     columns = [_labels(where, which), _labels(file, which), lines, _labels(function, which)]
-    return pa.Table.from_arrays(columns, schema=PLACE)
+    return pa.Table.from_arrays(columns, schema=LINE_COLUMNS)
 
 
 def _labels(texts: "list[str | None] | tuple[str | None, ...]", which: Ints) -> pa.Array:

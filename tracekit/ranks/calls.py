@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracekit.engine.buckets import CODES, KEYS
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.ranks.recorded import recorded
+from tracekit.ranks.arguments import collective_arguments
 from tracekit.ranks.spent import Spent
 from tracekit.trace.roles import USER
 from tracekit.trace.schema import column
@@ -53,7 +53,7 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
     begins = profile.attribution.answered_view.starts_ns
     index = np.maximum(_begun(begins, trace.device, start, end), 0)
     step = np.array(trace.steps.number, np.int64)[index]
-    entries = recorded(trace, rows, rank, world_size)
+    entries = collective_arguments(trace, rows, rank, world_size)
     groups = [each.group for each in entries]
     numbers = _nth([(at, each.kind, each.group) for at, each in zip(step.tolist(), entries, strict=True)])
     spent = Spent(profile.attribution.pieces)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from tracekit.analyses import summary
 from tracekit.analyses.shared.kernel_time import kernel_times, summed
-from tracekit.engine.buckets import SLOW_HOST
+from tracekit.engine.buckets import Bound, by_bound
 from tracekit.profile import Profile
 from tracekit.run import Ledger, Variant
 from tracekit.run_facts import contrast_of
@@ -16,15 +16,8 @@ _ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: messa
 # The kinds of work that fusing merges: in eager code, each operator of these reads and writes memory once.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
 _ALIKE = 0.05  # of a step: closer than this, two traces do not contradict two passes
-# What bounds a step, by the buckets that show it.
-_BOUNDS = {
-    "host": SLOW_HOST,
-    "syncs": ("sync_stall",),
-    "data": ("dataload",),
-    "communication": ("gpu_comm",),
-    "copies": ("gpu_copy",),
-    "compiling": ("compile",),
-}
+# What can hold a step back, besides computing; gaps, code loading and the profiler say nothing about compiling.
+_BOUNDS: tuple[Bound, ...] = ("host", "syncs", "data", "communication", "copies", "compiling")
 LEFT_AS_IT_IS = ("products", "syncs", "data", "communication", "copies")  # of these, what compiling does not change
 
 
@@ -90,7 +83,8 @@ class Side:
         total, parts = self.step_ns, self.parts
         if not total:
             return {}
-        shares = {name: sum(parts.get(key, 0.0) for key in keys) / total for name, keys in _BOUNDS.items()}
+        times = by_bound(parts)
+        shares: dict[str, float] = {name: times[name] / total for name in _BOUNDS}
         computing = parts.get("gpu_compute" if self.has_gpu else "cpu_compute", 0.0) / total
         work = sum(self.work_ns.values())
         of_products = self.products_ns / work if work else 0.0

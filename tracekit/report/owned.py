@@ -8,12 +8,12 @@ from tracekit.report.owner_costs import VariantOwners
 
 def owned(report: Report) -> list[VariantOwners]:
     """The owners in the view that all of these sections use: wall time, where any variant can answer it."""
-    known = [profile for profile in report.profiles if _recorded(profile)]
+    known = [profile for profile in report.profiles if _has_owners(profile)]
     view = "wall" if any(profile.means["wall"] is not None for profile in known) else "host"
     return [VariantOwners(profile.name, profile.owner_means, view) for profile in known]
 
 
-def _recorded(profile: Profile) -> bool:
+def _has_owners(profile: Profile) -> bool:
     if profile.trace.has_stacks:
         return profile.variant is not None or len(profile.trace.ts_ns) <= MOST_EVENTS
     return profile.detail_path is not None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracekit.study.pairs import pairs, values_of
 from tracekit.study.store import Study
-from tracekit.uncertainty import Interval, half_width_of_mean, interval_from_logs
+from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
 
 # Seeds are repetitions, a variant consists of its mode and settings, and steps of different programs or workloads
 # cannot be compared.
@@ -34,6 +34,6 @@ def axis_effects(study: Study) -> Iterator[AxisEffect]:
         for value in others if axis not in _NOT_AXES else ():
             logs = [math.log(pair.ratio) for pair in pairs(measured, axis, value, reference) if pair.ratio]
             if logs:
-                middle, half = statistics.fmean(logs), half_width_of_mean(logs)
+                middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
                 interval = interval_from_logs(middle - half, middle + half) if len(logs) > 1 else None
                 yield AxisEffect(axis, value, reference, len(logs), math.exp(middle), interval)

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
-from tracekit.uncertainty import Interval, half_width_of_mean, interval_from_logs, is_noise
+from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs, is_noise
 from tracekit.unprofiled import cold_cost_ns, contrast, steps_to_break_even
 
 _USELESS = 100  # with only two passes or pairs, the ends of an interval may differ by such a factor
@@ -176,7 +176,7 @@ def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
     if len(contrasts) == 1:
         return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1)
     logs = [math.log(each.ratio) for each in contrasts]
-    middle, half = statistics.fmean(logs), half_width_of_mean(logs)
+    middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
     return SpeedUp(group, baseline, math.exp(middle), interval_from_logs(middle - half, middle + half), len(logs))
 
 

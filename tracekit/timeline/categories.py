@@ -24,13 +24,8 @@ class Category:
     pattern: str
 
 
-_PATTERNS = {
-    "gpu_compute": "█", "gpu_comm": "▓", "gpu_copy": "▒", "gpu_gap": "░", "kernel_launch": "/", "dispatch": "=",
-    "python": "~", "guards": "?", "sync": "!", "sync_stall": "¡", "compile": "#", "dataload": "%", "alloc": "+",
-    "module_load": "&", "profiler": "^", "cpu_compute": "■",
-}  # fmt: skip
 CATEGORIES: tuple[Category, ...] = (
-    *(Category(each.key, each.label, each.colour, _PATTERNS[each.key]) for each in BUCKETS.values()),
+    *(Category(each.key, each.label, each.colour, each.pattern) for each in BUCKETS.values()),
     Category("region", "annotation", "#7d8ca3", ":"),
     Category("idle", "GPU idle", "#6b7280", "_"),
 )

@@ -43,9 +43,9 @@ def kind_of(operator: str) -> str:
     return ""
 
 
-def least_bytes(operator: str, recorded: Arguments) -> int | None:
+def least_bytes(operator: str, arguments: Arguments) -> int | None:
     """The fewest bytes that the operator must move; None if shapes or types are unknown."""
-    inputs, types = recorded.inputs, recorded.types
+    inputs, types = arguments.inputs, arguments.types
     if inputs is None or len(inputs) != len(types) or not inputs or not inputs[0]:
         return None
     size = BYTES_OF_TYPE.get(types[0])

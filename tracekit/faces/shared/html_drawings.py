@@ -10,7 +10,7 @@ from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
 _WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
-_STEPS = 500  # bars of a series; if there are more steps, the longest of each stretch is drawn
+_STEPS = 500  # bars of a series; if there are more steps, the longest of each group of them is drawn
 _LEFT, _SPAN, _ROW, _LABEL = 150, 340, 19, 21  # of a waterfall: units, and letters
 
 
@@ -75,11 +75,11 @@ def step_bars(line: Line) -> str:
     top, wide = max(steady, default=1) or 1, _WIDTH / max(cells, 20)
     pieces = []
     for k in range(cells if steps else 0):
-        stretch = slice(k * steps // cells, (k + 1) * steps // cells)
-        known = [value for value in line.values[stretch] if value is not None]
-        mark = "compiles" if "compiles" in line.marks[stretch] else "step" if known else "unknown"
+        group = slice(k * steps // cells, (k + 1) * steps // cells)
+        known = [value for value in line.values[group] if value is not None]
+        mark = "compiles" if "compiles" in line.marks[group] else "step" if known else "unknown"
         high = _HEIGHT if mark != "step" else max(max(known) / top * _HEIGHT, 0.5)
-        hint = f"{line.over or f'step {line.steps[stretch][0]}'}: {shown(line, max(known)) if known else 'unknown'}"
+        hint = f"{line.over or f'step {line.steps[group][0]}'}: {shown(line, max(known)) if known else 'unknown'}"
         pieces.append(
             f'<rect class="{mark}" x="{k * wide:.2f}" y="{_HEIGHT - high:.2f}" width="{wide * 0.85:.2f}" '
             f'height="{high:.2f}"><title>{escape(hint)}</title></rect>'

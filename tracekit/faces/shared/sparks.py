@@ -8,7 +8,7 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 def glyphs(line: Line, width: int) -> str:
-    """One cell for each step or stretch of steps: the longest step in it, `C` if any compiles, `?` if unknown."""
+    """One cell for each step or group of steps: the longest step in it, `C` if any compiles, `?` if unknown."""
     steps = len(line.values)
     cells = min(steps, width)
     top = max(_steady(line), default=0)
@@ -51,10 +51,10 @@ def _steady(line: Line) -> list[int]:
     return [v for v, mark in zip(line.values, line.marks, strict=True) if mark != "compiles" and v is not None]
 
 
-def _glyph(line: Line, stretch: slice, top: int) -> str:
-    if "compiles" in line.marks[stretch]:
+def _glyph(line: Line, group: slice, top: int) -> str:
+    if "compiles" in line.marks[group]:
         return COMPILES
-    known = [value for value in line.values[stretch] if value is not None]
+    known = [value for value in line.values[group] if value is not None]
     if not known:
         return UNKNOWN
     return _HEIGHTS[min(max(int(max(known) / max(top, 1) * len(_HEIGHTS)), 0), len(_HEIGHTS) - 1)]

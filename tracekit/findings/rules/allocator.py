@@ -6,8 +6,9 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import by_name, where
+from tracekit.findings.culprits import by_name
 from tracekit.findings.holes import is_hole
+from tracekit.findings.where import where_of_event
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare
 from tracekit.units import duration, times
@@ -28,7 +29,7 @@ def allocator(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     calls = sum(len(each.rows) for each in culprits) / steps
-    location = where(profile, int(culprits[0].rows[0]))
+    location = where_of_event(profile, int(culprits[0].rows[0]))
     yield Finding(
         "allocator",
         f"Device memory is allocated or freed {times(round(calls, 1))} a step, most of all by {bare(culprits[0].name)}"

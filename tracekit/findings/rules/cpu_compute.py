@@ -6,9 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import by_name, line_of, plain, where
+from tracekit.findings.culprits import by_name, plain
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.not_recorded import device_side_missing
+from tracekit.findings.where import where_of_buckets, where_of_event
 from tracekit.intervals import Union
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
@@ -58,8 +59,8 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     first = culprits[0]
     shares = [(plain(each.name), percent(each.step_ns / mean.step_ns)) for each in culprits[:_NAMED]]
     others = "".join(f", {name} {share_of_step}" for name, share_of_step in shares[1:])
-    line, share = line_of(profile, "cpu_compute")
-    culprit = where(profile, int(first.rows[0]), plain(first.name))
+    line, share = where_of_buckets(profile, "cpu_compute")
+    culprit = where_of_event(profile, int(first.rows[0]), plain(first.name))
     if share >= _OF_A_LINE:
         location = Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
         most = f", most of all{location.at} ({percent(share)} of that time)"

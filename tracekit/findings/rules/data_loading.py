@@ -9,7 +9,8 @@ import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import Culprit, by_name, line_of, plain, where
+from tracekit.findings.culprits import Culprit, by_name, plain
+from tracekit.findings.where import where_of_buckets, where_of_event
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
@@ -65,8 +66,8 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
 
 def _where(profile: Profile, row: int, name: str | None) -> Where:
     """The line that most of the wait belongs to, if there is one, else that of the event to blame."""
-    line, share = line_of(profile, "dataload")
-    blamed = where(profile, row, name) if row >= 0 else Where()
+    line, share = where_of_buckets(profile, "dataload")
+    blamed = where_of_event(profile, row, name) if row >= 0 else Where()
     if share < _OF_A_LINE:
         return blamed
     return replace(blamed, file=line.file, line=line.line, function=line.function)

@@ -6,8 +6,9 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import outermost_operators, plain, where
+from tracekit.findings.culprits import outermost_operators, plain
 from tracekit.findings.holes import is_hole
+from tracekit.findings.where import where_of_event
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.roles import GRAPH_LAUNCH
@@ -34,7 +35,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     if replays.sum() < steps or not (chosen & profile.counted[pieces.step]).any():
         return
     operator, row = _most_calls(profile, eager)
-    location = where(profile, row, operator)
+    location = where_of_event(profile, row, operator)
     idle = float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / steps
     yield Finding(
         "eager_remainders",

@@ -9,7 +9,7 @@ import numpy as np
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import line_of
+from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
@@ -84,7 +84,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim = inside.minus(inside.minus(idle))
-    line, _ = line_of(profile, "python")
+    line, _ = where_of_buckets(profile, "python")
     calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
     took = trace.dur_ns[spans].sum() / counted_steps(profile)
     yield Finding(

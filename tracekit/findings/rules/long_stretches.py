@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import line_of_piece, plain, where
+from tracekit.findings.culprits import plain
 from tracekit.findings.holes import Hole, Holes
 from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.stories import Cases, Story, story_of
+from tracekit.findings.where import where_of_event, where_of_piece
 from tracekit.profile import Profile
 
 
@@ -50,8 +51,8 @@ def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
 
 def _where(profile: Profile, hole: Hole) -> Where:
     if hole.fused:
-        return where(profile, hole.row, "fallback_function")
+        return where_of_event(profile, hole.row, "fallback_function")
     if hole.row >= 0:
-        return where(profile, hole.row, plain(hole.name))
-    line = line_of_piece(profile, hole.piece)
+        return where_of_event(profile, hole.row, plain(hole.name))
+    line = where_of_piece(profile, hole.piece)
     return line if line != Where() else Where(operator=hole.name)

@@ -7,7 +7,8 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import operators_around, where
+from tracekit.findings.culprits import operators_around
+from tracekit.findings.where import where_of_event
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
@@ -34,7 +35,7 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         return
     longest = calls[counted][np.argmax(trace.dur_ns[calls[counted]])]
     operators = operators_around(profile, int(longest))
-    culprit = where(profile, int(longest), operators[0] if operators else None)
+    culprit = where_of_event(profile, int(longest), operators[0] if operators else None)
     steps = counted_steps(profile)
     blocked = trace.dur_ns[calls[counted]].sum() / steps
     moved = values(trace.events["bytes"])[copies[counted]].sum() / steps

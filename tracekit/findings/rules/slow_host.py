@@ -7,11 +7,12 @@ import numpy as np
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import counted_steps
-from tracekit.findings.culprits import Culprit, grouped, line_of, outermost_operators, plain
+from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import HOST_BOUND
+from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile import Profile
 from tracekit.units import count, duration
@@ -57,7 +58,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     if idle < _LEAST * mean.step_ns:
         return
     name = max(times, key=lambda each: times[each])
-    line, share = line_of(profile, *(key for key in HOST_BOUND[name] if key in _BUCKETS))
+    line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in _BUCKETS))
     culprits = [each for each in _operators(profile, chosen) if len(each.rows)]
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
     culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)

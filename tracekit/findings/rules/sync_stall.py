@@ -8,8 +8,9 @@ import numpy as np
 
 from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around, where
+from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around
 from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.where import where_of_event
 from tracekit.intervals import Ints, Rows
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare
@@ -127,7 +128,7 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
     number = float(np.append(profile.counted, False)[steps].sum()) / max(int(profile.counted.sum()), 1)
     waited = trace.dur_ns[culprit.rows].sum() / max(int(profile.counted.sum()), 1)
     who = f"{maker} ({call})" if maker else call
-    location = where(profile, row, maker)
+    location = where_of_event(profile, row, maker)
     return Finding(
         "sync_stall",
         f"{who}{location.at} {reason.said}: the host waits {times(round(number, 1))} a step, {duration(waited)} in "

@@ -78,12 +78,12 @@ def _chains(profile: Profile, rows: Ints, fusible: Bools) -> _Chains:
     """The chains among kernels in order of their streams and starts."""
     trace = profile.trace
     dur, step = trace.dur_ns[rows], trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
-    stretch = (step + 1) * len(trace.tracks) + trace.track[rows]
-    bounds = runs(np.where(fusible, stretch, -1))
+    step_and_track = (step + 1) * len(trace.tracks) + trace.track[rows]
+    bounds = runs(np.where(fusible, step_and_track, -1))
     sizes = np.diff(bounds)
-    stretches = np.repeat(np.arange(len(sizes)), sizes)
-    longest_first = np.lexsort((-dur, stretches))
-    chained = fusible & (sizes[stretches] > 1)
+    chain = np.repeat(np.arange(len(sizes)), sizes)
+    longest_first = np.lexsort((-dur, chain))
+    chained = fusible & (sizes[chain] > 1)
     shorter, handing_on = chained.copy(), chained.copy()
     shorter[longest_first[bounds[:-1]]] = False
     handing_on[bounds[1:] - 1] = False

@@ -51,12 +51,12 @@ def _gain(seen: Effects) -> str:
 
 def _reason(seen: Effects) -> str:
     """The first of the reasons that holds."""
-    compiling, recorded = seen.compiling_steps
+    compiling, steps = seen.compiling_steps
     limits = [*dict.fromkeys(sanitize(each.name or "a frame") for each in seen.ledger.limits)]
     if seen.variant.effective.ran_eagerly:
         return f"because nothing was compiled: {sanitize(seen.variant.effective.ran_eagerly)}"
-    if recorded and compiling > _MANY * recorded:
-        which = "each step compiles" if compiling == recorded else f"{compiling} of {recorded} steps compile"
+    if steps and compiling > _MANY * steps:
+        which = "each step compiles" if compiling == steps else f"{compiling} of {steps} steps compile"
         return f"because {which} again{_guard(seen)}"
     if limits and not _gained(seen):
         return f"because {', '.join(limits[:3])} reached the recompile limit and ran eagerly from then on{_guard(seen)}"

@@ -80,7 +80,7 @@ def of_backends(events: Sequence[Event]) -> set[Scalar]:
     return {name for name in {event.name for event in events} if str(name).startswith(_BACKENDS)}
 
 
-def recorded(events: Sequence[Event], ts_ns: Sequence[int]) -> Iterator[list[Any]]:
+def communication_rows(events: Sequence[Event], ts_ns: Sequence[int]) -> Iterator[list[Any]]:
     """A row of COMMUNICATIONS for each event that describes communication."""
     if not (events and isinstance(events[0], CommunicationEvent)):
         return

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tracekit.intervals import Ints
 from tracekit.trace.columns import valid, values
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.communications import CommunicationEvent, mentions, of_backends, recorded
+from tracekit.trace.reading.communications import CommunicationEvent, communication_rows, mentions, of_backends
 from tracekit.trace.reading.event import Args, Event, Length, Scalar
 from tracekit.trace.reading.gpu_notes import bandwidths, noted
 from tracekit.trace.schema import CODED, category
@@ -116,7 +116,7 @@ class Decoder:
                 order = np.argsort(ts_ns, kind="stable")
                 ts_ns, numbers = ts_ns[order], order.tolist()
                 chosen, durations = [chosen[k] for k in numbers], [durations[k] for k in numbers]
-        self.communications += recorded(chosen, ts_ns.tolist())
+        self.communications += communication_rows(chosen, ts_ns.tolist())
         self.notes += bandwidths(chosen, ts_ns)
         args = [event.args or _NO_ARGS for event in chosen]
         external_id = _either(

@@ -9,7 +9,6 @@ An entry that is truncated, foreign or of another version counts as missing. If 
 an error.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ import pyarrow as pa
 
 from tracekit.atomic import put
 from tracekit.trace.storing.code_version import code_version
+from tracekit.trace.storing.digest import digest_of
 
 FORMAT = 1  # of the entries; the version of the code that makes their content is part of their key
 DIRECTORY, LIMIT, OFF = "TRACEKIT_CACHE_DIR", "TRACEKIT_CACHE_BYTES", "TRACEKIT_NO_CACHE"
@@ -53,8 +53,7 @@ def content_of(path: Path) -> str | None:
     try:
         if path.stat().st_size < _SMALLEST:
             return None
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+        return digest_of(path)
     except (OSError, ValueError):
         return None
 

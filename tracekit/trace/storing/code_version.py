@@ -18,7 +18,7 @@ _IMPORT = re.compile(
 class _Module(NamedTuple):
     file: Path
     digest: bytes  # of its content
-    imports: tuple[str, ...]  # names that may be modules of tracekit
+    imports: tuple[str, ...]  # modules of tracekit, and the package that it is in
 
 
 @cache
@@ -44,23 +44,35 @@ def _reached(modules: tuple[str, ...], root: Path) -> dict[str, _Module]:
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in reached or "." not in name or (module := _read(root, name)) is None:
-            continue
-        reached[name] = module
-        waiting += [name.rpartition(".")[0], *module.imports]
+        if name not in reached and (module := _read(root, name)) is not None:
+            reached[name] = module
+            waiting += module.imports
     return reached
 
 
 @cache
 def _read(root: Path, name: str) -> _Module | None:
     """Read each file once: a report uses the versions of a dozen modules, which share most of what they import."""
-    path = os.path.join(root, *name.split("."))
-    candidates = (f"{path}.py", os.path.join(path, "__init__.py"))
-    file = next((file for file in candidates if os.path.isfile(file)), None)
-    if file is None:
+    files = _files(root)
+    if name not in files:
         return None
-    content = Path(file).read_bytes()
-    return _Module(Path(file), hashlib.sha256(content).digest(), tuple(_imported(content.decode())))
+    with open(files[name], "rb") as file:
+        content = file.read()
+    imports = {name.rpartition(".")[0], *_imported(content.decode())}
+    return _Module(Path(files[name]), hashlib.sha256(content).digest(), tuple(imports & files.keys()))
+
+
+@cache
+def _files(root: Path) -> dict[str, str]:
+    """All modules below the outermost package and their files. Looking for each name by itself would take longer."""
+    files = {}
+    for folder, _, names in os.walk(root / "tracekit"):
+        package = os.path.relpath(folder, root).replace(os.sep, ".")
+        for name in names:
+            if name.endswith(".py"):
+                files[f"{package}.{name[:-3]}".removesuffix(".__init__")] = os.path.join(folder, name)
+    files.pop("tracekit", None)
+    return files
 
 
 def _imported(text: str) -> list[str]:

@@ -82,7 +82,10 @@ class Place:
 
 
 def place_in(sheet: Sheet, index: int) -> Place | None:
-    """The user's line that a row names in its columns `file` and `line` (or `line_number`), if it names one."""
+    """The user's line that a row names in its columns `file` and `line`, if it names one.
+
+    In the table `lines` of the report, `line` is a text, and `line_number` has the number.
+    """
     names = sheet.table.column_names
     number = next(
         (

@@ -5,11 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.profile.where import PLACE
+from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace.schema import column, metadata
 from tracekit.tui.model.sheet import DELTA
 
-_PLACES = PLACE.names
+_LINE = LINE_COLUMNS.names
 
 
 def joined(
@@ -42,10 +42,10 @@ def joined(
         meaning = metadata(first.schema.field(number), "comment")
         fields.append(column(f"n {name}", pa.float64(), meaning, title="n" if is_alone else f"n {name}"))
         columns.append([_value(of, name, number) for of in rows.values()])
-    if all(place in first.schema.names for place in _PLACES):
+    if all(place in first.schema.names for place in _LINE):
         costliest = [max(of.values(), key=lambda row: row[value] or 0.0) for of in rows.values()]
-        fields += [first.schema.field(place) for place in _PLACES]
-        columns += [[row[place] for row in costliest] for place in _PLACES]
+        fields += [first.schema.field(place) for place in _LINE]
+        columns += [[row[place] for row in costliest] for place in _LINE]
     arrays = [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 

@@ -96,6 +96,8 @@ def open_report(
     reading.asking = True
     opened = _opened(subject, baseline)
     arrived(opened)
+    import pyarrow.compute  # noqa: F401 - for sorting and filtering, now that the first screen has been drawn
+
     _ = opened.outline
     return opened
 

@@ -1,4 +1,6 @@
-"""Which rows of a column contain a word, and how its values are ordered."""
+"""The values of a column: which of some rows contain a word, and how the values are ordered."""
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,8 +39,16 @@ def _comparable(values: pa.Array) -> pa.Array:
     return pc.sort_indices(pc.array_sort_indices(values.dictionary)).cast(pa.int32()).take(values.indices)
 
 
+def values_at(column: pa.ChunkedArray, rows: Ints) -> list[Any]:
+    """The values of a few rows. (`take` would import `pyarrow.compute`, for which the first screen need not wait.)"""
+    whole = in_one(column)
+    return [whole[row].as_py() for row in rows.tolist()]
+
+
 def in_one(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     whole = column.combine_chunks()
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
 

@@ -14,7 +14,7 @@ from tracekit.intervals import Bools, Ints
 from tracekit.kernel_names import distinct_short_names
 from tracekit.names import short
 from tracekit.sanitize import sanitize
-from tracekit.tui.model.ordering import holding, in_one, in_order, is_text
+from tracekit.tui.model.ordering import holding, in_one, in_order, is_text, values_at
 from tracekit.tui.model.selection import Selection
 from tracekit.units import duration
 
@@ -158,7 +158,7 @@ class Sheet:
         shown = []
         titles = [*self.titles, *self._detail_titles]
         for title, each in zip(titles, [*self.fields, *self.details], strict=True):
-            value = self.table[each.name].take(pa.array(rows))[0].as_py()
+            (value,) = values_at(self.table[each.name], rows)
             if value is not None and role(each) in ("kernel", "place"):
                 shown.append((title, sanitize(str(value), _LONGEST)))
             elif value is not None:
@@ -168,13 +168,10 @@ class Sheet:
     @cached_property
     def widths(self) -> list[int]:
         """How wide the values of each column are, judging by some of its rows and by its extreme numbers."""
-        spread = np.unique(np.linspace(0, max(self.table.num_rows - 1, 0), _MEASURED).astype(np.int64))
-        shown = np.concatenate((spread, self._extremes))[: self.table.num_rows * 3]
-        widest = []
-        for each in self.fields:
-            values = self._texts(each, shown) if self.table.num_rows else []
-            widest.append(max(map(len, values), default=0))
-        return widest
+        rows = self.table.num_rows
+        spread = np.arange(0, rows, max(-(-rows // _MEASURED), 1))
+        shown = np.concatenate((spread, self._extremes))
+        return [max(map(len, self._texts(each, shown)), default=0) for each in self.fields]
 
     def sorted_by(self, column: str, descending: bool) -> "Sheet":
         """The same rows in another order."""
@@ -196,7 +193,7 @@ class Sheet:
         return self.table.take(pa.array(self.order))
 
     def _texts(self, of: pa.Field, rows: Ints) -> list[str]:
-        values = self.table[of.name].take(pa.array(rows)).to_pylist()
+        values = values_at(self.table[of.name], rows)
         if unit(of) == "ns":
             signed = of.name.startswith(DELTA)
             return [NONE if value == 0 else duration(value, signed=signed) for value in values]

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from statistics import quantiles
 
 from tracekit.faces.shared import sparks
 from tracekit.report.blocks import Line
@@ -34,8 +33,8 @@ class StepStrip:
         drawn = [*sparks.glyphs(line, width)]
         far = outliers(line)
         for k in range(cells):
-            stretch = range(k * len(far) // cells, (k + 1) * len(far) // cells)
-            if drawn[k] not in (COMPILES, UNKNOWN) and any(far[step] for step in stretch):
+            group = range(k * len(far) // cells, (k + 1) * len(far) // cells)
+            if drawn[k] not in (COMPILES, UNKNOWN) and any(far[step] for step in group):
                 drawn[k] = OUTLIER
         return "".join(drawn)
 
@@ -82,7 +81,7 @@ def outliers(line: Line) -> list[bool]:
     usual = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
     if len(usual) < 4 or line.over:
         return [False] * len(line.values)
-    low, middle, high = np.quantile(usual, [0.25, 0.5, 0.75])
+    low, middle, high = quantiles(usual, method="inclusive")
     limit = max(high + _FAR * (high - low), _MUCH * middle)
     pairs = zip(line.values, line.marks, strict=True)
     return [value is not None and mark != "compiles" and value > limit for value, mark in pairs]

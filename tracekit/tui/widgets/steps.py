@@ -34,8 +34,8 @@ class Steps(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(-1)", "Step", key_display="← →", id="steps.left", tooltip="Go from step to step"),
         Binding("right", "step(1)", id="steps.right", show=False),
-        Binding("shift+left", "stretch(-1)", "Range", key_display="⇧← ⇧→", id="steps.wider", tooltip="Select a range"),
-        Binding("shift+right", "stretch(1)", id="steps.wider-right", show=False),
+        Binding("shift+left", "extend(-1)", "Range", key_display="⇧← ⇧→", id="steps.wider", tooltip="Select a range"),
+        Binding("shift+right", "extend(1)", id="steps.wider-right", show=False),
         Binding("enter", "enter", "Narrow", key_display="⏎", id="steps.enter", tooltip="Narrow to these steps"),
         Binding("up", "leave(-1)", id="steps.up", show=False),
         Binding("down", "leave(1)", id="steps.down", show=False),
@@ -121,7 +121,7 @@ class Steps(Widget, can_focus=True):
         self._to = self._from = self._neighbour(way)
         self.refresh()
 
-    def action_stretch(self, way: int) -> None:
+    def action_extend(self, way: int) -> None:
         """Make the range longer or shorter by a step."""
         self._to = self._neighbour(way)
         self.refresh()

@@ -21,7 +21,7 @@ _TREE = pa.schema(
         column("reason", pa.string(), "why, in the compiler's own words"),
         column("breaks", pa.int64(), "compilations whose graph broke there"),
         column("file", pa.string(), "file", role="source"),
-        column("line_number", pa.int64(), "line number in the file", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
     ]
 )
 
@@ -64,7 +64,7 @@ def _region(region: Compile, broken: list[Break]) -> Iterator[dict[str, object]]
         "reason": "" if broken else "one graph",
         "breaks": len(broken) or None,
         "file": file or None,
-        "line_number": int(line) if line.isdecimal() else None,
+        "line": int(line) if line.isdecimal() else None,
     }
     places: dict[tuple[str | None, int | None, str], int] = {}
     for each in broken:
@@ -76,7 +76,7 @@ def _region(region: Compile, broken: list[Break]) -> Iterator[dict[str, object]]
             "reason": sanitize(reason),
             "breaks": times,
             "file": at,
-            "line_number": number,
+            "line": number,
         }
 
 

@@ -22,7 +22,7 @@ _EVIDENCE = pa.schema(
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("event", pa.int64(), "row of the events table", role="plumbing"),
         column("file", pa.string(), "your file", role="source"),
-        column("line_number", pa.int64(), "line number in the file", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
     ]
 )
 
@@ -31,7 +31,7 @@ _CULPRIT = pa.schema(
         column("what", pa.string(), "line, function, kernel, operator or module", role="name"),
         column("culprit", pa.string(), "its name"),
         column("file", pa.string(), "your file", role="source"),
-        column("line_number", pa.int64(), "line number in the file", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
     ]
 )
 
@@ -86,7 +86,7 @@ def _culprit(profile: Profile, where: Where, selection: Selection) -> Sheet:
         "what": [what for what, _, _ in rows],
         "culprit": [sanitize(name) for _, name, _ in rows],
         "file": [where.file for _ in rows],
-        "line_number": [where.line for _ in rows],
+        "line": [where.line for _ in rows],
     }
     table = pa.Table.from_pydict(columns, schema=_CULPRIT)
     return Sheet("culprit", table, "To blame", lambda row: rows[row][2])
@@ -106,7 +106,7 @@ def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet |
             "dur_ns": each.dur_ns,
             "event": each.event,
             "file": shown.where.file,
-            "line_number": shown.where.line,
+            "line": shown.where.line,
         }
         for each in shown.evidence
     ]

@@ -13,7 +13,7 @@ from tracekit.errors import TracekitError
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.profile.where import where_of
+from tracekit.profile.where import line_table
 from tracekit.sanitize import sanitize
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import nested
@@ -156,7 +156,7 @@ def launch_of(profile: Profile, row: int) -> int:
 def place_of(profile: Profile, row: int) -> Place | None:
     """The user's line behind an event, where it is known."""
     try:
-        where = where_of(profile, np.array([row], np.int64))
+        where = line_table(profile, np.array([row], np.int64))
     except TracekitError:
         return None
     text, file, line = (where[name][0].as_py() for name in ("where", "file", "line"))
@@ -187,7 +187,7 @@ def facts(profile: Profile, row: int) -> Iterator[str]:
     moved = trace.events["bytes"][row].as_py()
     if moved:
         yield f"moves {moved:,} bytes"
-    where = where_of(profile, np.array([row], np.int64))["where"][0].as_py()
+    where = line_table(profile, np.array([row], np.int64))["where"][0].as_py()
     if where is not None:
         yield f"your line: {where}"
 

@@ -29,7 +29,7 @@ _FINDINGS = pa.schema(
         column("advice", pa.string(), "what to change", role="detail"),
         column("where", pa.string(), "what is to blame", role="detail"),
         column("file", pa.string(), "your file", role="source"),
-        column("line_number", pa.int64(), "line number in the file", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
         column("place", pa.int64(), "index into the list of the variant's findings", role="plumbing"),
     ]
 )
@@ -78,7 +78,7 @@ def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
             "advice": sanitize(finding.advice) or None,
             "where": sanitize(str(finding.where)) or None,
             "file": finding.where.file,
-            "line_number": finding.where.line,
+            "line": finding.where.line,
             "place": place,
         }
         for name, place, finding in listed

@@ -88,8 +88,8 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
         meaning = f"cost in {name} of kernels that were fused from this line and others; never split between them"
         fields.append(column(f"{name} with others_ns", pa.float64(), meaning, "ns", role="detail"))
         columns.append([together.get(number) for number in numbers])
-    fields += [column("file", pa.string(), "", role="source"), column("line_number", pa.int64(), "", role="source")]
-    columns += [[costs.file] * len(lines), [*numbers]]
+    fields.append(column("file", pa.string(), "", role="source"))
+    columns.append([costs.file] * len(lines))
     arrays = [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)]
     fused = {number for name in names for number in _together(costs, name)}
     on_gpu = any(profile.trace.device == "gpu" for profile in opened.report.profiles)

@@ -18,7 +18,7 @@ _RECORD = "record_param_comms"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class CollectiveArguments:
     """The arguments of one collective; what is not recorded is None."""
 
     kind: str
@@ -28,19 +28,19 @@ class Recorded:
     ranks: int | None  # how many take part
 
 
-def recorded(trace: Trace, rows: Ints, rank: int, world_size: int | None) -> list[Recorded]:
+def collective_arguments(trace: Trace, rows: Ints, rank: int, world_size: int | None) -> list[CollectiveArguments]:
     """For each communication kernel, or span of a backend, what is recorded about it: in its own arguments, in those of
     the call that launched it, or only in its name."""
     groups = groups_of(trace.meta)
     lines: list[dict[str, Any]] = trace.communications.to_pylist()
-    recorded_rows = rows_of(trace, trace.communications)
-    line_of = {row: line for row, line in zip(recorded_rows.tolist(), lines, strict=True) if row >= 0}
-    around = _around(trace, rows, recorded_rows) if trace.device == "gpu" else [np.full(len(rows), -1)]
+    described_rows = rows_of(trace, trace.communications)
+    line_of = {row: line for row, line in zip(described_rows.tolist(), lines, strict=True) if row >= 0}
+    around = _around(trace, rows, described_rows) if trace.device == "gpu" else [np.full(len(rows), -1)]
     entries = []
     for index, row in enumerate(rows.tolist()):
         known = (line_of.get(each) for each in (row, *(int(outer[index]) for outer in around)))
         line: Mapping[str, Any] = next((each for each in known if each is not None and _says(each)), {})
-        entries.append(_recorded(line, trace.names[trace.name_codes[row]], groups, rank, world_size))
+        entries.append(_arguments_of(line, trace.names[trace.name_codes[row]], groups, rank, world_size))
     return entries
 
 
@@ -48,10 +48,10 @@ def _says(line: Mapping[str, Any]) -> bool:
     return line["collective"] is not None or line["input_bytes"] is not None
 
 
-def _around(trace: Trace, rows: Ints, recorded_rows: Ints) -> list[Ints]:
+def _around(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
     """For each kernel the call that records a collective around its launch, and the span of the backend there."""
     says = np.zeros(len(trace.names), bool)
-    says[trace.name_codes[recorded_rows[recorded_rows >= 0]]] = True
+    says[trace.name_codes[described_rows[described_rows >= 0]]] = True
     records = np.array([name == _RECORD for name in trace.names], bool)
     launches = trace.links.launch(rows)
 
@@ -65,16 +65,16 @@ def _around(trace: Trace, rows: Ints, recorded_rows: Ints) -> list[Ints]:
     return [among(says & records), among(says & ~records)]
 
 
-def _recorded(
+def _arguments_of(
     line: Mapping[str, Any], name: str, groups: Mapping[str, Group], rank: int, world_size: int | None
-) -> Recorded:
+) -> CollectiveArguments:
     said = line.get("collective")
     kind = kind_of(said or line.get("name") or name)
     group = _group(line, groups) if said is not None else None
     if said is not None and kind == "send_recv":
         group = _pair(group, line, rank)
     ranks = group.count if group is not None and group.count else world_size
-    return Recorded(kind, group, _size_bytes(line, kind, ranks), line.get("seq"), ranks)
+    return CollectiveArguments(kind, group, _size_bytes(line, kind, ranks), line.get("seq"), ranks)
 
 
 def _group(line: Mapping[str, Any], groups: Mapping[str, Group]) -> Group | None:

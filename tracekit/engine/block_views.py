@@ -28,19 +28,21 @@ _GLANCE = 1 << 10  # events that are looked at first when a block looks ahead
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Both views of a stretch of the analysed window; `wall` is None where that view cannot be answered."""
+class BlockViews:
+    """Both views of a block of the analysed window; `wall` is None where that view cannot be answered."""
 
     host: HostView
     wall: WallView | None
 
 
-def stretches_of(trace: "Trace", *, with_wall: bool, blame: bool, size: int = SIZE) -> Iterator[Stretch]:
+def block_views(trace: "Trace", *, with_wall: bool, blame: bool, size: int = SIZE) -> Iterator[BlockViews]:
     """The analysed window from its start to its end. Without `blame`, no event is named but syncs: that is faster."""
-    return _Stretches(trace, HostRules.of(trace, blame), with_wall, size).in_order()
+    return _Walk(trace, HostRules.of(trace, blame), with_wall, size).in_order()
 
 
-class _Stretches:
+class _Walk:
+    """Goes through the blocks, and remembers what a block has to know of those before it."""
+
     def __init__(self, trace: "Trace", rules: HostRules, with_wall: bool, size: int) -> None:
         self._trace, self._with_wall = trace, with_wall
         self._window = trace.steps.window
@@ -49,18 +51,18 @@ class _Stretches:
         self._driving = np.zeros(len(trace.tracks), bool)
         self._driving[list(trace.threads.driving)] = True
         self._blocks = Blocks(trace, self._takes_part, size)
-        self._helped = False  # the main thread is idle, and in this stretch of it a helper has been at work
-        self._foreseen = (self._window[0], False)  # up to a moment: whether a helper will be, before the stretch ends
+        self._helped = False  # the main thread is idle, and since it is, a helper has been at work
+        self._foreseen = (self._window[0], False)  # up to a moment: whether a helper will be at work before it
         self._gap: Gaps | None = None  # the gap of the GPU that is open
         self._coming = 0  # the next lasting activity of the GPU is at this row, or after it
 
-    def in_order(self) -> Iterator[Stretch]:
+    def in_order(self) -> Iterator[BlockViews]:
         """Block by block."""
         start, end = self._window
         for block in self._blocks:
             low, high = max(block.low, start), min(block.high, end)
             if low < high:
-                yield self._stretch(block, low, high)
+                yield self._views(block, low, high)
             if block.high >= end:
                 return
 
@@ -70,14 +72,14 @@ class _Stretches:
         wanted: Bools = part.lasting & ((kind <= SET) | (kind == OVERHEAD) | driving)
         return wanted
 
-    def _stretch(self, block: Block, low: int, high: int) -> Stretch:
+    def _views(self, block: Block, low: int, high: int) -> BlockViews:
         kind = self._kinds(block)
         host = self._host(block, kind, low, high)
         if not self._with_wall:
-            return Stretch(host, None)
+            return BlockViews(host, None)
         if not self._gpu:
-            return Stretch(host, without_gpu(host))
-        return Stretch(host, self._wall(block.rows[kind <= SET], host, (low, high), block.next))
+            return BlockViews(host, without_gpu(host))
+        return BlockViews(host, self._wall(block.rows[kind <= SET], host, (low, high), block.next))
 
     def _kinds(self, block: Block) -> NDArray[np.int8]:
         return self._trace.labels.kinds[self._trace.category_codes[block.rows]]

@@ -1,0 +1,84 @@
+"""What bounds a step is said by the verdict and by the sentence about the steps: they must agree."""
+
+from types import SimpleNamespace
+
+import pytest
+from small import event, kernel, launch, op, step, write
+
+from tracekit.analyses import summary
+from tracekit.analyses.steps import IDLES
+from tracekit.engine.buckets import BOUNDS, BUCKETS, ON_THE_GPU, WALL
+from tracekit.findings.verdict import HOST_BOUND, VERDICTS, verdict
+from tracekit.profile import Mean, open_subject
+
+LOADING, FLUSHING = "Lazy Function Loading", "Buffer Flush"
+
+
+def waited(path, *spans):
+    """A step in which the GPU works for a tenth, after these."""
+    events, at = [], 0.0
+    for make, length in spans:
+        events += make(at, at + length)
+        at += length
+    assert at == 880
+    events += [step(0, 0, 1000), launch(885, 890, 1), kernel("gemm", 900, 1000, 1)]
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def sync(start, end):
+    return [launch(start, end, 0, "cudaDeviceSynchronize")]
+
+
+def compiling(start, end):
+    return [op("dynamo", start, end)]
+
+
+def loading(start, end):
+    return [launch(start, end, 0), event("overhead", LOADING, start, end, tid=0, pid=-1)]
+
+
+def flushing(start, end):
+    return [launch(start, end, 0), event("overhead", FLUSHING, start, end, tid=0, pid=-1)]
+
+
+def batches(start, end):
+    return [event("user_annotation", "enumerate(DataLoader)#_SingleProcess.__next__", start, end)]
+
+
+def queued(start, end):
+    return [launch(start, start + 1, 2), kernel("gemm", end - 1, end, 2)]
+
+
+def dispatch(start, end):
+    return [op("aten::index", start, end)]
+
+
+@pytest.mark.parametrize(
+    ("spans", "bounds", "idles"),
+    [
+        # Compiling and loading of code, or the host and the profiler, together take more than what bounds these steps.
+        (((compiling, 290), (loading, 280), (sync, 310)), "sync_stall", "idles because the host waits for it"),
+        (((flushing, 270), (dispatch, 250), (batches, 360)), "dataloader_bound", "waits for the next batch"),
+        (((flushing, 470), (dispatch, 410)), "idle_unexplained", "waits while the profiler works"),
+        (((queued, 460), (sync, 420)), "gpu_bound_gemm", "idles between work that is queued"),
+        (((loading, 470), (compiling, 410)), "cold_start", "waits while its code is loaded"),
+    ],
+)
+def test_the_sentence_about_the_steps_agrees(tmp_path, spans, bounds, idles):
+    profile = waited(tmp_path / "t.json", *spans)
+    assert verdict(profile).id == bounds
+    assert summary(profile, "steps").sentence.endswith(f"; otherwise, it mostly {idles}.")
+
+
+@pytest.mark.parametrize("bucket", [key for key in WALL if BUCKETS[key].bound not in ("gpu", "copies", "gaps")])
+def test_every_bucket_leads_to_a_verdict(bucket):
+    assert verdict(SimpleNamespace(means={"wall": Mean(100.0, {bucket: 100.0})})).id in VERDICTS
+
+
+def test_every_reason_for_an_idle_gpu_has_words():
+    at_work = {BUCKETS[key].bound for key in (*ON_THE_GPU, "cpu_compute")}
+    assert set(IDLES) == {bucket.bound for bucket in BUCKETS.values()} - at_work
+
+
+def test_each_bucket_of_a_slow_host_belongs_to_one_verdict():
+    assert sorted(key for keys in HOST_BOUND.values() for key in keys) == sorted(BOUNDS["host"])

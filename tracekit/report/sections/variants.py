@@ -98,7 +98,12 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         of_variant(cold_cost_ns),
     ),
     (
-        column("pay_back_steps", _REAL, "steps until the time saved makes up for compiling; null where it never does"),
+        column(
+            "pay_back_steps",
+            _REAL,
+            "steps until the time saved makes up for compiling; null where it never does",
+            title="steps to break even",
+        ),
         of_known(lambda report, member: finite(break_even_steps(member, report.base_of(member)))),
     ),
     (

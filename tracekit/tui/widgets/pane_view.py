@@ -119,7 +119,7 @@ class Title(Static):
 
     def show(self, sheet: Sheet) -> None:
         """Say how many rows are left."""
-        rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows hold “{sheet.pattern}”" if sheet.pattern else ""
+        rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows contain “{sheet.pattern}”" if sheet.pattern else ""
         said = " · ".join(filter(None, (rows, sheet.title)))
         self.display = bool(said)
         self.update(Text(said, no_wrap=True, overflow="ellipsis"), layout=False)
@@ -153,7 +153,7 @@ def _parts(content: Content) -> Iterator[tuple[Any, Any]]:
             case StepStrip():
                 yield Steps, piece
             case _:
-                raise TypeError(f"{type(piece).__name__}: is no piece that is drawn")
+                raise TypeError(f"{type(piece).__name__}: is not a piece that can be drawn")
 
 
 def _showing(widget: Any, piece: object) -> Widget:

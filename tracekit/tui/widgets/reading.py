@@ -26,4 +26,4 @@ class Progress(Static):
 
     def tell(self) -> None:
         """Say how far reading has come."""
-        self.update("\n".join([f"Reading {self._named} …", "", *self._reading.lines(), "", "Esc leaves."]))
+        self.update("\n".join([f"Reading {self._named} …", "", *self._reading.lines(), "", "Press Esc to leave."]))

@@ -13,7 +13,7 @@ from typing import Literal
 from tracekit.run import Training
 from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean
 
-Verdict = Literal["better", "no loss", "worse", "unknown"]
+Conclusion = Literal["better", "no loss", "worse", "unknown"]
 MARGIN = 0.01  # of the baseline's metric: a smaller loss is not significant
 _LOWER_IS_BETTER = re.compile(
     r"(?:.*[\W_])?(?:error|loss|mae|mse|rmse|mape|perplexity|rank)(?:[\W_].*)?", re.IGNORECASE
@@ -49,7 +49,7 @@ class AccuracyContrast:
     baseline: float  # the mean of the baseline over these seeds
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Conclusion:
         """What the interval allows one to conclude."""
         if self.interval is None:
             return "unknown"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tracekit.lines.means import Mean, Owner, OwnerMeans
+from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
 from tracekit.lines.owners import Line
 from tracekit.report.owner_costs import VariantOwners
 from tracekit.report.source_costs import Fused, source_costs
@@ -13,7 +13,7 @@ SOURCES = {"f.py": "a = b\nc = d\n", "g.py": "e\n"}
 
 def variant(name, costs):
     owners = [Owner(lines, phase=phase) for lines, phase, _ in costs]
-    means = [Mean(number, "wall", "python", ns, 0.0) for number, (*_, ns) in enumerate(costs)]
+    means = [OwnerMean(number, "wall", "python", ns, 0.0) for number, (*_, ns) in enumerate(costs)]
     return VariantOwners(name, OwnerMeans(owners=owners, means=means, sources=SOURCES), "wall")
 
 

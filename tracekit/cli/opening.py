@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tracekit.profile import Subject
 
 
-def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress") -> "Subject":
+def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progress") -> "Subject":
     """The runs and traces, opened according to `--mine`, `--compile-log` and, if the verb has them, `--steps`,
     `--only`, `--workers` and `--cluster`.
 
@@ -21,14 +21,14 @@ def open_given(inputs: list[Path], options: argparse.Namespace, watch: "Progress
     ranks = not getattr(options, "no_ranks", False)
 
     def open_here(paths: list[Path]) -> "Subject":
-        return open_subject(paths, watch, options.mine, infer_steps, ranks=ranks)
+        return open_subject(paths, progress, options.mine, infer_steps, ranks=ranks)
 
     workers, cluster = getattr(options, "workers", None), getattr(options, "cluster", None)
     if ranks and (workers or cluster):
         from tracekit.fleet import open_ranks, readers
 
         with readers(workers or 1, cluster) as those:
-            subject = open_ranks(inputs, those, open_here, infer_steps=infer_steps, watch=watch.ranks)
+            subject = open_ranks(inputs, those, open_here, infer_steps=infer_steps, watch=progress.ranks)
     else:
         subject = open_here(inputs)
     if only := getattr(options, "only", None):

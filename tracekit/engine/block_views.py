@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.engine.host import HostView, Threads, driving, first_to_last, host_view, overhead
+from tracekit.engine.host import DrivingStates, HostView, driving_states, first_to_last, host_view, overhead
 from tracekit.engine.states import HostRules
 from tracekit.engine.wall import Gaps, WallView, activity, find_gaps, wall_view, without_gpu
 from tracekit.intervals import Bools, Ints, Union
@@ -89,14 +89,14 @@ class _Walk:
     def _host(self, block: Block, kind: NDArray[np.int8], low: int, high: int) -> HostView:
         tools = overhead(self._trace, block.rows[kind == OVERHEAD], low, high)
         rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
-        threads = driving(self._trace, self._rules, rows, low, high, *(union.edges for union in tools))
+        threads = driving_states(self._trace, self._rules, rows, low, high, *(union.edges for union in tools))
         helped = self._helped_at_end(threads)
         after = helped and not threads.working[-1] and self._helper_comes_back(block, high)
         between = first_to_last(threads.idle, threads.working, self._helped, after)
         self._helped = helped
         return host_view(threads, between, self._rules, tools)
 
-    def _helped_at_end(self, threads: Threads) -> bool:
+    def _helped_at_end(self, threads: DrivingStates) -> bool:
         """Whether the main thread is idle at the end, and a helper has been at work since it became idle."""
         spoke = np.flatnonzero(~threads.idle)
         since = int(spoke[-1]) + 1 if len(spoke) else 0
@@ -116,7 +116,7 @@ class _Walk:
             size = min(2 * size, SIZE)
             kind = self._kinds(block)
             rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
-            threads = driving(self._trace, self._rules, rows, block.low, min(block.high, end))
+            threads = driving_states(self._trace, self._rules, rows, block.low, min(block.high, end))
             busy, works = threads.first(~threads.idle), threads.first(threads.working & threads.idle)
             if works is not None and (busy is None or works < busy):
                 return works, True

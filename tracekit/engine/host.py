@@ -27,7 +27,7 @@ class HostView:
 
 
 @dataclass(frozen=True)
-class Threads:
+class DrivingStates:
     """The driving threads over a stretch of time, which `edges` cut into moments."""
 
     edges: Ints
@@ -43,7 +43,7 @@ class Threads:
         return int(self.edges[chosen_rows[0]]) if len(chosen_rows) else None
 
 
-def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> Threads:
+def driving_states(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> DrivingStates:
     """What the driving threads do in `[low, high)`; `more` are further points at which to cut."""
     track = trace.track[rows]
     main, *helpers = (
@@ -64,10 +64,10 @@ def driving(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *
     for helper in helpers:
         if len(helper.work.starts):
             working |= helper.work.covers(points)
-    return Threads(edges, main, main_at, helpers, (state == PYTHON) | (state == ENGINE), working)
+    return DrivingStates(edges, main, main_at, helpers, (state == PYTHON) | (state == ENGINE), working)
 
 
-def host_view(threads: Threads, between: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:
+def host_view(threads: DrivingStates, between: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:
     """The host's state; `between` says when the autograd engine is at work, or waits for its threads."""
     points = threads.edges[:-1]
     state, event = threads.main.states.of(threads.main_at), threads.main.events.of(threads.main_at)

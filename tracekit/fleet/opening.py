@@ -8,7 +8,7 @@ from tracekit.errors import RanksLostError
 from tracekit.fleet.fetching import fetched, named_after
 from tracekit.fleet.one_rank import Lost
 from tracekit.fleet.readers import Readers
-from tracekit.fleet.reading import Watch, read_all
+from tracekit.fleet.reading import RankWatch, read_all
 from tracekit.profile import Member, Profile, Subject, Untraced
 from tracekit.profile.names import distinct, stem
 from tracekit.profile.ranks import job_name, job_of
@@ -23,7 +23,7 @@ def open_ranks(
     open_here: Open,
     *,
     infer_steps: bool = False,
-    watch: Watch = lambda done, of: None,
+    watch: RankWatch = lambda done, of: None,
 ) -> Subject:
     """Read every trace by the readers; open the lowest rank of each job by `open_here`, for all other figures.
 

@@ -10,11 +10,11 @@ from tracekit.fleet.readers import Read, Readers
 
 _SECONDS = 2.0  # between two checks whether any reader is left
 _DIED = "the process that read it died twice, perhaps because memory ran out"
-Watch = Callable[[int, int], None]  # called with the number of finished traces, and of all traces
+RankWatch = Callable[[int, int], None]  # called with the number of finished traces, and of all traces
 
 
 def read_all(
-    paths: Sequence[Path], readers: Readers, *, infer_steps: bool = False, watch: Watch = lambda done, of: None
+    paths: Sequence[Path], readers: Readers, *, infer_steps: bool = False, watch: RankWatch = lambda done, of: None
 ) -> dict[Path, Read]:
     """For each path, its columns, or why there are none. If a reader dies, the traces it may have died of are read
     again, each alone."""

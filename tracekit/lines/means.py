@@ -24,7 +24,7 @@ class Owner(NamedTuple):
     phase: str = PHASES[0]
 
 
-class Mean(NamedTuple):
+class OwnerMean(NamedTuple):
     """What one owner costs in one bucket of a counted step."""
 
     owner: int
@@ -34,8 +34,8 @@ class Mean(NamedTuple):
     divided_ns: float  # of this, estimated
 
 
-class Function(NamedTuple):
-    """Where a function of the user's is."""
+class Extent(NamedTuple):
+    """Where a function of the user's is: its file, its first line and its last."""
 
     file: str
     name: str
@@ -48,16 +48,16 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str | None = None
     owners: list[Owner] = []
-    means: list[Mean] = []
+    means: list[OwnerMean] = []
     sources: dict[str, str] = {}  # the user's files, as they were
-    functions: list[Function] = []
+    functions: list[Extent] = []
     graph_calls: int = 0  # calls of compiled graphs
     calls_without_lines: int = 0  # of these, calls for whose kernels no lines are known
     by_code_calls: int = 0  # of these, calls whose lines only the comments in the generated code show
     unproven: list[str] = []  # packages that may be the user's: nothing in the trace says
 
     def by(
-        self, view: str, key: Callable[[Owner], Key], chosen: Callable[[Mean], bool] | None = None
+        self, view: str, key: Callable[[Owner], Key], chosen: Callable[[OwnerMean], bool] | None = None
     ) -> dict[Key, float]:
         """What a counted step of a view takes, ns, by a property of the owners."""
         total: dict[Key, float] = {}
@@ -95,7 +95,7 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     )
 
 
-def _means(ownership: Ownership, counted: dict[str, Bools]) -> list[Mean]:
+def _means(ownership: Ownership, counted: dict[str, Bools]) -> list[OwnerMean]:
     rows = []
     for view, costs in ownership.costs.items():
         chosen = counted[view]
@@ -109,9 +109,9 @@ def _means(ownership: Ownership, counted: dict[str, Bools]) -> list[Mean]:
         steps = int(chosen.sum())
         for key, total, estimated in zip(keys.tolist(), ns.tolist(), shared.tolist(), strict=True):
             owner, bucket = divmod(key, len(KEYS))
-            rows.append(Mean(owner, view, KEYS[bucket], total / steps, estimated / steps))
+            rows.append(OwnerMean(owner, view, KEYS[bucket], total / steps, estimated / steps))
     return rows
 
 
-def _functions(lines: LinesFile) -> list[Function]:
-    return [Function(code.file, code.function, code.line, max(code.lines)) for code in lines.code]
+def _functions(lines: LinesFile) -> list[Extent]:
+    return [Extent(code.file, code.function, code.line, max(code.lines)) for code in lines.code]

@@ -18,7 +18,7 @@ from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
-from tracekit.trace.reading.convert import Watch
+from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.inputs import is_address, traces_in
 from tracekit.trace.split import split
 
@@ -27,7 +27,7 @@ _WINDOWS: tuple[Window, ...] = ("steady", "cold", "detail")
 
 def open_subject(
     paths: list[Path],
-    watch: Watch | None = None,
+    watch: ReadWatch | None = None,
     mine: Collection[str] = (),
     infer_steps: bool = False,
     *,

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS, KEYS
-from tracekit.lines.means import Mean, Owner, OwnerMeans
+from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
 from tracekit.trace.schema import Role, column
 from tracekit.units import percent
 
@@ -23,7 +23,7 @@ class VariantOwners:
     means: OwnerMeans
     view: str
 
-    def by(self, key: Callable[[Owner], Key], chosen: Callable[[Mean], bool] | None = None) -> dict[Key, float]:
+    def by(self, key: Callable[[Owner], Key], chosen: Callable[[OwnerMean], bool] | None = None) -> dict[Key, float]:
         """The mean over counted steps by a property of the owners, ns."""
         return self.means.by(self.view, key, chosen)
 
@@ -105,11 +105,11 @@ def shares_said(costs: OwnerCosts[Key], steps: Mapping[str, float], named: Mappi
     return "; ".join(clauses)
 
 
-def _in_phases(means: OwnerMeans, phases: tuple[str, ...]) -> Callable[[Mean], bool]:
+def _in_phases(means: OwnerMeans, phases: tuple[str, ...]) -> Callable[[OwnerMean], bool]:
     return lambda mean: means.owners[mean.owner].phase in phases
 
 
-def _in_bucket(bucket: str) -> Callable[[Mean], bool]:
+def _in_bucket(bucket: str) -> Callable[[OwnerMean], bool]:
     return lambda mean: mean.bucket == bucket
 
 

@@ -7,15 +7,15 @@ Each cell holds one variant at one setting, as a run that `tracekit capture` cou
 """
 
 from tracekit.study.cell import Cell
-from tracekit.study.store import CaptureOptions, CellResult, Manifest, Record, Study, is_study, read_study
+from tracekit.study.store import CellResult, Manifest, Record, Study, Thoroughness, is_study, read_study
 
 __all__ = [
-    "CaptureOptions",
     "Cell",
     "CellResult",
     "Manifest",
     "Record",
     "Study",
+    "Thoroughness",
     "is_study",
     "read_study",
 ]

@@ -27,7 +27,7 @@ CELL_SCHEMA = "tracekit.cell/1"
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Thoroughness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How thoroughly each cell is captured; what is not given is as in `tracekit capture`."""
 
     steps: _Count = 20
@@ -49,7 +49,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     tracekit: str
     sweep: str  # name of the sweep file
     device: str  # as given: auto, cpu, cuda …
-    options: CaptureOptions = CaptureOptions()
+    options: Thoroughness = Thoroughness()
     cells: list[Cell] = []
 
 

@@ -54,7 +54,7 @@ def sweep(options: SweepOptions) -> int:
             options.tell(line)
         return 0
     for cell in chosen:
-        check_options(_capture_options(cell, plan, options, options.devices[0]), "sweep")
+        check_options(_options_of_cell(cell, plan, options, options.devices[0]), "sweep")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         with interruption.by_any_signal(), locked(options.out):
@@ -105,7 +105,7 @@ def _run(cell: Cell, plan: Sweep, options: SweepOptions, device: str, progress: 
     folder.mkdir(parents=True)
     progress.begin(cell)
     started, began = runs.now(), time.monotonic()
-    outcome, error = _capture(_capture_options(cell, plan, options, device, folder / RUN))
+    outcome, error = _capture(_options_of_cell(cell, plan, options, device, folder / RUN))
     seconds = round(time.monotonic() - began, 3)
     record = Record(cell=cell, outcome=outcome, error=error, started=started, seconds=seconds)
     write_json(record, folder / RECORD)
@@ -130,7 +130,7 @@ def _capture(options: Options) -> tuple[Outcome, str | None]:
     return variant.outcome, variant.error
 
 
-def _capture_options(cell: Cell, plan: Sweep, options: SweepOptions, device: str, out: Path = Path(RUN)) -> Options:
+def _options_of_cell(cell: Cell, plan: Sweep, options: SweepOptions, device: str, out: Path = Path(RUN)) -> Options:
     base, given = options.file.resolve().parent, plan.options
     return Options(
         recipe=base / cell.program,

@@ -34,7 +34,7 @@ import msgspec
 
 from tracekit.errors import NoSuchFileError, SweepFileError, UnreadableFileError
 from tracekit.run import Workload
-from tracekit.study import CaptureOptions
+from tracekit.study import Thoroughness
 
 _Value = str | int | float | bool
 _Values = Annotated[list[_Value], msgspec.Meta(min_length=1)]
@@ -57,7 +57,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Sweep(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The table `[sweep]`. `exclude` lists what to leave out: for each axis, a value or a list of values."""
 
-    options: CaptureOptions = CaptureOptions()
+    options: Thoroughness = Thoroughness()
     grid: list[Grid] = []
     exclude: list[dict[str, _Value | _Values]] = []
 

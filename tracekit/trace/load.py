@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import kineto
-from tracekit.trace.reading.convert import Watch
+from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.inputs import local
 from tracekit.trace.schema import EVENTS
 from tracekit.trace.storing import cache
@@ -20,7 +20,9 @@ _TABLES = ("tracks", "communications", "notes")  # beside the events
 _FACTS = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
 
-def load(path: Path, use_cache: bool | None = None, workers: int | None = None, watch: Watch | None = None) -> Trace:
+def load(
+    path: Path, use_cache: bool | None = None, workers: int | None = None, watch: ReadWatch | None = None
+) -> Trace:
     """The trace at a path, an address, or `-` for standard input. Raises a TracekitError that says what to do.
 
     Without `use_cache`, the environment decides: TRACEKIT_NO_CACHE turns it off.
@@ -37,7 +39,7 @@ def load(path: Path, use_cache: bool | None = None, workers: int | None = None, 
         return trace or _read(path, file, content, workers, watch)
 
 
-def _read(path: Path, file: Path, content: str | None, workers: int, watch: Watch | None) -> Trace:
+def _read(path: Path, file: Path, content: str | None, workers: int, watch: ReadWatch | None) -> Trace:
     with workspace_anywhere(cache.home() / "work") as folder:
         tables = _made(folder / "tables") if folder is not None else None
         reading = kineto.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)

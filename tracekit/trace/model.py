@@ -14,7 +14,7 @@ from tracekit.trace.columns import codes, held, labels, small, values
 from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
 from tracekit.trace.health import Health, examine
 from tracekit.trace.links import Links, link
-from tracekit.trace.reading.convert import Watch
+from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.roles import PYTHON, Labels, Roles
 from tracekit.trace.rows import Events, parts
 from tracekit.trace.steps import StepTable, find_steps
@@ -56,7 +56,7 @@ class Trace:
 
     @staticmethod
     def load(
-        path: str | Path, use_cache: bool | None = None, workers: int | None = None, watch: Watch | None = None
+        path: str | Path, use_cache: bool | None = None, workers: int | None = None, watch: ReadWatch | None = None
     ) -> "Trace":
         """Read a Kineto trace of any torch version, packed or not. Raises a TracekitError that says what to do."""
         from tracekit.trace.load import load

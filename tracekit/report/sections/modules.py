@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tracekit.lines.means import Mean, Owner, OwnerMeans
+from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
@@ -49,7 +49,7 @@ def _exclusive(variant: str) -> pa.Field:
 def with_inner(variant: VariantOwners) -> VariantOwners:
     """Each mean is added to its module and to all modules around that."""
     owners: list[Owner] = []
-    means: list[Mean] = []
+    means: list[OwnerMean] = []
     for mean in variant.means.means:
         owner = variant.means.owners[mean.owner]
         for length in _depths(owner.module):

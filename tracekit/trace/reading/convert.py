@@ -34,7 +34,7 @@ class Seen:
     packed: bool
 
 
-Watch = Callable[[Seen], None]
+ReadWatch = Callable[[Seen], None]
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _AloneError(Exception):
     """Other processes cannot help with this file: read it again without them."""
 
 
-def convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) -> Converted:
+def convert(path: Path, folder: Path | None, workers: int, watch: ReadWatch | None) -> Converted:
     """Read a file. Once there are many batches, they are stored in `folder`, or in memory if there is none."""
     if folder is not None:
         try:
@@ -73,7 +73,7 @@ def convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) 
     return _convert(path, None, 1, watch)
 
 
-def _convert(path: Path, folder: Path | None, workers: int, watch: Watch | None) -> Converted:
+def _convert(path: Path, folder: Path | None, workers: int, watch: ReadWatch | None) -> Converted:
     store, decoder = BatchStore(folder / "own.arrow" if folder is not None else None), Decoder()
     other_workers = _Workers(path, folder, workers)
     rest: bytes | None = None

@@ -14,7 +14,7 @@ from tracekit.errors import EmptyTraceError, NotATraceError
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import valid, values
 from tracekit.trace.reading import communications, gpu_notes
-from tracekit.trace.reading.convert import Converted, Watch, convert
+from tracekit.trace.reading.convert import Converted, ReadWatch, convert
 from tracekit.trace.reading.in_order import in_order, joined
 from tracekit.trace.schema import EVENTS, TRACKS, category
 from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
@@ -48,7 +48,7 @@ def read(
     folder: Path | None = None,
     tables: Path | None = None,
     workers: int = 1,
-    watch: Watch | None = None,
+    watch: ReadWatch | None = None,
 ) -> Reading:
     """Read a trace. Raises NotATraceError and EmptyTraceError, and what opening the file raises.
 

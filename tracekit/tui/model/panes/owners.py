@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS
-from tracekit.lines.means import Mean, OwnerMeans
+from tracekit.lines.means import OwnerMean, OwnerMeans
 from tracekit.names import short
 from tracekit.report.line_costs import SideBySide
 from tracekit.report.owner_costs import OwnerCosts, VariantOwners
@@ -86,7 +86,7 @@ def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
     names = {profile.name for profile in opened.chosen(selection)}
     bucket, chain = selection.of("bucket"), selection.of("module")
 
-    def wanted(means: OwnerMeans, mean: Mean) -> bool:
+    def wanted(means: OwnerMeans, mean: OwnerMean) -> bool:
         inside = chain is None or means.owners[mean.owner].module[: len(chain)] == chain
         return inside and (bucket is None or mean.bucket == bucket)
 
@@ -96,7 +96,7 @@ def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
     return [_with(each, [mean for mean in each.means.means if wanted(each.means, mean)]) for each in chosen]
 
 
-def _with(variant: VariantOwners, means: list[Mean]) -> VariantOwners:
+def _with(variant: VariantOwners, means: list[OwnerMean]) -> VariantOwners:
     return replace(variant, means=OwnerMeans(owners=variant.means.owners, means=means, sources=variant.means.sources))
 
 

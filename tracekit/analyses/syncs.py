@@ -197,4 +197,4 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     if shown["stall_ns"].null_count == len(shown):
         return f"{sentence}; what that cost the GPU is unknown."
     stall = float(np.nansum(shown["stall_ns"].to_numpy(zero_copy_only=False)))
-    return f"{sentence}, and the GPU idles {duration(stall)} because of them."
+    return f"{sentence}, and the GPU idles for {duration(stall)} because of them."

@@ -50,7 +50,7 @@ def facts_of(report: Report) -> Iterator[str]:
     ranked = [
         (_rank(section, block, position), f"{prefix}{fact}")
         for section in report.sections
-        for prefix in [f"{_of(section)}: " if _of(section) else ""]
+        for prefix in [f"{section.subject}: " if section.subject else ""]
         for block in section.blocks
         for position, fact in enumerate(facts(block))
     ]
@@ -65,12 +65,6 @@ def _rank(section: Section, block: Block, position: int) -> int:
     if isinstance(block, Sentences) and block.tone == "lead":
         return 0
     return 1 if section.stage == "lead" else 3
-
-
-def _of(section: Section) -> str:
-    if section.scope == "comparison":
-        return f"{section.variant} against {section.baseline}"
-    return section.variant or ""
 
 
 @singledispatch

@@ -176,20 +176,18 @@ def _templated(name: str) -> str | None:
 
 
 _RULES: tuple[Callable[[str], str | None], ...] = (
-    *(
-        _copy,
-        _triton,
-        _cutlass,
-        _xmma,
-        _blas,
-        _miopen,
-        _tensile,
-        _mangled,
-        _elementwise,
-        _reduce,
-        _multi_tensor,
-        _templated,
-    ),
+    _copy,
+    _triton,
+    _cutlass,
+    _xmma,
+    _blas,
+    _miopen,
+    _tensile,
+    _mangled,
+    _elementwise,
+    _reduce,
+    _multi_tensor,
+    _templated,
 )
 
 

@@ -94,7 +94,7 @@ def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
         kernel("b", 92, 120, 2),
     )
     (row,) = answer_about(path, "syncs").rows.table().to_pylist()
-    assert (row["operator"], row["where"]) == ("aten::item", "train.py(12): loop")
+    assert (row["operator"], row["where"]) == ("aten::item", "train.py:12 loop")
     # It waited 20 µs before the GPU ran dry at 40, so it is to blame until 20 µs after its return at 50.
     assert (row["dur_ns"], row["tail_ns"], row["refill_ns"], row["stall_ns"]) == (30_000, 10_000, 20_000, 30_000)
 

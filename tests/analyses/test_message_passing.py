@@ -10,7 +10,7 @@ from tests.lines.recorded import call
 from tracekit.analyses import answers
 from tracekit.analyses.shared.row_traffic import kind_of, least_bytes
 from tracekit.profile import open_subject
-from tracekit.trace.reading.arguments import Arguments
+from tracekit.trace.rereading.arguments import Arguments
 
 F, LONG = "float", "long int"
 

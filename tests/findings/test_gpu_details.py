@@ -17,7 +17,7 @@ from tracekit.findings.traffic import Traffic, traffic
 from tracekit.profile import memory_bandwidth as peaks
 from tracekit.profile import open_subject
 from tracekit.trace import Trace
-from tracekit.trace.reading.arguments import arguments
+from tracekit.trace.rereading.arguments import arguments
 
 A100 = "NVIDIA A100-SXM4-40GB"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tracekit.intervals import StepFunction
 from tracekit.memory.walk import Walk
-from tracekit.trace.reading.memory_events import MemoryEvents
+from tracekit.trace.rereading.memory_events import MemoryEvents
 
 
 def walk(*rows):

@@ -4,6 +4,7 @@ import numpy as np
 from small import kernel, launch, op, step, write
 
 from tests.lines.recorded import FILE, call, recorded, recorded_run
+from tracekit.findings.where import where_of_event
 from tracekit.profile import open_subject
 from tracekit.profile.where import distinct_lines, line_table
 from tracekit.tables import streams
@@ -50,9 +51,34 @@ def test_a_trace_with_stacks_tells_functions(tmp_path):
         kernel("gemm", 50, 90, 1),
     )
     rows = where(opened(trace), "aten::mm", "gemm", "ProfilerStep#0")
-    assert rows["where"].to_pylist() == ["mine.py(1): work"] * 3
+    assert rows["where"].to_pylist() == ["mine.py:1 work"] * 3
     assert rows["function"].to_pylist() == ["work"] * 3
     assert rows["line"].null_count == 3
+
+
+def packaged(tmp_path, outermost):
+    """An operator below a function of a package, which that function calls."""
+    frames = (call(outermost, 0, 100), call("package/model.py(5): forward", 10, 80))
+    return opened(write(tmp_path / "trace.json", step(0, 0, 100), *frames, op("aten::mm", 20, 60)))
+
+
+def test_tables_of_a_trace_with_stacks_name_the_line_that_findings_name(tmp_path):
+    profile = packaged(tmp_path, "mine.py(1): work")
+    assert where(profile, "aten::mm")["where"].to_pylist() == ["mine.py:1 work"]
+    row = [profile.trace.names[code] for code in profile.trace.name_codes.tolist()].index("aten::mm")
+    assert where_of_event(profile, row).at == " at mine.py:1"
+
+
+def test_what_no_line_of_the_users_owns_has_the_function_that_may_be(tmp_path):
+    rows = where(packaged(tmp_path, "torch/nn/modules/module.py(9): _call_impl"), "aten::mm", "")
+    assert rows["where"].to_pylist() == ["package/model.py:5 forward", None]
+    assert rows["file"].to_pylist() == ["package/model.py", None]
+
+
+def test_a_trace_too_long_for_owners_tells_functions(tmp_path, monkeypatch):
+    monkeypatch.setattr("tracekit.profile.where.MOST_EVENTS", 1)
+    rows = where(packaged(tmp_path, "mine.py(1): work"), "aten::mm", "ProfilerStep#0", "")
+    assert rows["where"].to_pylist() == ["package/model.py:5 forward", "mine.py:1 work", None]
 
 
 def test_without_any_stacks_nothing_is_told(tmp_path):

@@ -14,7 +14,7 @@ from tracekit.profile import Profile
 from tracekit.python_frames import plain_function
 from tracekit.run import Compile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing, names_of_rows, nested
+from tracekit.trace.enclosing import enclosing, names_of_rows, outermost
 from tracekit.trace.rows import Wanted
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
@@ -90,7 +90,7 @@ def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[di
     """The rows of one trace with what the ledger knows about them, and the ledger's entries that are not in it."""
     rows: list[dict[str, object]] = []
     rest = list(ledger)
-    spans = outermost(trace)
+    spans = compile_spans(trace)
     ids = compile_ids(trace, spans)
     steps = trace.steps.of(trace.ts_ns[spans]).tolist()
     base = trace.base_ns
@@ -146,20 +146,11 @@ def _unseen(entry: Compile) -> dict[str, object]:
     }
 
 
-def outermost(trace: Trace) -> Ints:
+def compile_spans(trace: Trace) -> Ints:
     """The compile spans of the main thread's process that no other span of their thread encloses, by start."""
     if not trace.census.any(lambda roles: roles.compile_span):
         return np.zeros(0, np.int64)
-    spans = _chosen(trace, lambda part: part.roles.compile_span & part.process)
-    outer: list[int] = []
-    for track in np.unique(trace.track[spans]):
-        on_track = spans[trace.track[spans] == track]
-        on_track = nested(trace, on_track)
-        reach = np.maximum.accumulate(trace.rows(on_track).end_ns)
-        free = np.concatenate(([True], trace.ts_ns[on_track][1:] >= reach[:-1])) if len(on_track) else np.zeros(0, bool)
-        outer += on_track[free].tolist()
-    rows = np.array(outer, np.int64)
-    return rows[np.lexsort((rows, trace.ts_ns[rows]))]
+    return outermost(trace, _chosen(trace, lambda part: part.roles.compile_span & part.process))
 
 
 def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:

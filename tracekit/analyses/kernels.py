@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.shared.event_rows import EventRows, numbered, text
-from tracekit.analyses.shared.grouping import Grouping, Names
 from tracekit.analyses.shared.lines import CostliestLines, line_columns
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.intervals import Ints
 from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
+from tracekit.profile.grouping import Grouping, Names
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET

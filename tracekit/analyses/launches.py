@@ -8,10 +8,10 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
 from tracekit.analyses.shared.event_rows import EventRows
-from tracekit.analyses.shared.grouping import Grouping, Samples
 from tracekit.analyses.shared.lines import CostliestLines, line_columns
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.profile.grouping import Grouping, Samples
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.health import why_calls_unknown

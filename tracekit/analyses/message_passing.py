@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.shared.row_traffic import kind_of, least_bytes
-from tracekit.engine.cached import known_attribution
 from tracekit.intervals import Ints, Union
 from tracekit.lines.owners import PHASES
-from tracekit.profile import Capture, Profile
+from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
 from tracekit.trace import Trace
-from tracekit.trace.reading.arguments import arguments
+from tracekit.trace.rereading.arguments import arguments
 from tracekit.trace.roles import COMPILED_CODE
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import duration, percent, size
@@ -59,7 +58,7 @@ class _Moved(NamedTuple):
 @analysis("message_passing", rank=27)
 def answer(profile: Profile) -> Answer:
     """One row per layer and operator, the costliest first."""
-    recording = _recording(profile)
+    recording = profile.recording
     moved = [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
     shown = _summary(moved, steps, _work_ns(recording) / steps)
@@ -72,15 +71,6 @@ def answer(profile: Profile) -> Answer:
         worth=sum(shown["share"].to_pylist()),
         status=status,
     )
-
-
-def _recording(profile: Profile) -> Profile:
-    """The recording that has shapes, as a variant of its own; the trace itself if there is no such recording."""
-    recording = profile.ownership.recording
-    if recording is None or recording.trace is profile.trace:
-        return profile
-    capture = Capture(recording.trace.path, known_attribution(recording.trace))
-    return Profile(profile.name, (capture,), profile.variant, profile.run, mine=profile.mine)
 
 
 def _is_compiled(recording: Profile) -> bool:

@@ -9,15 +9,15 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
 from tracekit.analyses.shared.event_rows import SOME, EventRows
-from tracekit.analyses.shared.grouping import Grouping
-from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.profile.grouping import Grouping
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.health import why_calls_unknown
+from tracekit.trace.own_waits import own_waits
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
 

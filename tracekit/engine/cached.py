@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tracekit.engine.attribution import Attribution, attribute
 from tracekit.engine.buckets import HOST, WALL
-from tracekit.trace import Health, Trace
+from tracekit.trace import Limitation, Trace
 from tracekit.trace.columns import values
 from tracekit.trace.model import Summary
 from tracekit.trace.steps import StepTable
@@ -67,7 +67,7 @@ def _restored(trace: Trace, table: pa.Table, facts: dict[str, Any]) -> Attributi
         steps=StepTable(numbers, **times, annotated=facts["annotated"], inferred=facts["inferred"]),
         device=facts["device"],
         has_stacks=facts["has_stacks"],
-        health=[Health(code, message) for code, message in facts["health"]],
+        health=[Limitation(code, message) for code, message in facts["health"]],
     )
     return Attribution(
         trace=replace(trace, summary=summary),

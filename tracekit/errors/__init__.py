@@ -3,6 +3,14 @@
 The command line turns these into exit codes; nothing else catches them wholesale.
 """
 
+from tracekit.errors.asking import (
+    BudgetError,
+    HtaError,
+    NothingToDrawError,
+    QueryError,
+    UnknownMetricError,
+    UnknownVariantError,
+)
 from tracekit.errors.base import TracekitError
 from tracekit.errors.capturing import (
     AuditFailedError,
@@ -30,26 +38,19 @@ from tracekit.errors.capturing import (
     UnsupportedDeviceError,
 )
 from tracekit.errors.output import (
-    BudgetError,
     BytesToTerminalError,
-    ClusterError,
-    HtaError,
     NeedsFolderError,
     NeedsPackageError,
     NoTerminalError,
-    NothingToDrawError,
     OtherFormatError,
     OutputError,
-    QueryError,
-    RanksLostError,
     StandardOutputError,
-    UnknownMetricError,
-    UnknownVariantError,
 )
 from tracekit.errors.reading import (
     BadCompileLogError,
     BadRunError,
     BombError,
+    ClusterError,
     DirectoryGivenError,
     EmptyTraceError,
     NoSuchFileError,
@@ -58,6 +59,7 @@ from tracekit.errors.reading import (
     NothingOfYoursError,
     NoTraceInRunError,
     NoTraceInsideError,
+    RanksLostError,
     SourceUnavailableError,
     UnreadableFileError,
 )

@@ -1,4 +1,4 @@
-"""Failures of reading: files, traces, runs, and what is requested from them."""
+"""Failures of reading: files, traces, runs, the ranks of a cluster, and what is requested from them."""
 
 import errno
 import os
@@ -125,3 +125,20 @@ class NoSuchSourceError(TracekitError):
         super().__init__(
             f"{named(name)} does not name exactly one file or function of yours in this recording. Available: {shown}"
         )
+
+
+class ClusterError(TracekitError):
+    """A cluster that cannot be used."""
+
+    def __init__(self, address: str, why: str) -> None:
+        super().__init__(
+            f"--cluster {named(address)}: {why.rstrip('.')}. Name the address that its scheduler printed, "
+            "or read the ranks on this machine: --workers 8"
+        )
+
+
+class RanksLostError(TracekitError):
+    """No rank can be read."""
+
+    def __init__(self, count: int, why: str) -> None:
+        super().__init__(f"Not one of {count} traces could be read. The first one: {why}")

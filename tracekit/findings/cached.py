@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import msgspec
 
-from tracekit.analyses.shared.cached import name_of
 from tracekit.findings.diagnosis import Diagnosis
 from tracekit.findings.finding import Finding
 from tracekit.findings.verdict import Verdict
 from tracekit.profile import Profile
+from tracekit.profile.cache_names import name_of
 from tracekit.trace.storing.results import recall, remember
 
 

@@ -11,7 +11,8 @@ from tracekit.findings.counted import counted_steps
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
+from tracekit.trace.enclosing import INNER_FIRST, outermost
+from tracekit.trace.roles import OPERATOR, PYTHON
 
 _GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")  # by the first letters of its hash
 _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
@@ -50,13 +51,13 @@ def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> lis
         of_group = which == group
         mask = np.zeros(len(chosen), bool)
         mask[chosen_rows[of_group]] = True
-        rows = _heaviest(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
+        rows = _costliest_first(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
         name = trace.names[trace.name_codes[rows[0]]] if len(rows) else NOTHING
         culprits.append(Culprit(value, name, float(dur[of_group].sum()) / counted_steps(profile), rows, mask))
     return sorted(culprits, key=lambda each: -each.step_ns)
 
 
-def _heaviest(event: Rows, dur: Ints) -> Ints:
+def _costliest_first(event: Rows, dur: Ints) -> Ints:
     rows, which = np.unique(event.astype(np.int64), return_inverse=True)
     return rows[np.argsort(-np.bincount(which, dur), kind="stable")]
 
@@ -71,8 +72,7 @@ def around(profile: Profile, row: int) -> Ints:
     )
     rows = np.flatnonzero(open_)
     kind = trace.labels.kinds[trace.category_codes[rows]]
-    inner = np.select([kind == PYTHON, kind == OPERATOR, kind == RUNTIME], [1, 2, 3], 0)
-    order: Ints = rows[np.lexsort((inner, -trace.dur_ns[rows], trace.ts_ns[rows]))]
+    order: Ints = rows[np.lexsort((INNER_FIRST[kind], -trace.dur_ns[rows], trace.ts_ns[rows]))]
     return order
 
 
@@ -81,12 +81,10 @@ def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
     trace = profile.trace
     parts = [part.rows((part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting) for part in trace.parts()]
     operators = np.concatenate(parts or [np.zeros(0, np.int64)])
+    of_tracks = outermost(trace, operators[np.isin(trace.track[operators], trace.track[rows])])
     outer = np.full(len(rows), -1, np.int64)
     for track in np.unique(trace.track[rows]).tolist():
-        on_track = operators[trace.track[operators] == track]
-        ends = trace.rows(on_track).end_ns
-        reach = np.maximum.accumulate(np.concatenate(([-(1 << 62)], ends[:-1]))) if len(on_track) else ends
-        top = on_track[trace.ts_ns[on_track] >= reach]
+        top = of_tracks[trace.track[of_tracks] == track]
         on_this_track = np.flatnonzero(trace.track[rows] == track)
         moments = trace.ts_ns[rows[on_this_track]]
         index = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1

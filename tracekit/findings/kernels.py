@@ -76,9 +76,9 @@ def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
 def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
     """The kernel name that takes most of their time, the operator that launches most of those, and their rows."""
     trace = profile.trace
-    heaviest = rows[_heaviest(trace.name_codes[rows], trace.dur_ns[rows])]
+    heaviest = rows[_of_heaviest_key(trace.name_codes[rows], trace.dur_ns[rows])]
     operators = operator_names(profile, heaviest)
-    of_most = operators[_heaviest(operators, trace.dur_ns[heaviest])][0]
+    of_most = operators[_of_heaviest_key(operators, trace.dur_ns[heaviest])][0]
     name = trace.names[trace.name_codes[heaviest[0]]]
     return Where(kernel=name, operator=trace.names[of_most] if of_most >= 0 else None), heaviest
 
@@ -121,7 +121,7 @@ def _kinds(profile: Profile, rows: Ints) -> Ints:
     return codes * (len(profile.trace.names) + 1) + operator_names(profile, rows) + 1
 
 
-def _heaviest(keys: Ints | Rows, weights: Ints) -> Bools:
+def _of_heaviest_key(keys: Ints | Rows, weights: Ints) -> Bools:
     """The entries of the key with the largest total weight."""
     which = np.unique(keys, return_inverse=True)[1]
     chosen: Bools = which == np.bincount(which, weights).argmax()

@@ -5,7 +5,7 @@ import numpy as np
 from tracekit.intervals import Ints
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
-from tracekit.trace.reading.arguments import Arguments
+from tracekit.trace.rereading.arguments import Arguments
 
 _PRODUCTS = ("matmul", "convolution")
 _OPERANDS = 3  # what is added, or a gradient, comes before or after the operands; strides and the like come later

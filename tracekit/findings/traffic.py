@@ -13,7 +13,7 @@ from msgspec import Raw
 from tracekit.findings.kernels import of_classes
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
-from tracekit.trace.reading.arguments import BYTES_OF_TYPE, Arguments
+from tracekit.trace.rereading.arguments import BYTES_OF_TYPE, Arguments
 
 ELEMENTWISE = ("elementwise", "random")
 _COMPARES = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_")  # the result is boolean

@@ -1,13 +1,11 @@
 """What a variant's recording says about memory, from the cache if the same rules read the same recording before."""
 
-from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
 from tracekit.lines.cached import entry_of
-from tracekit.lines.ownership import MOST_EVENTS, Ownership
+from tracekit.lines.ownership import MOST_EVENTS
 from tracekit.lines_file import lines_path
 from tracekit.memory.use import MemoryUse, memory_use
 from tracekit.profile import Profile
-from tracekit.trace import Trace
 from tracekit.trace.storing.cache import file_state
 from tracekit.trace.storing.results import recall, remember, result_name
 
@@ -22,23 +20,14 @@ def known_use(profile: Profile) -> MemoryUse | None:
     if (known := recall(entry, name, MemoryUse)) is not None:
         return known
     try:
-        trace, ownership = _recording(profile)
+        recording = profile.recording
     except TracekitError:
         return None
-    if not trace.meta.get("profile_memory"):
+    if not recording.trace.meta.get("profile_memory"):
         return None
-    use = memory_use(trace, ownership)
+    use = memory_use(recording.trace, recording.ownership)
     remember(entry or entry_of(profile.ownership), name, use)
     return use
-
-
-def _recording(profile: Profile) -> tuple[Trace, Ownership]:
-    """The recording with stacks, and the owners of its moments; the trace itself if there is no such recording."""
-    recording = profile.ownership.recording
-    if recording is None or recording.trace is profile.trace:
-        return profile.trace, profile.ownership
-    ours = profile.ownership
-    return recording.trace, Ownership.of(known_attribution(recording.trace), None, ours.mine, ours.graphs)
 
 
 def _causes(profile: Profile) -> object:

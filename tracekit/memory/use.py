@@ -16,7 +16,7 @@ from tracekit.lines.spans import Spans, on_thread
 from tracekit.memory.walk import Walk
 from tracekit.profile.where import line_cells
 from tracekit.trace import Trace
-from tracekit.trace.reading.memory_events import MemoryEvents, memory_events
+from tracekit.trace.rereading.memory_events import MemoryEvents, memory_events
 from tracekit.trace.roles import OPERATOR
 
 # Operators that only allocate memory: their caller is of interest.

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from tracekit.intervals import Bools, Ints, StepFunction, distinct
-from tracekit.trace.reading.memory_events import MemoryEvents
+from tracekit.trace.rereading.memory_events import MemoryEvents
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,7 @@ def device_name(member: Member) -> str | None:
 
 def _names(member: Member) -> Iterator[str]:
     if isinstance(member, Profile) and member.trace.device == "gpu":
-        listed = member.trace.meta.get("deviceProperties")
-        for each in listed if isinstance(listed, list) else []:
-            if isinstance(each, dict) and isinstance(each.get("name"), str):
-                yield each["name"]
+        yield from (each["name"] for each in member.trace.gpus if isinstance(each.get("name"), str))
         return
     if isinstance(member, Untraced) and (member.run is None or member.run.device != "cpu"):
         return

@@ -77,17 +77,8 @@ _NOT_THE_SAME = re.compile(r"\b(?:Laptop|Mobile|Max-Q|MIG)\b")  # variants that 
 
 def memory_bandwidth(trace: Trace) -> tuple[str, float] | None:
     """The GPU of a trace and its memory bandwidth, bytes a second; None if it is not known, or GPUs differ."""
-    names = {*map(str, _names(trace))}
+    names = {str(each["name"]) for each in trace.gpus if "name" in each}
     if len(names) != 1 or _NOT_THE_SAME.search(name := names.pop()):
         return None
     peak = next((peak for pattern, peak in _PEAKS if pattern.search(name)), None)
     return (name, peak) if peak is not None else None
-
-
-def _names(trace: Trace) -> list[object]:
-    listed = trace.meta.get("deviceProperties")
-    return (
-        [each["name"] for each in listed if isinstance(each, dict) and "name" in each]
-        if isinstance(listed, list)
-        else []
-    )

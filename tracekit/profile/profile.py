@@ -10,6 +10,7 @@ import numpy as np
 from tracekit import lines_file
 from tracekit import run as runs
 from tracekit.engine import Attribution
+from tracekit.engine.cached import known_attribution
 from tracekit.engine.views import StepView
 from tracekit.intervals import Bools
 from tracekit.lines.cached import known_means
@@ -91,6 +92,14 @@ class Profile:
         script = Path(self.run.script).name if self.run is not None else ""
         mine = [*self.mine, *([script] if script else [])]
         return Ownership.of(self.attribution, self.detail_path, mine, self.graphs)
+
+    @cached_property
+    def recording(self) -> "Profile":
+        """The recording with stacks and shapes, as a variant of its own; itself if there is no other recording."""
+        recording = self.ownership.recording
+        if recording is None or recording.trace is self.trace:
+            return self
+        return replace(self, captures=(Capture(recording.trace.path, known_attribution(recording.trace)),))
 
     @cached_property
     def owner_means(self) -> OwnerMeans:

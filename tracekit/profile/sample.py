@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tracekit.engine import Attribution
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.ownership import Ownership
-from tracekit.trace.reading.arguments import Arguments, arguments
+from tracekit.trace.rereading.arguments import Arguments, arguments
 
 _MOST = 20_000  # kernels; if a step has more, only the longest
 

@@ -50,9 +50,9 @@ class Subject:
 
     members: list[Member]
     study: Study | None = None  # where a study was opened: its cells are the members
-    ranks: "Mapping[str, list[RankColumns]]" = field(
-        default_factory=dict
-    )  # by variant, where readers elsewhere made them
+    # By variant, where readers elsewhere made them. They are only carried here, for the layers above to compare: this
+    # layer needs no more than their type.
+    ranks: "Mapping[str, list[RankColumns]]" = field(default_factory=dict)
 
     @property
     def problems(self) -> list[tuple[str, str]]:

@@ -4,9 +4,9 @@
 - `lines_of_event`, `lines_of_time` and `lines_of_buckets` are for rules (`tracekit.findings.where`): the lines of one
   event, those that own most of a period of time, and those that own most of some buckets.
 
-The owner decides (docs/owners.md), with one exception: for a trace that has stacks itself and no lines file, tables of
-events (`line_table`) show the innermost frame that may be yours, as it was recorded. Owners are stricter there: without
-`--mine`, code in a package counts as a library's.
+The owner decides (docs/owners.md). Only tables say more: where no line of yours owns an event of a bare trace with
+stacks, they show the innermost function that may be yours. Owners are stricter: without `--mine`, code in a package
+counts as a library's.
 """
 
 from typing import Any
@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.intervals import Ints
-from tracekit.lines.owners import Group, functions_of, short
+from tracekit.lines.owners import Group, Line, functions_of, short
+from tracekit.lines.ownership import MOST_EVENTS, Ownership
 from tracekit.lines_file import lines_path
 from tracekit.profile.profile import Profile
 from tracekit.python_frames import plain_function, profiled
+from tracekit.trace import Trace
 from tracekit.trace.columns import codes
 from tracekit.trace.enclosing import user_frames
 from tracekit.trace.schema import LABEL, column
@@ -47,21 +49,24 @@ MODULE = column("module", LABEL, "enclosing modules, outermost first", role="sou
 def line_table(profile: Profile, rows: Ints) -> pa.Table:
     """A row for each of these rows of the events table of `profile.trace`: `LINE_COLUMNS` and `MODULE`; nulls for −1.
 
-    If a recording with stacks is beside the trace, or a lines file is beside a trace with stacks, the event's owner
-    decides, as in `tracekit lines`: the line that runs on its thread when it starts; for a backward node the line of
-    its forward operator; for GPU work the line of its launch, or the lines that were fused into it. Any other trace
-    with stacks shows the function around the event, or around its launch. Nulls elsewhere, and outside the steps.
+    The event's owner decides, as in `tracekit lines`: the line that runs on its thread when it starts; for a backward
+    node the line of its forward operator; for GPU work the line of its launch, or the lines that were fused into it.
+    Where a bare trace with stacks has no such line, and all over one that is too long for owners, it is the function
+    around the event, or around its launch. Nulls elsewhere, and outside the steps.
     """
-    if profile.trace.has_stacks and not lines_path(profile.trace.path).is_file():
-        return _by_frame(profile, rows)
-    ownership = profile.ownership
-    owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
-    rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
-    groups = {group: number for number, group in enumerate(dict.fromkeys(each.group for each in rows_of_owners))}
-    cells = [line_cells(ownership.owners.groups[group]) for group in groups]
-    chains = [" · ".join(ownership.owners.modules[each.module]) or None for each in rows_of_owners]
-    group_of = np.array([groups[each.group] for each in rows_of_owners], np.int64)[which.reshape(-1)]
-    return _table(cells, group_of).append_column(MODULE, _labels(chains, which.reshape(-1)))
+    trace = profile.trace
+    is_bare = trace.has_stacks and not lines_path(trace.path).is_file()
+    groups: list[Group]
+    if is_bare and len(trace.ts_ns) > MOST_EVENTS:
+        groups, which, modules = [()], np.zeros(len(rows), np.int64), pa.nulls(len(rows), LABEL)
+    else:
+        groups, which, modules = _by_owner(profile.ownership, rows)
+    if is_bare:
+        unowned = np.array([not group for group in groups], bool)[which]
+        functions, which_function = _by_frame(trace, rows[unowned])
+        which[unowned] = len(groups) + which_function
+        groups = [*groups, *functions]
+    return _table([line_cells(group) for group in groups], which).append_column(MODULE, modules)
 
 
 def distinct_lines(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
@@ -114,9 +119,19 @@ def line_cells(lines: Group) -> LineCells:
     return f"{line.text} {functions}", line.file, None if line.whole else line.line, functions
 
 
-def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
-    """The innermost frame of the user's own, as the profiler names it."""
-    trace, calls = profile.trace, rows.copy()
+def _by_owner(ownership: Ownership, rows: Ints) -> tuple[list[Group], Ints, pa.Array]:
+    """The lines that own events, each once; which of them owns each event; the modules around it."""
+    owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
+    rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
+    groups = {group: number for number, group in enumerate(dict.fromkeys(each.group for each in rows_of_owners))}
+    chains = [" · ".join(ownership.owners.modules[each.module]) or None for each in rows_of_owners]
+    group_of = np.array([groups[each.group] for each in rows_of_owners], np.int64)[which.reshape(-1)]
+    return [ownership.owners.groups[group] for group in groups], group_of, _labels(chains, which.reshape(-1))
+
+
+def _by_frame(trace: Trace, rows: Ints) -> tuple[list[Group], Ints]:
+    """The innermost functions that may be the user's, each once, and which of them is around each event."""
+    calls = rows.copy()
     there = trace.rows(np.maximum(rows, 0)).roles if len(rows) else None
     on_gpu = (rows >= 0) & there.gpu if there is not None else rows < 0
     calls[on_gpu] = trace.links.launch(rows[on_gpu])
@@ -125,13 +140,12 @@ def _by_frame(profile: Profile, rows: Ints) -> pa.Table:
     if others.any():
         frames[others] = user_frames(trace, rows[others])
     names, which = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
-    cells = [_of_frame(trace.names[name]) if name >= 0 else line_cells(()) for name in names.tolist()]
-    return _table(cells, which.reshape(-1)).append_column(MODULE, pa.nulls(len(rows), LABEL))
+    return [_function(trace.names[name]) if name >= 0 else () for name in names.tolist()], which.reshape(-1)
 
 
-def _of_frame(name: str) -> LineCells:
+def _function(name: str) -> Group:
     frame = profiled(name)
-    return (name, frame.file, None, plain_function(frame.function)) if frame else (name, None, None, None)
+    return (Line(frame.file, frame.line, plain_function(frame.function), whole=True),) if frame is not None else ()
 
 
 def _table(cells: list[LineCells], which: Ints) -> pa.Table:

@@ -11,9 +11,9 @@ import numpy as np
 
 from tracekit.engine.buckets import CODES
 from tracekit.intervals import Bools, Ints
+from tracekit.trace.rows import BEFORE
 
 _IDLE = [CODES["gpu_comm"], CODES["python"]]
-_BEFORE = -(1 << 62)  # no time of a trace reaches it
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Waits:
         """The waits in these rows; `spent` has the time of each bucket up to the starts, and up to the ends."""
         rows = rows[np.lexsort((rows, end[rows]))]
         self.rows, self._end = rows, end[rows]
-        until = np.concatenate(([_BEFORE], self._end))[:-1]
+        until = np.concatenate(([BEFORE], self._end))[:-1]
         self._since = np.maximum(start[rows], until)
         self._idle_until = spent[1][rows][:, _IDLE]
         before = np.concatenate((np.zeros((1, len(_IDLE)), np.int64), self._idle_until))[:-1]
@@ -51,7 +51,7 @@ class Waits:
 
     def between(self, after: int | None, spent_after: Ints | None, until: int) -> Waited:
         """The waits in collectives that it left between two moments, given what each bucket had taken at the first."""
-        after = _BEFORE if after is None else after
+        after = BEFORE if after is None else after
         low, high = np.searchsorted(self._end, (after, until), side="right").tolist()
         if low == high:  # as is the case between most collectives
             return _NOTHING

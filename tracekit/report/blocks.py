@@ -64,11 +64,17 @@ class Series:
     lines: tuple[Line, ...]
 
 
+# What a note is about, the gravest first.
+NoteKind = Literal[
+    "problem", "warning", "cannot answer", "mean", "conditions", "comparison", "health", "inferred", "remark"
+]
+
+
 @dataclass(frozen=True)
 class Note:
     """Something a reader must know beside the figures; it holds for the whole report where `variants` is empty."""
 
-    kind: str  # health, cannot answer, inferred, mean, comparison, warning, problem, remark
+    kind: NoteKind
     variants: tuple[str, ...]
     text: str
 

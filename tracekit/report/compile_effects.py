@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tracekit.analyses import summary
-from tracekit.analyses.shared.kernel_time import kernel_times, summed
 from tracekit.engine.buckets import Bound, by_bound
 from tracekit.profile import Profile
+from tracekit.profile.kernel_time import kernel_times, summed
 from tracekit.run import Ledger, Variant
 from tracekit.run_facts import contrast_of
 

@@ -1,11 +1,11 @@
 """Notes beside the figures: limits, warnings, what was inferred."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tracekit.compare import COVERS, Comparison
 from tracekit.profile import Member, Profile
-from tracekit.report.blocks import Note
+from tracekit.report.blocks import Note, NoteKind
 from tracekit.report.conditions import condition_notes
 from tracekit.report.warnings import busy, remarks, warnings
 from tracekit.run_facts import contrast_of
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tracekit.report.model import Report
 
 
-_ORDER = ("problem", "warning", "cannot answer", "mean", "conditions", "comparison", "health", "inferred", "remark")
+_GRAVEST_FIRST: tuple[NoteKind, ...] = get_args(NoteKind)
 
 
 def notes(report: "Report") -> list[Note]:
@@ -29,11 +29,11 @@ def notes(report: "Report") -> list[Note]:
 
 def merged(each_note: list[Note], every: list[str]) -> list[Note]:
     """Equal notes merged, the gravest first; one that applies to every variant names none."""
-    variants_of: dict[tuple[str, str], list[str]] = {}
+    variants_of: dict[tuple[NoteKind, str], list[str]] = {}
     for note in each_note:
         variants_of.setdefault((note.kind, note.text), []).extend(note.variants)
     once = [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in variants_of.items()]
-    return sorted(once, key=lambda note: _ORDER.index(note.kind) if note.kind in _ORDER else len(_ORDER))
+    return sorted(once, key=lambda note: _GRAVEST_FIRST.index(note.kind))
 
 
 def _of_run(report: "Report", member: Member) -> Iterator[Note]:

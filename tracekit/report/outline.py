@@ -69,11 +69,42 @@ class Outline:
         return sentences
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """How much of a report people read."""
+
+    rows: int | None  # of each table, where a number is requested
+    full: bool  # nothing is left out
+    fold: bool  # what need not be seen at once is folded, one click away
+
+    @property
+    def fits_two_screens(self) -> bool:
+        """Whether to leave out what there is no room for: not where more is requested, or where tables fold."""
+        return self.rows is None and not self.full and not self.fold
+
+    def opens_tables(self, sections: list[Section]) -> bool:
+        """Whether the tables of a question are seen at once."""
+        if self.full or sections[0].stage != "body":  # only the body is ordered by worth
+            return True
+        return max(each.worth for each in sections) >= WORTH if self.rows is None else self.rows > 0
+
+    def rows_of(self, section: Section, opened: bool, report: Report) -> int | None:
+        """How many rows of its tables are seen at once; None for all."""
+        if self.full and not self.fold and report.subject.study is not None and _is_of_cells(section):
+            return OF_CELLS if self.rows is None else self.rows  # a study may have thousands of cells
+        if self.full or section.stage != "body":  # what leads and ends a report is short, and meant to be read whole
+            return None
+        if not opened:  # there may be a table all the same, where it is folded
+            return 0
+        return (FOLDED if self.fold else ROWS) if self.rows is None else self.rows
+
+
 def outline(report: Report, rows: int | None = None, full: bool = False, fold: bool = False) -> Outline:
     """The report as people read it, with `rows` of each table or else a few; `full` leaves nothing out.
 
     A face that can `fold` gets every table, because what need not be seen at once can be folded.
     """
+    reading = _Reading(rows, full, fold)
     by_id: dict[str, list[Section]] = {}
     for section in report.sections:
         by_id.setdefault(section.id, []).append(section)
@@ -82,7 +113,7 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
         title = sections[0].title
         statuses = {section.contents.status for section in sections}
         if full or "answered" in statuses:
-            chapter = _chapter(sections, report, rows, full, fold)
+            chapter = _chapter(sections, report, reading)
             if chapter.entries:
                 chapters.append(chapter)
         elif "unanswered" in statuses:
@@ -90,7 +121,7 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
         else:
             absent.append(title)
     left_out: list[str] = []
-    if rows is None and not full and not fold:
+    if reading.fits_two_screens:
         chapters, left_out = _on_two_screens(chapters)
     in_part = full and rows is None and not fold
     shortened = in_part and any(_is_shortened(entry) for chapter in chapters for entry in chapter.entries)
@@ -126,32 +157,25 @@ def _cut(chapter: Chapter, shown: set[tuple[int, int]]) -> Chapter:
     return replace(chapter, entries=tuple(entry for entry in entries if entry.blocks))
 
 
-def _chapter(sections: list[Section], report: Report, rows: int | None, full: bool, fold: bool) -> Chapter:
-    first = sections[0]
-    shown = [each for each in sections if full or each.contents.status != "absent"]
-    worth = max(each.worth for each in sections)
-    tables = full or first.stage != "body" or (worth >= WORTH if rows is None else rows > 0)
-    wanted = (FOLDED if fold else ROWS) if rows is None else rows
-    opened = None if full or first.stage != "body" else wanted if tables else 0
+def _chapter(sections: list[Section], report: Report, reading: _Reading) -> Chapter:
+    first, opened = sections[0], reading.opens_tables(sections)
     only = len(report.subject.members) == 1 and first.scope == "variant"  # then its subject is obvious
     entries = [
         Entry(
-            "" if only else _of(each),
+            "" if only else each.subject,
             each,
-            _blocks(each, tables or fold, full or fold),
-            _rows_in_full(each, report, rows) if full and not fold else opened,
+            _blocks(each, opened or reading.fold, reading.full or reading.fold),
+            reading.rows_of(each, opened, report),
         )
-        for each in shown
+        for each in sections
+        if reading.full or each.contents.status != "absent"
     ]
     return Chapter(first.id, first.title, tuple(_merged([entry for entry in entries if entry.blocks], report)))
 
 
-def _rows_in_full(section: Section, report: Report, rows: int | None) -> int | None:
-    """All of them; but only some of the cells of a study, unless a number is requested."""
-    of_cells = section.stage == "body" or any(is_detail(block) for block in section.blocks)
-    if report.subject.study is None or not of_cells:
-        return None
-    return OF_CELLS if rows is None else rows
+def _is_of_cells(section: Section) -> bool:
+    """Whether its tables have rows for the cells or settings of a study."""
+    return section.stage == "body" or any(is_detail(block) for block in section.blocks)
 
 
 def _is_shortened(entry: Entry) -> bool:
@@ -198,15 +222,6 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
 
 def _only_sentences(entry: Entry) -> bool:
     return entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
-
-
-def _of(section: Section) -> str:
-    """The subject of the section, as a label."""
-    if section.scope == "trace":
-        return f"{section.variant}, {section.trace}"
-    if section.scope == "comparison":
-        return f"{section.variant} against {section.baseline}"
-    return section.variant or ""
 
 
 def _listed(titles: Iterable[str]) -> str:

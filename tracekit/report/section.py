@@ -44,6 +44,15 @@ class Section:
     baseline: str | None = None  # of the scope `comparison`
 
     @property
+    def subject(self) -> str:
+        """What it is about, as a label; empty for the whole run."""
+        if self.scope == "trace":
+            return f"{self.variant}, {self.trace}"
+        if self.scope == "comparison":
+            return f"{self.variant} against {self.baseline}"
+        return self.variant or ""
+
+    @property
     def worth(self) -> float:
         """Its worth; where that is unknown, just enough for a table."""
         return WORTH if self.contents.worth is None else self.contents.worth

@@ -17,8 +17,8 @@ from tracekit.trace.storing.scratch import scratch_array
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-_INNER_FIRST = np.ones(OTHER + 1, np.int8)  # of equal intervals the higher is inside
-_INNER_FIRST[[PYTHON, OPERATOR, RUNTIME]] = 0, 1, 2
+INNER_FIRST = np.ones(OTHER + 1, np.int8)  # of equal intervals the higher is inside
+INNER_FIRST[[PYTHON, OPERATOR, RUNTIME]] = 0, 1, 2
 
 
 def nested(trace: "Trace", rows: Ints) -> Ints:
@@ -51,7 +51,17 @@ def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
     events = trace.rows(rows)
     codes, name_at = np.unique(events.name_codes, return_inverse=True)
     by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
-    return np.lexsort((trace.links.is_blocking(rows), by_name[name_at], _INNER_FIRST[events.roles.kind], -end, ts))
+    return np.lexsort((trace.links.is_blocking(rows), by_name[name_at], INNER_FIRST[events.roles.kind], -end, ts))
+
+
+def outermost(trace: "Trace", rows: Ints) -> Ints:
+    """Those of the rows that no other of them on their thread encloses, in ascending order."""
+    outer = [np.zeros(0, np.int64)]
+    for track in np.unique(trace.track[rows]):
+        on_track = nested(trace, rows[trace.track[rows] == track])
+        reach = np.maximum.accumulate(trace.rows(on_track).end_ns)
+        outer.append(on_track[np.concatenate(([True], trace.ts_ns[on_track[1:]] >= reach[:-1]))])
+    return np.sort(np.concatenate(outer))
 
 
 def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:

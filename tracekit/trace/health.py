@@ -12,19 +12,18 @@ from tracekit.units import count, duration, many
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-
-_FAR = 1 << 62  # beyond any correlation id
+_NO_ID = 1 << 62  # beyond any correlation id
 
 
 @dataclass(frozen=True)
-class Health:
-    """One limit of a trace: a stable code, and the sentence to show."""
+class Limitation:
+    """One thing that limits the answers of a trace: a stable code, and the sentence to show."""
 
     code: str
     message: str
 
 
-def examine(trace: "Trace") -> list[Health]:
+def examine(trace: "Trace") -> list[Limitation]:
     """Everything that limits the answers of this trace, worst first."""
     return list(_examine(trace))
 
@@ -41,30 +40,32 @@ def why_calls_unknown(trace: "Trace") -> str | None:
     return None
 
 
-def _examine(trace: "Trace") -> Iterator[Health]:
+def _examine(trace: "Trace") -> Iterator[Limitation]:
     if trace.cut_short:
-        yield Health(
+        yield Limitation(
             "cut_short",
             f"The file is truncated ({trace.cut_short}); the events before that point are used.",
         )
     elif trace.damage:
-        yield Health("damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; the events before that point are used.")
+        yield Limitation(
+            "damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; the events before that point are used."
+        )
     if trace.process is not None:
-        yield Health(
+        yield Limitation(
             "merged_file",
             f"One of several processes in the file ({trace.process}); events without a process, such as the profiler's "
             "own overhead, are left out.",
         )
     if trace.header_lost:
-        yield Health("lost_header", "The header before the events is too long, and was not read.")
+        yield Limitation("lost_header", "The header before the events is too long, and was not read.")
     if trace.lost:
-        yield Health(
+        yield Limitation(
             "lost_events",
             f"{count(trace.lost)} event{_s(trace.lost)} could not be read, and {'is' if trace.lost == 1 else 'are'} "
             "excluded from all figures.",
         )
     if trace.mended:
-        yield Health(
+        yield Limitation(
             "mended_events",
             f"{many(trace.mended, 'event')} {'was' if trace.mended == 1 else 'were'} repaired: an unescaped quote in a "
             "name, a value of the wrong type, or a negative duration (which counts as 0).",
@@ -72,39 +73,41 @@ def _examine(trace: "Trace") -> Iterator[Health]:
     gpu = trace.census.count(lambda roles: roles.gpu)
     launches = trace.census.count(lambda roles: roles.launch)
     if launches and not gpu:
-        yield Health(
+        yield Limitation(
             "no_gpu_side",
             f"{count(launches)} launch calls, but no GPU activity: the GPU side was not recorded.",
         )
     if why_unknown := why_calls_unknown(trace):
-        yield Health(
+        yield Limitation(
             "calls_unknown", f"{why_unknown[:1].upper()}{why_unknown[1:]}: its launches and syncs cannot be identified."
         )
     if gpu and trace.threads.main is not None:
         linked = len(trace.links.activities)
         if linked < gpu:
-            yield Health(
+            yield Limitation(
                 "unlinked_gpu",
                 f"{count(gpu - linked)} of {count(gpu)} GPU activities {'has' if gpu - linked == 1 else 'have'} no "
                 f"launch call in the trace{_submitted(trace)}.",
             )
         yield from _backlog(trace)
         if (devices := _devices(trace)) > 1:
-            yield Health(
+            yield Limitation(
                 "several_devices",
                 f"The trace holds the work of {devices} devices: the GPU counts as busy while any of them is.",
             )
     if trace.threads.main is not None and not trace.steps.annotated:
         yield _without_steps(trace)
     if trace.has_stacks:
-        yield Health("stacks", "Python stacks were recorded, which slows Python down: without them it takes less time.")
+        yield Limitation(
+            "stacks", "Python stacks were recorded, which slows Python down: without them it takes less time."
+        )
     if _whole_microseconds(trace):
-        yield Health("whole_microseconds", "Times are whole microseconds: anything shorter appears as zero.")
+        yield Limitation("whole_microseconds", "Times are whole microseconds: anything shorter appears as zero.")
 
 
 def _submitted(trace: "Trace") -> str:
     """Which activities were launched before or after the host was recorded, judged by the ascending ids of calls."""
-    least, most, ids = _FAR, -_FAR, [np.zeros(0, np.int64)]
+    least, most, ids = _NO_ID, -_NO_ID, [np.zeros(0, np.int64)]
     for part in trace.parts():
         tied = part.correlation != 0
         if (part.roles.runtime & ~part.process).any():
@@ -122,11 +125,11 @@ def _submitted(trace: "Trace") -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
-def _backlog(trace: "Trace") -> Iterator[Health]:
+def _backlog(trace: "Trace") -> Iterator[Limitation]:
     steps = trace.steps
     late = int(steps.begin[0] - steps.issued[0]) if steps.annotated and len(steps) else 0
     if late:
-        yield Health(
+        yield Limitation(
             "backlog",
             f"When the first step is issued, the GPU still works on earlier launches for {duration(late)}: that time "
             "belongs to no step.",
@@ -138,11 +141,11 @@ def _devices(trace: "Trace") -> int:
     return len({trace.tracks["pid"][int(track)].as_py() for track in tracks})
 
 
-def _without_steps(trace: "Trace") -> Health:
+def _without_steps(trace: "Trace") -> Limitation:
     steps = trace.steps
     if steps.inferred is not None:
         sentence = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
-        return Health("inferred_steps", f"{sentence} Their boundaries are not exact.")
+        return Limitation("inferred_steps", f"{sentence} Their boundaries are not exact.")
     iterations = find_iterations(trace)
     offered = (
         f"--steps infer finds {len(iterations.starts)} steps instead, by {iterations.by}."
@@ -150,7 +153,7 @@ def _without_steps(trace: "Trace") -> Health:
         else "Nothing in the trace repeats as iterations do."
     )
     sentence = "No ProfilerStep annotations: the whole trace counts as one step."
-    return Health("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")
+    return Limitation("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")
 
 
 def _whole_microseconds(trace: "Trace") -> bool:

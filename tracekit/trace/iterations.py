@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, runs
+from tracekit.trace.enclosing import outermost
 from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP
 from tracekit.units import count
 
@@ -21,7 +22,7 @@ _LEAST = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
 _WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
 _ALIKE = 0.9  # of the operators must be the same one period later
-_TRIED = 64  # periods that are tried that are tried
+_TRIED = 64  # periods, at most
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def find_iterations(trace: "Trace") -> Iterations | None:
     main = trace.threads.main
     if main is None:
         return None
-    operators = _outermost(trace, main)
+    operators = _outermost_work(trace, main)
     if not len(operators):
         return None
     return (
@@ -46,7 +47,7 @@ def find_iterations(trace: "Trace") -> Iterations | None:
     )
 
 
-def _outermost(trace: "Trace", main: int) -> Ints:
+def _outermost_work(trace: "Trace", main: int) -> Ints:
     """The main thread's operators, and calls that submit work, that no other operator encloses."""
 
     def works(part: "Events") -> Bools:
@@ -54,9 +55,7 @@ def _outermost(trace: "Trace", main: int) -> Ints:
         wanted: Bools = (operators | part.roles.launch) & part.lasting & (part.track == main)
         return wanted
 
-    rows = _rows(trace, works)
-    reach = np.maximum.accumulate(trace.rows(rows).end_ns)
-    return rows[np.concatenate(([True], trace.ts_ns[rows[1:]] >= reach[:-1]))] if len(rows) else rows
+    return outermost(trace, _rows(trace, works))
 
 
 def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
@@ -111,16 +110,14 @@ def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
 
 def _period(names: Rows) -> int | None:
     """The number of entries after which a sequence repeats; None if it does not."""
-    codes, which = np.unique(names, return_inverse=True)
+    which = np.unique(names, return_inverse=True)[1]
     order = np.argsort(which, kind="stable")
     apart = np.diff(order)[np.diff(which[order]) == 0]  # of one name from one entry to the next
     periods, frequent = np.unique(apart, return_counts=True)
     tried = periods[np.argsort(-frequent, kind="stable")][:_TRIED]
     alike = {int(period): float(_same(names, int(period)).mean()) for period in tried if 2 * period <= len(names)}
     best = max(alike.values(), default=0.0)
-    return (
-        min(period for period, part in alike.items() if part >= best - 0.01) if best >= _ALIKE and len(codes) else None
-    )
+    return min(period for period, part in alike.items() if part >= best - 0.01) if best >= _ALIKE else None
 
 
 def _same(names: Rows, period: int) -> Bools:

@@ -12,7 +12,7 @@ from tracekit.intervals import Ints, Rows
 from tracekit.trace.census import Census, take_census
 from tracekit.trace.columns import codes, held, labels, small, values
 from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
-from tracekit.trace.health import Health, examine
+from tracekit.trace.health import Limitation, examine
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.roles import PYTHON, Labels, Roles
@@ -30,7 +30,7 @@ class Summary:
     steps: StepTable
     device: str
     has_stacks: bool
-    health: list[Health]
+    health: list[Limitation]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Trace:
         return find_steps(self) if self.summary is None else self.summary.steps
 
     @cached_property
-    def health(self) -> list[Health]:
+    def health(self) -> list[Limitation]:
         """What limits the answers this trace can give."""
         return examine(self) if self.summary is None else self.summary.health
 
@@ -184,6 +184,12 @@ class Trace:
         if self.summary is not None:
             return self.summary.device
         return "gpu" if self.census.any(lambda roles: roles.gpu) else "cpu"
+
+    @property
+    def gpus(self) -> list[dict[str, Any]]:
+        """The properties of each GPU of the machine, where the profiler lists them."""
+        listed = self.meta.get("deviceProperties")
+        return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
     @cached_property
     def has_stacks(self) -> bool:

@@ -12,11 +12,10 @@ import numpy as np
 from tracekit.intervals import Ints
 from tracekit.trace.iterations import Iterations, find_iterations
 from tracekit.trace.roles import STEP
+from tracekit.trace.rows import AFTER, BEFORE
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
-
-_FAR = 1 << 62  # later than any time of a trace
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def _inferred(trace: "Trace", iterations: Iterations) -> StepTable:
 
 
 def _whole(trace: "Trace") -> StepTable:
-    start, end = _FAR, -_FAR
+    start, end = AFTER, BEFORE
     for part in trace.parts():
         chosen = part.lasting & (part.process | part.roles.gpu)
         if chosen.any():
@@ -94,16 +93,16 @@ def _whole(trace: "Trace") -> StepTable:
 
 def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints, until: Ints) -> StepTable:
     steps = StepTable(numbers, issued, returned, until, issued, returned, True)
-    done, backlog = returned.copy(), -_FAR
+    done, backlog = returned.copy(), BEFORE
     for activities, launches in trace.links.some():
         events = trace.rows(activities)
         lasting = events.lasting  # an event without a duration bounds nothing
         launched, ends = trace.ts_ns[launches[lasting]], events.end_ns[lasting]
         owner = steps.of(launched)
         np.maximum.at(done, owner[owner >= 0], ends[owner >= 0])
-        backlog = max(backlog, int(ends[launched < issued[0]].max(initial=-_FAR)))
+        backlog = max(backlog, int(ends[launched < issued[0]].max(initial=BEFORE)))
     backlog = max(backlog, _unlinked_backlog(trace))
-    reach = np.maximum.accumulate(np.append(backlog if backlog > -_FAR else issued[0], done))
+    reach = np.maximum.accumulate(np.append(backlog if backlog > BEFORE else issued[0], done))
     return StepTable(numbers, issued, returned, until, np.maximum(issued, reach[:-1]), reach[1:], True)
 
 
@@ -111,13 +110,13 @@ def _unlinked_backlog(trace: "Trace") -> int:
     """The end of work that was submitted before the recording: it has no call, and its id is below that of every
     call."""
     if trace.links.gpu == len(trace.links.activities):
-        return -_FAR
-    least, ends = _FAR * 2 - 1, -_FAR
+        return BEFORE
+    least, ends = int(np.iinfo(np.int64).max), BEFORE
     for part in trace.parts():
         calls = part.roles.runtime & part.process & (part.correlation != 0)
         least = min(least, int(part.correlation[calls].min(initial=least)))
     for part in trace.parts():
         older = part.roles.gpu & part.lasting & (part.correlation != 0) & (part.correlation < least)
         older[older] = trace.links.launch(part.rows(older)) < 0
-        ends = max(ends, int(part.end_ns[older].max(initial=-_FAR)))
+        ends = max(ends, int(part.end_ns[older].max(initial=BEFORE)))
     return ends

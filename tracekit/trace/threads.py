@@ -9,12 +9,10 @@ import numpy as np
 from tracekit.intervals import Bools, Ints, below
 from tracekit.trace.census import Ask
 from tracekit.trace.roles import OPERATOR
-from tracekit.trace.rows import at_moments
+from tracekit.trace.rows import BEFORE, at_moments
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
-
-_FAR = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:
 def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:
     """How many of these events on each track start outside the autograd engine's nodes of their own thread."""
     counts = np.zeros(len(trace.tracks), np.int64)
-    reach = np.full(len(trace.tracks), -_FAR, np.int64)  # when the last of the nodes seen on each track ends
+    reach = np.full(len(trace.tracks), BEFORE, np.int64)  # when the last of the nodes seen on each track ends
     if not trace.census.any(lambda roles: roles.backward_node):
         return trace.census.by_track(ask, len(counts))
     for part in at_moments(trace):

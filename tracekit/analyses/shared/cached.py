@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 from tracekit.analyses import Analysis, Answer
-from tracekit.lines_file import lines_path
 from tracekit.profile import Profile
-from tracekit.trace.storing.cache import file_state
-from tracekit.trace.storing.results import recall_table, remember_table, result_name
+from tracekit.profile.cache_names import name_of
+from tracekit.trace.storing.results import recall_table, remember_table
 
 _FACTS = ("title", "sentence", "worth", "status")
 
@@ -27,12 +26,3 @@ def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], An
     answer = work_out()
     remember_table(entry, name, answer.table, {fact: getattr(answer, fact) for fact in _FACTS})
     return answer
-
-
-def name_of(profile: Profile, kind: str, *modules: str) -> str:
-    """The name in the cache of a result of these modules; it depends on everything that they read of a variant."""
-    cold = profile.cold.trace.path if profile.cold is not None else None
-    detail = profile.detail_path
-    files = (cold, detail, detail and lines_path(detail))
-    beside = (profile.name, profile.variant, profile.mine, *(path and file_state(path) for path in files))
-    return result_name(kind, *modules, causes=beside)

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses.shared.event_rows import numbered, text
-from tracekit.analyses.shared.grouping import Names
 from tracekit.intervals import Ints
+from tracekit.profile.grouping import Names
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import names_of_rows
 from tracekit.trace.roles import bare

@@ -6,7 +6,7 @@ scattering by atomic operations reads what it writes.
 
 import math
 
-from tracekit.trace.reading.arguments import BYTES_OF_TYPE, Arguments
+from tracekit.trace.rereading.arguments import BYTES_OF_TYPE, Arguments
 
 GATHERS = ("aten::index_select", "aten::gather", "aten::index")
 SCATTERS = (

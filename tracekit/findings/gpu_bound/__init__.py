@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from tracekit.analyses.shared.kernel_time import KernelTime, kernel_times, summed
 from tracekit.findings import bandwidth
 from tracekit.findings.finding import Where
 from tracekit.findings.gpu_bound import modules, phases
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
+from tracekit.profile.kernel_time import KernelTime, kernel_times, summed
 from tracekit.trace.roles import GRAPH_LAUNCH
 from tracekit.units import percent
 

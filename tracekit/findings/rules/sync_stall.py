@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.where import where_of_event
 from tracekit.intervals import Ints, Rows
 from tracekit.profile import Profile
+from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import bare
 from tracekit.units import duration, times
 

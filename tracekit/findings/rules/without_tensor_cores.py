@@ -52,10 +52,9 @@ def _on_ordinary_cores(name: str) -> bool:
 
 def _major(trace: Trace, kernel: str) -> int | None:
     """The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it."""
-    listed = trace.meta.get("deviceProperties")
-    for device in listed if isinstance(listed, list) else []:
-        if isinstance(device, dict) and isinstance(device.get("computeMajor"), int):
-            return int(device["computeMajor"])
+    listed = (each["computeMajor"] for each in trace.gpus if isinstance(each.get("computeMajor"), int))
+    if (major := next(listed, None)) is not None:
+        return int(major)
     return next((major for name, major in _ARCHITECTURES.items() if name in kernel), None)
 
 

@@ -1,1 +1,1 @@
-"""Bytes of any Kineto file, streamed into batches of Arrow columns."""
+"""Bytes of any Kineto file, streamed into batches of Arrow columns; `rereading` needs the trace made of them."""

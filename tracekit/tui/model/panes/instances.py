@@ -162,7 +162,7 @@ def place_of(profile: Profile, row: int) -> Place | None:
     text, file, line = (where[name][0].as_py() for name in ("where", "file", "line"))
     if file is None:
         return None
-    if line is None and (start := re.match(rf"{re.escape(file)}[:(](\d+)", text)):  # the first line of a function
+    if line is None and (start := re.match(rf"{re.escape(file)}:(\d+)", text)):  # the first line of a function
         line = int(start[1])
     return Place(file, line) if line is not None else None
 

@@ -5,8 +5,8 @@ import pytest
 from real import trace_path
 from small import event, kernel, launch, op, step, write
 
-from tracekit.analyses.shared.own_waits import own_waits
 from tracekit.trace import Trace
+from tracekit.trace.own_waits import own_waits
 
 SYNC = "cudaDeviceSynchronize"
 WORK = [op("aten::mm", 10, 40), launch(20, 30, 1), kernel("gemm", 35, 90, 1)]

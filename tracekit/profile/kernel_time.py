@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracekit.analyses.shared.grouping import Grouping
 from tracekit.kernel_class import kernel_class
-from tracekit.profile import Profile
+from tracekit.profile.grouping import Grouping
+from tracekit.profile.profile import Profile
 from tracekit.trace.roles import KERNEL
 
 

@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 from tracekit.intervals import Ints
-from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing
+from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON
 
 # torch.profiler waits for the GPU when it stops; with stacks, its own frames enclose that.

@@ -12,8 +12,8 @@ import numpy as np
 from tracekit.intervals import Ints
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.again import events_again
 from tracekit.trace.reading.event import NOTHING, value_of
+from tracekit.trace.rereading.again import events_again
 
 Inputs = list[tuple[int, ...]]  # the dimensions of each input; () for what is not a tensor, or has none
 

@@ -11,8 +11,8 @@ import numpy as np
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.again import events_again
 from tracekit.trace.reading.event import NOTHING
+from tracekit.trace.rereading.again import events_again
 
 _NAME = "[memory]"
 _DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h

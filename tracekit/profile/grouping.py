@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows
-from tracekit.profile import Profile
+from tracekit.profile.profile import Profile
 
 Names = dict[str, Callable[[int], str | None]]  # columns that say what a group is, made from its number
 

@@ -72,7 +72,7 @@ def test_the_sentence_about_the_steps_agrees(tmp_path, spans, bounds, idles):
 
 @pytest.mark.parametrize("bucket", [key for key in WALL if BUCKETS[key].bound not in ("gpu", "copies", "gaps")])
 def test_every_bucket_leads_to_a_verdict(bucket):
-    assert verdict(SimpleNamespace(means={"wall": Mean(100.0, {bucket: 100.0})})).id in VERDICTS
+    assert verdict(SimpleNamespace(mean=Mean(100.0, {bucket: 100.0}))).id in VERDICTS
 
 
 def test_every_reason_for_an_idle_gpu_has_words():

@@ -67,7 +67,7 @@ def test_noise_is_no_matter_of_the_order_of_steps(tmp_path):
     one = lengths(tmp_path / "a.json", *[1000, 2000] * 5)
     for name, durations in (("same", [1010, 2010] * 5), ("turned", [2010, 1010] * 5)):
         report = make_report(open_subject([one, lengths(tmp_path / f"{name}.json", *durations)]))
-        assert report.comparisons[0].wall.noise()
+        assert report.comparisons[0].wall.is_noise()
 
 
 def test_names_stay_apart_whatever_files_are_called(tmp_path):

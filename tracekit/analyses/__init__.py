@@ -107,7 +107,7 @@ def _summary(entry: Analysis, profile: Profile) -> Answer:
 
 def share_of_step(profile: Profile, *buckets: str) -> float:
     """The share of a counted step that these buckets take: of its wall time, or of its host time if that is unknown."""
-    mean = profile.means["wall"] or profile.means["host"]
+    mean = profile.mean
     if mean is None or not mean.step_ns:
         return 0.0
     return sum(mean.parts.get(key, 0.0) for key in buckets) / mean.step_ns

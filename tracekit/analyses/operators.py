@@ -44,16 +44,15 @@ def _summary(profile: Profile) -> pa.Table:
     np.add.at(spent_ns[:, 0], names, dur)
     np.add.at(spent_ns[:, 1], names[counted], dur[counted])
     number = np.zeros((len(trace.names), 2), np.int64)
-    inside = np.append(profile.counted, False)
     for part in trace.parts():
         taken = part.process & ~part.roles.annotation
         codes = part.name_codes[taken]
         np.add.at(number[:, 0], codes, 1)
-        np.add.at(number[:, 1], codes[inside[trace.steps.of(part.ts_ns[taken])]], 1)
+        np.add.at(number[:, 1], codes[profile.in_counted(trace.steps.of(part.ts_ns[taken]))], 1)
     rows = np.flatnonzero(spent_ns[:, 0])
     rows = rows[np.lexsort((rows, -spent_ns[rows, 0], -spent_ns[rows, 1]))]
-    steps = float(max(int(profile.counted.sum()), 1))
-    mean = profile.means["wall"] or profile.means["host"]
+    steps = profile.counted_steps
+    mean = profile.mean
     length = mean.step_ns if mean is not None else 0.0
     texts = [trace.names[row] for row in rows.tolist()]
     return table(

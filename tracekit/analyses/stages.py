@@ -86,7 +86,7 @@ def _covered(profile: Profile, rows: Ints) -> float:
     chosen = pieces.of("dataload") & profile.counted[pieces.step]
     operators = Union.of(trace.ts_ns[rows], trace.rows(rows).end_ns)
     filled = operators.within(pieces.start[chosen], pieces.end[chosen]).sum()
-    return float(filled) / max(int(profile.counted.sum()), 1)
+    return float(filled) / profile.counted_steps
 
 
 def _fetches(profile: Profile, rows: Ints) -> Ints:

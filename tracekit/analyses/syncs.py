@@ -122,7 +122,7 @@ class _Syncs:
             }
         )
         by_line = {line["where"]: line for line in lines}
-        stall = grouped["counted_ns"] / float(max(int(profile.counted.sum()), 1))
+        stall = grouped["counted_ns"] / profile.counted_steps
         return table(
             SUMMARY,
             {

@@ -29,8 +29,3 @@ class Steps:
     def mean(self, claim: Union) -> float:
         """How much of the claim falls into a step, on average, ns."""
         return float(claim.within(self.low, self.high).mean()) if len(self.low) else 0.0
-
-
-def counted_steps(profile: Profile) -> int:
-    """The number of steps over which a cost is spread."""
-    return max(int(profile.counted.sum()), 1)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.engine.pieces import Pieces
-from tracekit.findings.counted import counted_steps
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -53,7 +52,7 @@ def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> lis
         mask[chosen_rows[of_group]] = True
         rows = _costliest_first(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
         name = trace.names[trace.name_codes[rows[0]]] if len(rows) else NOTHING
-        culprits.append(Culprit(value, name, float(dur[of_group].sum()) / counted_steps(profile), rows, mask))
+        culprits.append(Culprit(value, name, float(dur[of_group].sum()) / profile.counted_steps, rows, mask))
     return sorted(culprits, key=lambda each: -each.step_ns)
 
 

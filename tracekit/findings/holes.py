@@ -9,7 +9,6 @@ import numpy as np
 
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.engine.pieces import Pieces
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import plain
 from tracekit.findings.where import where_of_piece
 from tracekit.intervals import Bools, Ints
@@ -105,7 +104,7 @@ class Holes:
         steps: dict[str, set[int]] = {}
         for name, step in zip(names, self._pieces.step[self._places].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
-        least = max(2, _OFTEN * counted_steps(self._profile))
+        least = max(2, _OFTEN * self._profile.counted_steps)
         return {name for name, numbers in steps.items() if len(numbers) >= least}
 
     @cached_property

@@ -6,7 +6,6 @@ The first story that fits applies. The holes of a story make one finding, or one
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import plain
 from tracekit.findings.finding import Where
 from tracekit.findings.holes import Hole
@@ -54,7 +53,7 @@ class Cases:
     def per_step(self) -> str:
         """The same per step."""
         pieces = self.profile.attribution.pieces
-        return duration(sum(pieces.dur[each.piece] for each in self.holes) / counted_steps(self.profile))
+        return duration(sum(pieces.dur[each.piece] for each in self.holes) / self.profile.counted_steps)
 
     @property
     def at_most(self) -> str:

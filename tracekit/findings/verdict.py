@@ -99,7 +99,7 @@ def slowest(parts: dict[str, float]) -> str:
 
 def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Finding:
     """The verdict as a finding, whose cost is the time that other findings leave."""
-    mean = profile.means["wall"] or profile.means["host"]
+    mean = profile.mean
     step = mean.step_ns if mean is not None else 0.0
     left = max(step - sum(each.cost_ns or 0.0 for each in findings), 0.0)
     cost = min((usual.share or 0.0) * step, left)
@@ -127,7 +127,7 @@ def _events(profile: Profile, usual: Verdict) -> Ints:
 
 
 def _parts(profile: Profile) -> dict[str, float]:
-    mean = profile.means["wall"] or profile.means["host"]
+    mean = profile.mean
     return mean.parts if mean is not None else {}
 
 

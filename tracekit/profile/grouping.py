@@ -15,8 +15,8 @@ class Grouping:
     """Takes events some at a time; in the result, the group that takes most in a counted step comes first."""
 
     def __init__(self, profile: Profile, sums: list[str]) -> None:
-        self._counted = np.append(profile.counted, False)
-        self._steps = float(max(int(profile.counted.sum()), 1))
+        self._profile = profile
+        self._steps = profile.counted_steps
         self._sums = sums
         self._numbers: dict[int, int] = {}
         self._totals = np.zeros((0, 2 + 2 * len(sums)), np.int64)  # how many, inside, and each sum and its part inside
@@ -28,7 +28,7 @@ class Grouping:
         group = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in distinct.tolist()], np.int64)
         missing = len(self._numbers) - len(self._totals)
         self._totals = np.concatenate((self._totals, np.zeros((missing, self._totals.shape[1]), np.int64)))
-        number, inside = group[which], self._counted[step]
+        number, inside = group[which], self._profile.in_counted(step)
         self._sum(0, number, inside, np.ones(len(keys), np.int64))
         for column, value in enumerate(values):
             self._sum(2 + 2 * column, number, inside, value)

@@ -12,7 +12,7 @@ from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
 from tracekit.engine.views import StepView
-from tracekit.intervals import Bools
+from tracekit.intervals import Bools, Ints
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
@@ -21,6 +21,7 @@ from tracekit.profile.capture import Capture
 from tracekit.profile.sample import Sample, sample
 from tracekit.run import Window, Workload
 from tracekit.trace import Trace
+from tracekit.trace.steps import in_steps
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,15 @@ class Profile:
         answered = [steps for steps in self.answered.values() if steps.any()]
         return answered[0] if answered else np.ones(len(self.attribution.steady), bool)
 
+    def in_counted(self, steps: Ints) -> Bools:
+        """Which of these indices of steps are those of counted ones; −1, which stands for no step, is not."""
+        return in_steps(self.counted, steps)
+
+    @property
+    def counted_steps(self) -> int:
+        """How many steps a figure per step is divided by: at least 1."""
+        return max(int(self.counted.sum()), 1)
+
     @property
     def none_steady(self) -> bool:
         """Whether every step compiles, so that the means are over steps that do."""
@@ -142,6 +152,11 @@ class Profile:
     def means(self) -> dict[str, Mean | None]:
         """For each view, what a step takes; None where that cannot be answered."""
         return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
+
+    @property
+    def mean(self) -> Mean | None:
+        """What a step takes: its wall time or, where that cannot be answered, the host's; None without either."""
+        return self.means["wall"] or self.means["host"]
 
 
 def _mean(view: StepView, chosen: Bools) -> Mean | None:

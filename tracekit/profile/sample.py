@@ -11,6 +11,7 @@ from tracekit.engine import Attribution
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.ownership import Ownership
 from tracekit.trace.rereading.arguments import Arguments, arguments
+from tracekit.trace.steps import in_steps
 
 _MOST = 20_000  # kernels; if a step has more, only the longest
 
@@ -50,7 +51,7 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
     """
     trace = attribution.trace
     step = trace.steps.of(trace.ts_ns[trace.links.launches])
-    launching = np.unique(step[np.append(counted, False)[step]])
+    launching = np.unique(step[in_steps(counted, step)])
     if not len(launching):
         return Sample(np.zeros(0, np.int64), np.zeros(0, np.int64))
     inside = step == launching[0]

@@ -93,7 +93,7 @@ def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
     contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
     if contrast is None or entry.wall is None:
         return sentence
-    if contrast.noise and not entry.wall.noise():
+    if contrast.noise and not entry.wall.is_noise():
         return (
             f"{sentence} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
         )

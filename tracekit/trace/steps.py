@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Ints
+from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.iterations import Iterations, find_iterations
 from tracekit.trace.roles import STEP
 from tracekit.trace.rows import AFTER, BEFORE
@@ -49,6 +49,12 @@ class StepTable:
             return np.full(len(points), -1)
         index = np.searchsorted(self.issued, points, side="right") - 1
         return np.where((index >= 0) & (points < self.until[np.maximum(index, 0)]), index, -1)
+
+
+def in_steps(chosen: Bools, steps: Ints | Rows) -> Bools:
+    """Which of these indices of steps are of a chosen step; −1, which stands for no step, is not."""
+    mask: Bools = np.append(chosen, False)[steps]  # −1 gets what was appended
+    return mask
 
 
 def find_steps(trace: "Trace") -> StepTable:

@@ -15,7 +15,7 @@ def phases(profile: Profile) -> dict[str, float]:
     """
     trace = profile.trace
     launches, activities = trace.links.launches, trace.links.activities
-    counted = np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[launches])]
+    counted = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
     if not counted.any() or not trace.census.any(lambda roles: roles.backward_node | roles.named(OPTIMIZER_STEP)):
         return {}
     calls, which = np.unique(launches[counted], return_inverse=True)

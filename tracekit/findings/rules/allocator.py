@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import by_name
 from tracekit.findings.holes import is_hole
 from tracekit.findings.where import where_of_event
@@ -22,7 +21,7 @@ def allocator(profile: Profile) -> Iterator[Finding]:
     """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
     pieces = profile.attribution.pieces
     chosen = pieces.of("alloc") & ~is_hole(pieces) & profile.counted[pieces.step]
-    steps = counted_steps(profile)
+    steps = profile.counted_steps
     if steps < 2 or len(np.unique(pieces.step[chosen])) < _OFTEN * steps:
         return
     culprits = [each for each in by_name(profile, chosen) if len(each.rows)]

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import Culprit, by_name, plain
 from tracekit.findings.where import where_of_buckets, where_of_event
 from tracekit.intervals import Bools, Ints
@@ -44,7 +43,7 @@ _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store t
 @rule("data_loading")
 def data_loading(profile: Profile) -> Iterator[Finding]:
     """`dataloader_bound`: the loader runs in the training process, has too few workers, or is only starting them."""
-    mean = profile.means["wall"] or profile.means["host"]
+    mean = profile.mean
     if mean is None or mean.parts["dataload"] < _LEAST * mean.step_ns:
         return
     waits = _Waits(profile, mean.parts["dataload"], mean.step_ns)
@@ -115,8 +114,7 @@ class _Waits:
         trace = self.profile.trace
         parts = [part.rows(part.roles.annotation & part.roles.named(DATALOAD)) for part in trace.parts()]
         rows = np.concatenate(parts or [np.zeros(0, np.int64)])
-        chosen: Ints = rows[np.append(self.profile.counted, False)[trace.steps.of(trace.ts_ns[rows])]]
-        return chosen
+        return rows[self.profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
 
     @cached_property
     def loader(self) -> str | None:
@@ -132,7 +130,7 @@ class _Waits:
     @property
     def batches(self) -> float:
         """How many batches a step asks for."""
-        return len(self.spans) / counted_steps(self.profile)
+        return len(self.spans) / self.profile.counted_steps
 
     @cached_property
     def culprits(self) -> list[Culprit]:
@@ -163,4 +161,4 @@ class _Waits:
             return fitting
 
         inside = collates[trace.name_codes[events]] | (enclosing(trace, events, wanted) >= 0)
-        return float(dur[inside].sum()) / (self.step_ns * counted_steps(self.profile))
+        return float(dur[inside].sum()) / (self.step_ns * self.profile.counted_steps)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.where import where_of_event
@@ -31,7 +30,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     eager = calls[~replays]
     chosen = pieces.of(*_SUBMITTING) & ~is_hole(pieces)
     chosen &= _until_one_of(profile, eager)
-    steps = counted_steps(profile)
+    steps = profile.counted_steps
     if replays.sum() < steps or not (chosen & profile.counted[pieces.step]).any():
         return
     operator, row = _most_calls(profile, eager)
@@ -56,8 +55,7 @@ def _counted_calls(profile: Profile) -> Ints:
     """The calls of counted steps that submitted anything."""
     trace = profile.trace
     calls = np.unique(trace.links.launches).astype(np.int64)
-    counted: Ints = calls[np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[calls])]]
-    return counted
+    return calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
 
 
 def _until_one_of(profile: Profile, calls: Ints) -> Bools:

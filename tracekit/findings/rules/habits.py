@@ -8,7 +8,6 @@ import numpy as np
 
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
@@ -76,7 +75,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     spans = np.concatenate(
         [part.rows(part.process & part.roles.named(habit.name) & part.lasting) for part in trace.parts()]
     )
-    launches = _launches(profile, spans) / counted_steps(profile) if habit.one_by_one else 0
+    launches = _launches(profile, spans) / profile.counted_steps if habit.one_by_one else 0
     spans = spans[_in_counted_steps(profile, spans)]
     if not len(spans) or (habit.one_by_one and launches < _LEAST_LAUNCHES):
         return
@@ -86,7 +85,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     claim = inside.minus(inside.minus(idle))
     line, _ = where_of_buckets(profile, "python")
     calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
-    took = trace.dur_ns[spans].sum() / counted_steps(profile)
+    took = trace.dur_ns[spans].sum() / profile.counted_steps
     yield Finding(
         habit.id,
         f"{habit.said}: {calls}{duration(took)} of the host's time per step",
@@ -108,5 +107,4 @@ def _launches(profile: Profile, spans: Ints) -> int:
 
 def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:
     """Which of these events start in a counted step."""
-    steps = profile.trace.steps.of(profile.trace.ts_ns[rows])
-    return np.append(profile.counted, False)[steps]
+    return profile.in_counted(profile.trace.steps.of(profile.trace.ts_ns[rows]))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import operators_around
 from tracekit.findings.where import where_of_event
 from tracekit.intervals import Ints, Union
@@ -30,13 +29,13 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
     events = trace.rows(rows)
     claim = Union.of(events.ts_ns, events.end_ns)
     claim = claim.minus(pieces.union(pieces.of("gpu_compute", "gpu_comm")))
-    counted = np.append(profile.counted, False)[trace.steps.of(trace.ts_ns[calls])]
+    counted = profile.in_counted(trace.steps.of(trace.ts_ns[calls]))
     if not counted.any():
         return
     longest = calls[counted][np.argmax(trace.dur_ns[calls[counted]])]
     operators = operators_around(profile, int(longest))
     culprit = where_of_event(profile, int(longest), operators[0] if operators else None)
-    steps = counted_steps(profile)
+    steps = profile.counted_steps
     blocked = trace.dur_ns[calls[counted]].sum() / steps
     moved = values(trace.events["bytes"])[copies[counted]].sum() / steps
     yield Finding(

@@ -6,7 +6,6 @@ import numpy as np
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
@@ -106,7 +105,7 @@ def _operators(profile: Profile, chosen: Bools) -> list[Culprit]:
 
 def _per_step(profile: Profile, chosen: Bools) -> float:
     pieces = profile.attribution.pieces
-    return float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / counted_steps(profile)
+    return float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / profile.counted_steps
 
 
 def _parts(profile: Profile, chosen: Bools, like: float) -> str:
@@ -121,7 +120,7 @@ def _launches(profile: Profile) -> str:
     kernels, calls = _of_counted_steps(profile)
     if not len(calls):
         return "no launch call is linked to a kernel"
-    steps = counted_steps(profile)
+    steps = profile.counted_steps
     return (
         f"a launch call takes {duration(float(np.median(calls)))} ({count(round(len(calls) / steps))} a step), a "
         f"kernel or copy {duration(float(np.median(kernels)))} ({count(round(len(kernels) / steps))} a step; medians)"
@@ -131,10 +130,9 @@ def _launches(profile: Profile) -> str:
 def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
     """How long each GPU activity of the counted steps takes, and each call that submitted them."""
     trace = profile.trace
-    counted = np.append(profile.counted, False)
     work, calls = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for activities, launches in trace.links.some():
-        inside = counted[trace.steps.of(trace.ts_ns[launches])]
+        inside = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
         work.append(trace.dur_ns[activities[inside]])
         calls.append(launches[inside].astype(np.int64))
     return np.concatenate(work), trace.dur_ns[np.unique(np.concatenate(calls))]

@@ -125,8 +125,8 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
     maker = next((name for name in operators if reason.known_by and re.fullmatch(reason.known_by, name)), None)
     maker = maker or (operators[-1] if operators else None)
     steps = trace.steps.of(trace.ts_ns[culprit.rows])
-    number = float(np.append(profile.counted, False)[steps].sum()) / max(int(profile.counted.sum()), 1)
-    waited = trace.dur_ns[culprit.rows].sum() / max(int(profile.counted.sum()), 1)
+    number = float(profile.in_counted(steps).sum()) / profile.counted_steps
+    waited = trace.dur_ns[culprit.rows].sum() / profile.counted_steps
     who = f"{maker} ({call})" if maker else call
     location = where_of_event(profile, row, maker)
     return Finding(

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.kernels import blaming, kernels
 from tracekit.profile import Profile
 from tracekit.units import count, duration
@@ -24,7 +23,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     if profile.means["wall"] is None or not (between & profile.counted[pieces.step]).any():
         return
     rows = kernels(profile, lambda events: ~events.roles.communication)
-    steps = counted_steps(profile)
+    steps = profile.counted_steps
     usual = float(np.median(trace.dur_ns[rows]))
     if usual >= _TINY_NS or len(rows) < _MANY * steps:
         return

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.findings import Finding, rule
-from tracekit.findings.counted import counted_steps
 from tracekit.findings.kernels import blaming, kernels, of_classes
 from tracekit.findings.traffic import ELEMENTWISE, moved
 from tracekit.intervals import Bools, Ints, runs
@@ -35,7 +34,7 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     chains = _chains(profile, rows, _is_fusible(profile, rows))
     if not chains.number:
         return
-    steps = counted_steps(profile)
+    steps = profile.counted_steps
     yield blaming(
         profile,
         chains.shorter,

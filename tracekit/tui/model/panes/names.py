@@ -12,6 +12,7 @@ from tracekit.kernel_names import short_kernel
 from tracekit.names import short
 from tracekit.profile import Profile
 from tracekit.sanitize import sanitize
+from tracekit.trace.steps import in_steps
 from tracekit.tui.model.content import Content, Prose, prose, words
 from tracekit.tui.model.joined import deltas, joined
 from tracekit.tui.model.opened import Opened, steps_of
@@ -61,7 +62,7 @@ def operators(opened: Opened, selection: Selection) -> Content:
 
 def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools) -> Bools:
     """The rows of the work that are in these steps and belong to the selected bucket, operator and line."""
-    chosen: Bools = (work.step >= 0) & np.append(steps, False)[work.step]
+    chosen = in_steps(steps, work.step)
     if (window := selection.of("window")) is not None:
         chosen = _within(profile, work, window)
     bucket, operator = selection.of("bucket"), selection.of("operator")

@@ -1,4 +1,4 @@
-"""What the tests share: where the real traces are, and how hard the property tests try."""
+"""What the tests share: where the real traces are, and how many examples the property tests try."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("default"), max_examples=5000)
 hypothesis.settings.load_profile("default")
 
-# Run in the background or under nohup, a process ignores these, and so would all that tests start and interrupt.
+# In the background or under nohup, a process ignores these signals, and so would everything that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -28,7 +28,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 
 @pytest.fixture
 def shared_traces() -> Path:
-    """The folder of the real traces; skips where it is absent."""
+    """The folder of the real traces; skips the test if it is absent."""
     if not TRACES.is_dir():
         pytest.skip(f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
     return TRACES
@@ -36,10 +36,10 @@ def shared_traces() -> Path:
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache that holds nothing yet, and that no other test sees."""
+    """An empty cache that no other test uses."""
     monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Test workers must collect the same names, and packed bytes hold the second in which they were packed."""
+    """Give bytes a fixed id: test workers must collect the same names, but compressed bytes contain the time."""
     return argname if isinstance(val, bytes) else None

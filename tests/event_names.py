@@ -1,4 +1,4 @@
-"""The names and threads that made-up traces are written with: what counts, and what only looks like it."""
+"""The names and threads in generated traces: some count, and others only look as if they did."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ANNOTATIONS = [
     "entire_backward_compile",
     "CUDAGraphNode.record",
     "CUDAGraphTreeManager.record_function",
-    "CUDAGraphTreeManager.record_function (2)",  # is none
+    "CUDAGraphTreeManager.record_function (2)",  # is no sync call
     "## Call CompiledFxGraph def ##",
     "TorchDynamo Cache Lookup",
     "autograd::engine::evaluate_function: annotated",
@@ -63,7 +63,7 @@ FRAMES = [
     "/tmp/torchinductor_me/ab/cabc.py(30): call",
     "/tmp/pass/inductor/7r/c7r2lb574illqeptjflwv2zdklurlcr3z.py(107): call",
     "w7/cw7vj52l34hrj32sjriah5qg.py(2): call",
-    "w8/cw8vj52l34hrj32sjriah5qg.py(2): call",  # these are not as Inductor names its files
+    "w8/cw8vj52l34hrj32sjriah5qg.py(2): call",  # Inductor does not name its files like this
     "w7/cw6vj52l34hrj32sjriah5qg.py(2): call",
     "ab/cabc.py(30): call",
     "<built-in method mm of type object at 0x7f>",
@@ -114,7 +114,7 @@ SYNCS = [
 ALLOCATIONS = ["cudaMalloc", "cudaFree_v3020", "hipMallocAsync", "cudaHostAlloc", "cuMemMap", "cuMemAlloc_v2"]
 
 
-# Names that are nearly something, and must not be taken for it.
+# Names that resemble others, and must not be confused with them.
 OTHERS = [
     "cudaStreamIsCapturing",
     "cudaEventRecord",

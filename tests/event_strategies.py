@@ -31,15 +31,15 @@ DELAYS = [0, 0, 1, 5_000, 10_000, 29_999, 30_000, 30_001, 45_000]
 
 @dataclass(frozen=True)
 class Clock:
-    """How a trace writes its times: what is added to each, how coarse the grid, how fine the digits."""
+    """How a trace writes its times: the offset, the spacing of the grid, and the number of digits."""
 
     base: Decimal  # µs
     grid: int  # ns
-    fine: bool  # nanoseconds beside the grid
+    fine: bool  # nanoseconds off the grid
     below: bool  # and digits below the nanosecond
 
     def write(self, ns: int, below: Decimal = Decimal(0), *, base: bool = True) -> int | Decimal:
-        """A time or a length as it is in the file, in µs."""
+        """A time or a duration as the file has it, in µs."""
         value = max((Decimal(ns) + below) / 1000, Decimal(0)) + (self.base if base else 0)
         if self.fine and not below:
             return value.quantize(Decimal("0.001"))  # as Kineto writes it
@@ -60,7 +60,7 @@ def clocks(draw: st.DrawFn) -> Clock:
 
 @st.composite
 def moments(draw: st.DrawFn, clock: Clock) -> int:
-    """A moment in ns, most often on the grid."""
+    """A moment in ns, usually on the grid."""
     ns = draw(st.integers(0, 20)) * clock.grid
     if clock.fine:
         ns += draw(st.sampled_from([0, 0, 0, 0, 1, 2, 999, 30_000, 30_001]))
@@ -69,7 +69,7 @@ def moments(draw: st.DrawFn, clock: Clock) -> int:
 
 @st.composite
 def spans(draw: st.DrawFn, clock: Clock) -> tuple[int, int]:
-    """Start and end in ns; zero-length now and then."""
+    """Start and end in ns, sometimes equal."""
     start, other = draw(moments(clock)), draw(moments(clock))
     return min(start, other), max(start, other)
 
@@ -96,7 +96,7 @@ def events(
     event["ts"] = clock.write(start, draw(below))
     length = clock.write(end - start, draw(below), base=False)
     if end == start and length <= 0:
-        # What is not there, or negative, lasts no time.
+        # A missing or negative duration counts as zero.
         odd = draw(st.sampled_from(["zero", "zero", "missing", "negative"]))
         if odd != "missing":
             event["dur"] = -5 if odd == "negative" else 0
@@ -111,7 +111,7 @@ def events(
 
 @st.composite
 def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
-    """`ProfilerStep#N`: none, a sequence (adjacent, or with time between), or whatever."""
+    """`ProfilerStep#N`: none, a sequence (adjacent or with time in between), or arbitrary ones."""
     kind = draw(st.sampled_from(["none", "sequence", "sequence", "sequence", "any"]))
     annotations = []
     if kind == "sequence":
@@ -128,7 +128,7 @@ def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
             annotations.append((draw(st.integers(0, 3)), thread, draw(spans(clock))))
     cat = draw(st.sampled_from(["user_annotation", "user_annotation", "cpu_op", "Operator"]))
     written = [draw(events(clock, cat, f"ProfilerStep#{n}", thread, span)) for n, thread, span in annotations]
-    if draw(st.integers(0, 9)) == 0:  # neither is a step
+    if draw(st.integers(0, 9)) == 0:  # neither of them is a step
         cat, name = draw(st.sampled_from([("gpu_user_annotation", "ProfilerStep#7"), (cat, "ProfilerStep#a")]))
         written.append(draw(events(clock, cat, name, MAIN, draw(spans(clock)))))
     return written
@@ -136,7 +136,7 @@ def step_annotations(draw: st.DrawFn, clock: Clock) -> list[dict[str, Any]]:
 
 @st.composite
 def host_events(draw: st.DrawFn, clock: Clock, foreign: bool) -> dict[str, Any]:
-    """Any event of a host thread that submits nothing."""
+    """Any event of a host thread that submits no work."""
     thread = OTHER if foreign and draw(st.integers(0, 4)) == 0 else draw(st.sampled_from(THREADS))
     cat, names = draw(
         st.sampled_from(
@@ -151,7 +151,7 @@ def host_events(draw: st.DrawFn, clock: Clock, foreign: bool) -> dict[str, Any]:
                 ("cuda_runtime", ALLOCATIONS),
                 ("cuda_runtime", OTHERS),
                 ("cuda_driver", ALLOCATIONS),
-                ("cpu_op", ["cudaLaunchKernel", "cudaStreamSynchronize"]),  # an operator of that name
+                ("cpu_op", ["cudaLaunchKernel", "cudaStreamSynchronize"]),  # an operator with that name
             ]
         )
     )
@@ -170,7 +170,7 @@ def activities(draw: st.DrawFn, clock: Clock, span: tuple[int, int], correlation
 
 @st.composite
 def noise(draw: st.DrawFn, clock: Clock) -> dict[str, Any]:
-    """What takes no part: other phases, other categories, "X" without a `ts`."""
+    """Events that must be ignored: other phases, other categories, "X" without a `ts`."""
     event = draw(
         events(
             clock,

@@ -19,7 +19,7 @@ def opened(paths: list[Path], baseline: str | None = None, infer_steps: bool = F
 
 
 def ask(opened: Opened, selection: Selection) -> Content:
-    """The pane of a selection, asked for it."""
+    """The answer of a selection's pane to that selection."""
     pane = next(pane for pane in all_panes(opened) if pane.name == selection.pane)
     return pane.query(opened, selection)
 
@@ -52,7 +52,7 @@ def texts(content: Content) -> list[str]:
 
 
 def everything(paths: list[Path]) -> str:
-    """What all panes say that can be gone to."""
+    """Everything that all listed panes show."""
     report = opened(paths)
     panes = [pane for pane in all_panes(report) if pane.is_listed]
     said = [text for pane in panes for text in (pane.title, *texts(pane.query(report, Selection(pane.name))))]

@@ -12,12 +12,12 @@ TRACES = (ROOT / os.environ.get("TRACEKIT_TRACES", "../shared/traces")).resolve(
 
 
 def trace_names() -> list[str]:
-    """The real traces by name, without the suffix; none where the folder is absent."""
+    """The names of the real traces, without the suffix; none if the folder is absent."""
     return sorted(path.name.removesuffix(".json.gz") for path in TRACES.glob("*.json.gz"))
 
 
 def trace_path(name: str) -> Path:
-    """A real trace by name; skips the test where the folder of the traces is absent."""
+    """A real trace by name; skips the test if the folder of the traces is absent."""
     if not TRACES.is_dir():
         pytest.skip(f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
     return TRACES / f"{name}.json.gz"

@@ -1,4 +1,4 @@
-"""The pictures of the terminal UI in docs/images, taken from it: python -m tests.screenshots [FOLDER]."""
+"""Takes the pictures of the terminal UI in docs/images: python -m tests.screenshots [FOLDER]."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ async def picture(keys: tuple[str, ...]) -> str:
 
 
 async def settled(app: TracekitApp, pilot: Any) -> None:
-    """Wait until what is selected is on the screen."""
+    """Wait until the selection is on the screen."""
     while not app.is_settled:
         await pilot.pause(0.02)
     await pilot.pause()

@@ -45,7 +45,7 @@ def write(path: Path, *events: Event) -> Path:
 
 
 def training(path: Path, steps: int = 4, python: float = 20, kernel_us: float = 30, name: str = "gemm") -> Path:
-    """Steps of 100 µs and a bit: an operator launches one kernel, then the host waits for it."""
+    """Steps of a little over 100 µs: an operator launches one kernel, then the host waits for it."""
     events: list[Event] = []
     for k in range(steps):
         t = 1000.0 * k

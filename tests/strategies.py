@@ -28,13 +28,13 @@ from hypothesis import strategies as st
 
 @st.composite
 def submissions(draw: st.DrawFn, clock: Clock, correlation: int, *, foreign: bool) -> list[dict[str, Any]]:
-    """A launch call, the work it submits, and now and then more calls of the same correlation."""
+    """A launch call, the work that it submits, and sometimes more calls with the same correlation."""
     thread = OTHER if foreign else draw(st.sampled_from([MAIN, MAIN, MAIN, AUTOGRAD, SECOND, THIRD]))
     copy = draw(st.integers(0, 3)) == 0
     cat = draw(st.sampled_from(["cuda_runtime", "cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime"]))
     name = draw(st.sampled_from(COPIES if copy else LAUNCHES))
     start, end = draw(spans(clock))
-    if draw(st.booleans()):  # a short call is the usual one
+    if draw(st.booleans()):  # most calls are short
         end = start + draw(st.sampled_from([0, clock.grid, clock.grid]))
     made = [draw(events(clock, cat, name, thread, (start, end), correlation))]
     if draw(st.integers(0, 5)) == 0:
@@ -76,7 +76,7 @@ def backwards(draw: st.DrawFn, clock: Clock, correlation: int) -> list[dict[str,
 
 @st.composite
 def refills(draw: st.DrawFn, clock: Clock, correlation: int) -> list[dict[str, Any]]:
-    """A sync that drains the queue, some host work, and the launch of what ends the gap."""
+    """A sync that drains the queue, some host work, and the launch that ends the gap."""
     thread = draw(st.sampled_from([MAIN, MAIN, MAIN, AUTOGRAD]))
     grid, cells = clock.grid, st.integers(0, 3)
     start = draw(st.integers(0, 8)) * grid
@@ -98,7 +98,7 @@ def refills(draw: st.DrawFn, clock: Clock, correlation: int) -> list[dict[str, A
 
 @st.composite
 def kineto_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """A trace as Kineto writes it, any schema since 2021."""
+    """A trace as Kineto writes it, in any schema since 2021."""
     clock = draw(clocks())
     foreign = draw(st.integers(0, 4)) == 0  # other processes in the file
     made = draw(step_annotations(clock))
@@ -113,7 +113,7 @@ def kineto_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
         # Correlations grow with time in real traces, but nothing may depend on it.
         correlation = draw(st.sampled_from([4 + i, 4 + i, 4 + i, 4 + i, 4 + i, 4, 0, -1]))
         work += draw(submissions(clock, correlation, foreign=other_launches))
-    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):  # work of calls before the profile, or of none
+    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):  # work launched before the recording, or by no call
         correlation = draw(st.sampled_from([1, 2, 3, 4, 99, 0, -1, None]))
         work.append(draw(activities(clock, draw(spans(clock)), correlation)))
     gpu = draw(st.sampled_from(["yes"] * 12 + ["calls only", "neither", "neither", "rows only"]))
@@ -149,7 +149,7 @@ def kineto_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def old_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """A trace of 2019: no categories, the pid says what a row is."""
+    """A trace of 2019, without categories: the pid says what a row is."""
     clock = draw(clocks())
     noises = []
     for _ in range(draw(st.integers(1, 8))):
@@ -161,12 +161,12 @@ def old_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def traces() -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Small traces of every kind, their events in any order."""
+    """Small traces of every kind, with their events in any order."""
     return st.one_of(*[kineto_traces()] * 9, old_traces())
 
 
 def as_json(events: list[dict[str, Any]], *, bare: bool = False) -> bytes:
-    """The file: every decimal as it is, a line per event; `bare` is a list at top level (2019)."""
+    """The trace as a file, with every decimal unchanged and a line per event; `bare` is a list at top level (2019)."""
 
     def write(value: object) -> str:
         if isinstance(value, Decimal):

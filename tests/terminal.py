@@ -27,14 +27,14 @@ class Answer:
 
 
 class Terminal:
-    """A terminal with the command on it; `shown` is all that was drawn."""
+    """A terminal on which the command runs; `shown` is everything that was drawn."""
 
     def __init__(self, master: int, process: "subprocess.Popen[bytes]") -> None:
         self.master, self.process = master, process
         self.shown = b""
 
     def until(self, *words: bytes, patience_s: float = _PATIENCE_S) -> bytes:
-        """What was drawn until all of these words were, or until there was no more patience."""
+        """Everything drawn until all of these words have appeared, or until the time limit."""
         limit = time.monotonic() + patience_s
         while not all(word in self.shown for word in words) and time.monotonic() < limit:
             if not self._read(0.1) and self.process.poll() is not None:
@@ -42,7 +42,7 @@ class Terminal:
         return self.shown
 
     def press(self, keys: bytes) -> Answer:
-        """Press a key, and read until it draws no more."""
+        """Press a key, and read until the app stops drawing."""
         used = self._cpu()
         os.write(self.master, keys)
         first, last = 0.0, 0.0
@@ -53,7 +53,7 @@ class Terminal:
         return Answer(first, last, self._cpu() - used)
 
     def _read(self, wait_s: float) -> bool:
-        """Read what there is; False where nothing came in time, or nothing can come any more."""
+        """Read what is there; False if nothing arrived in time, or if nothing can arrive any more."""
         if not select.select([self.master], [], [], wait_s)[0]:
             return False
         try:
@@ -72,7 +72,7 @@ class Terminal:
 def terminal(
     *arguments: object, size: tuple[int, int] = (100, 30), stdin: int | None = None, stderr: int | None = None
 ) -> Iterator[Terminal]:
-    """A terminal of so many columns and lines, on which the command runs with these arguments."""
+    """A terminal of the given size, on which the command runs with these arguments."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, size[::-1])
 

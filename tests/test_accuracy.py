@@ -1,4 +1,4 @@
-"""What trainings with several seeds allow one to conclude, and nothing more."""
+"""What training with several seeds allows one to conclude, and nothing more."""
 
 import pytest
 from scipy import stats
@@ -24,7 +24,7 @@ EAGER = trained(0.80, 0.82, 0.81, 0.79, 0.81)
         ([0.80, 0.82, 0.81, 0.79, 0.81], "no loss"),
         ([0.85, 0.87, 0.85, 0.84, 0.87], "better"),
         ([0.70, 0.72, 0.70, 0.69, 0.72], "worse"),
-        ([0.90, 0.72, 0.85, 0.70, 0.88], "unknown"),  # as good on average, but who knows
+        ([0.90, 0.72, 0.85, 0.70, 0.88], "unknown"),  # as good on average, but not certainly
     ],
 )
 def test_only_what_the_interval_allows_is_said(ours, verdict):

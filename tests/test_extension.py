@@ -45,7 +45,7 @@ def paths(tmp_path):
 
 
 def in_every_face(paths, tmp_path, capsys) -> Iterator[tuple[str, str]]:
-    """Each face by its name, and all that it says of these traces."""
+    """Each face by name, and everything that it says about these traces."""
     given = [*map(str, paths)]
     for name in TEXTS:
         assert main(["report", *given, "--format", name, "--rows", "all"]) == 0
@@ -123,7 +123,7 @@ def test_a_finding(paths, tmp_path, capsys):
                 document = json.loads(said)
                 first, *others = document["findings"]
                 assert first["id"] == document["variants"][0]["verdict"]["id"] == "python_bound"
-                finding = next(each for each in others if each["id"] == "idle_ape")  # of no verdict: it ranks below
+                finding = next(each for each in others if each["id"] == "idle_ape")  # it has no verdict: it ranks below
                 assert finding["variant"] == "eager"
                 assert finding["where"]["line"] == 7
                 assert {

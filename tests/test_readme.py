@@ -1,4 +1,4 @@
-"""What the README and the pages of docs name is there, and all of the package is in the README's picture."""
+"""Everything that the README and the pages of docs name exists, and the README's table has the whole package."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_the_picture_has_every_module() -> None:
 
 def test_tests_mirror_the_package() -> None:
     packages = {file.parent.name for file in ROOT.glob("tracekit/*/__init__.py")}
-    assert packages - {"errors"} <= {folder.name for folder in (ROOT / "tests").iterdir()}  # they are tested as raised
+    assert packages - {"errors"} <= {folder.name for folder in (ROOT / "tests").iterdir()}  # tests raise these
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

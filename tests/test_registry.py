@@ -11,7 +11,7 @@ def first(*_):
 
 
 def second(*_):
-    """The same."""
+    """Registered, and never called, either."""
 
 
 REGISTRIES = {

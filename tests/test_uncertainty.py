@@ -47,7 +47,7 @@ def test_an_interval_beyond_what_floats_hold_has_finite_ends():
 def test_the_median_lies_between_two_of_the_values():
     assert interval_of_median([3]) == (3, 3)
     assert interval_of_median([1, 2, 3, 4, 5]) == (1, 5)
-    # Of ten, the second and the ninth: 2 × (1 + 10) / 1024 are outside.
+    # For ten values, the second and the ninth: 2 × (1 + 10) / 1024 of cases are outside.
     assert interval_of_median(range(10)) == (1, 8)
 
 
@@ -69,7 +69,7 @@ def measured(*passes):
 
 
 def in_turns(ours, theirs):
-    """Two variants whose passes took turns."""
+    """Passes of two variants, which took turns."""
     sides = zip(ours, theirs, strict=True)
     pairs = [(one_pass(k, a, 10 * k), one_pass(k, b, 10 * k + 5)) for k, (a, b) in enumerate(sides)]
     return tuple(measured(*side) for side in zip(*pairs, strict=True))
@@ -81,7 +81,7 @@ def test_what_drifts_in_both_leaves_with_their_ratio():
     comparison = contrast(ours, theirs)
     assert (comparison.covers, comparison.passes, comparison.noise) == ("rounds", 4, False)
     assert comparison.ratio == pytest.approx(1.1)
-    assert comparison.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # what is quoted agrees
+    assert comparison.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # the quoted values agree
     assert step_interval(ours)[1] / step_interval(ours)[0] > 4
 
 
@@ -155,7 +155,7 @@ MACHINES = [steady, apart, walking, correlated, heating_up, disturbed, joined_ha
 
 
 def captured(monkeypatch, rng, machine, effect):
-    """A capture of two variants on that machine: real rounds of simulated passes, of steps with outliers."""
+    """A capture of two variants on that machine: real rounds of simulated passes, whose steps have outliers."""
     levels = iter(machine(rng, 2 * 8))
     clock = iter(range(1000))
 
@@ -181,7 +181,7 @@ def captured(monkeypatch, rng, machine, effect):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_interval_holds_the_truth_as_often_as_it_promises(monkeypatch, machine):
-    """95 % of them, the stopping included; 90 % here, for 300 experiments scatter, too."""
+    """95 % of the intervals, even with early stopping; the test asks for 90 %, because 300 experiments scatter."""
     rng = np.random.default_rng(20_261_121)
     for effect in (0.0, 0.1):
         intervals = [captured(monkeypatch, rng, machine, effect).interval for _ in range(150)]

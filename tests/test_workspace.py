@@ -73,7 +73,7 @@ def test_two_do_not_undo_the_same_at_once(tmp_path):
     def undo(folder):
         seen.append(folder)
         second.start()
-        second.join(0.5)  # long enough for it to begin with the same folder, if it may
+        second.join(0.5)  # long enough for it to begin with the same folder, if it is allowed to
 
     remove_abandoned(tmp_path, undo)
     second.join()

@@ -35,11 +35,11 @@ _READ_LATER = ("TORCHINDUCTOR_CACHE_DIR",)
 _LENT = "TRACEKIT_TESTS_SERVER"
 # One thread, and no pool of compilers that import torch themselves.
 FIXED = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-_STARTED_WITH = {**os.environ, **FIXED}  # now, before any test changes it
+_STARTED_WITH = {**os.environ, **FIXED}  # as it is now, before any test changes it
 
 
 class Process:
-    """As much of `subprocess.Popen` as those who start passes use; output goes to files."""
+    """The part of `subprocess.Popen` that is used to start passes; output goes to files."""
 
     def __init__(self, args: list[str], environment: dict[str, str], folder: str, stdout: int, stderr: int) -> None:
         self.args = args
@@ -60,7 +60,7 @@ class Process:
         return self.returncode
 
     def poll(self) -> int | None:
-        """Its exit code, None while it runs."""
+        """Its exit code, or None while it runs."""
         try:
             return self.wait(0)
         except subprocess.TimeoutExpired:
@@ -71,7 +71,7 @@ class Process:
 
 
 def is_same(environment: dict[str, str]) -> bool:
-    """Would a new interpreter with this environment start as the server has started?"""
+    """Whether a new interpreter with this environment would start in the same way as the server."""
     names = filter(_matters, {*_STARTED_WITH, *environment})
     same = all(_STARTED_WITH.get(name) == environment.get(name) for name in names)
     return same and not os.environ.get("TRACEKIT_VERIFY")
@@ -84,7 +84,7 @@ def _matters(name: str) -> bool:
 def run(
     arguments: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`python ARGUMENTS` as `subprocess.run` does it, with both outputs captured as text; it never raises."""
+    """Run `python ARGUMENTS` like `subprocess.run`, with both outputs captured as text; never raises."""
     environment, folder = {**os.environ, **(env or {}), **FIXED}, str(cwd or Path.cwd())
     command = [sys.executable, *map(str, arguments)]
     if not is_same(environment):
@@ -97,7 +97,7 @@ def run(
 
 
 def tracekit(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`tracekit ARGUMENTS` in that folder: in this process, its passes forked."""
+    """Run `tracekit ARGUMENTS` in a folder: in this process, with forked passes."""
     from tracekit.cli import main
 
     command = [*map(str, arguments)]
@@ -111,7 +111,7 @@ def tracekit(*arguments: object, folder: Path | None = None) -> subprocess.Compl
 
 @contextmanager
 def passes() -> Iterator[None]:
-    """While entered, passes that this process starts are forked."""
+    """While active, the passes that this process starts are forked."""
     from tracekit.capture import process
 
     cold = process._start
@@ -131,7 +131,7 @@ def passes() -> Iterator[None]:
 
 
 def lend() -> dict[str, Any]:
-    """What `subprocess.Popen` is given so that the process may call `passes`, too."""
+    """Arguments of `subprocess.Popen` that allow the process to call `passes`, too."""
     descriptor = _server().fileno()
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     return {"env": {**_STARTED_WITH, _LENT: str(descriptor), "PYTHONPATH": path}, "pass_fds": [descriptor]}
@@ -139,7 +139,7 @@ def lend() -> dict[str, Any]:
 
 @cache
 def _server() -> socket.socket:
-    """It ends when no process holds its socket any more."""
+    """The server, which ends when no process has its socket open any more."""
     if _LENT in os.environ:
         return socket.socket(fileno=int(os.environ[_LENT]))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

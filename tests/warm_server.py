@@ -17,7 +17,7 @@ import traceback
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
-# What a pass imports by itself, sooner or later.
+# What every pass imports sooner or later.
 _PRELOADED = (
     "torch",
     "torch._dynamo",
@@ -34,11 +34,11 @@ _PLAIN_PATH = sys.path[1:]
 
 
 def serve(requests: socket.socket) -> None:
-    """Until no process is left to ask."""
+    """Serve until no process is left that could ask."""
     for name in _PRELOADED:
         importlib.import_module(name)
     assert threading.active_count() == 1, "threads do not survive a fork"
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for keepers
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for these children
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 3)
         if not message:
@@ -51,7 +51,7 @@ def serve(requests: socket.socket) -> None:
 
 
 def _keep(request: dict, stdout: int, stderr: int, status: int) -> None:
-    """Start it, say which process it is, wait for it, and say how it ended."""
+    """Start a process, report its id, wait for it, and report how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _die_with_parent()
     child = os.fork()
@@ -65,7 +65,7 @@ def _keep(request: dict, stdout: int, stderr: int, status: int) -> None:
 
 
 def _become(request: dict, stdout: int, stderr: int) -> None:
-    """What a new interpreter would be, up to its end."""
+    """Behave like a new interpreter, until it ends."""
     _die_with_parent()
     os.setsid()
     os.dup2(stdout, 1)
@@ -75,7 +75,7 @@ def _become(request: dict, stdout: int, stderr: int) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    tempfile.tempdir = None  # it was asked for before TMPDIR was this one
+    tempfile.tempdir = None  # it was computed before TMPDIR had this value
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()
     code = 0
@@ -97,7 +97,7 @@ def _become(request: dict, stdout: int, stderr: int) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    """`python ARGUMENTS`: -c CODE, -m MODULE or a file, and what follows."""
+    """Run `python ARGUMENTS`: -c CODE, -m MODULE or a file, and what follows."""
     match arguments:
         case ["-c", code, *given]:
             sys.path[:] = ["", *_PLAIN_PATH]

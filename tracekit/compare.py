@@ -27,7 +27,7 @@ class Difference:
     delta_interval: Interval | None
     intervals: dict[str, Interval | None]  # None where either side has fewer than two steps
 
-    def noise(self, key: str | None = None) -> bool:
+    def is_noise(self, key: str | None = None) -> bool:
         """Whether the difference is within noise: its interval contains 0, or there is no interval."""
         interval = self.intervals[key] if key is not None else self.delta_interval
         return interval is None or interval[0] <= 0 <= interval[1]

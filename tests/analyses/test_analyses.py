@@ -65,8 +65,8 @@ def test_kernels_with_their_launch_and_operator(tmp_path):
     assert (first["name"], first["step"], first["operator"], first["latency_ns"]) == ("sgemm", 5, "aten::mm", 25_000)
     assert (first["kind"], first["class"], first["stream"]) == ("kernel", "matmul", "7")
     assert (second["step"], second["launch"], second["operator"]) == (None, None, None)
-    assert answer.table["step_ns"].to_pylist() == [10_000.0, None]  # the step of what nothing launched is unknown
-    assert "in the 21.0 µs from the first to the last, the GPU is idle 10.0 µs (47.6 %)" in answer.sentence
+    assert answer.table["step_ns"].to_pylist() == [10_000.0, None]  # without a launch, the step is unknown
+    assert "in the 21.0 µs from the first to the last, the GPU is idle for 10.0 µs (47.6 %)" in answer.sentence
 
 
 def test_launches_of_a_graph(tmp_path):

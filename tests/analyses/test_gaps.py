@@ -19,7 +19,7 @@ def profile_of(path):
 
 
 def test_each_gap_with_what_the_host_did_and_what_ended_it(tmp_path):
-    """From 0 to 10 nothing has run; 30 to 90 the host is in aten::index; 100 to 104 the next kernel is on its way."""
+    """Nothing has run before 10; from 30 to 90 the host is in aten::index; from 100 to 104 a launch is under way."""
     profile = profile_of(
         write(
             tmp_path / "t.json",
@@ -39,8 +39,8 @@ def test_each_gap_with_what_the_host_did_and_what_ended_it(tmp_path):
         (4_000, "kernel launch", 4_000, "cudaLaunchKernel", "second", "third"),
     ]
     assert result.sentence == (
-        "The GPU idles 74.0 µs in the steps that the means cover; the 3 longest of 3 gaps make up 100.0 % of it, up "
-        "to 60.0 µs each."
+        "The GPU idles for 74.0 µs in the steps that the means cover; the 3 longest of 3 gaps make up 100.0 % of it, "
+        "up to 60.0 µs each."
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows that are gathered and scattered: the least bytes by shapes worked out by hand, the time of the GPU's kernels."""
+"""Gathering and scattering rows: the fewest bytes, computed by hand from shapes, and the time of the GPU's kernels."""
 
 import json
 

@@ -32,10 +32,10 @@ def test_stages_add_up_to_the_step(tmp_path):
             step(k, t, t + 1000),
             call("train.py(1): train", t, t + 1000),
             event("user_annotation", LOADER, t, t + 400),
-            shaped("aten::index", t + 10, t + 110, [[9000], []], ["long int", ""]),  # of the lists of edges
+            shaped("aten::index", t + 10, t + 110, [[9000], []], ["long int", ""]),  # the lists of edges
             shaped("aten::index_select", t + 150, t + 250, [[900, 64], [], [30]], ["float", "Scalar", "long int"]),
             shaped("aten::index", t + 250, t + 300, [[900, 3], []], ["long int", ""]),  # categories of the same rows
-            shaped("aten::index", t + 300, t + 340, [[77, 8], []], ["long int", ""]),  # of what was sampled
+            shaped("aten::index", t + 300, t + 340, [[77, 8], []], ["long int", ""]),  # the sampled rows
             op("aten::_to_copy", t + 400, t + 450),
             launch(t + 405, t + 410, 2 * k + 1, "cudaMemcpyAsync"),
             kernel("Memcpy HtoD (Pageable -> Device)", t + 420, t + 480, 2 * k + 1, "gpu_memcpy"),

@@ -1,4 +1,4 @@
-"""The DQN tutorial: a replay memory, masks made of Python values, a target network updated softly."""
+"""The DQN tutorial: a replay memory, masks made of Python values, soft updates of a target network."""
 
 import random
 from collections import deque, namedtuple

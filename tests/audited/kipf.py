@@ -1,4 +1,4 @@
-"""pygcn: a sparse adjacency matrix, everything moved by .cuda(), indices in place of masks."""
+"""pygcn: a sparse adjacency matrix, everything moved by .cuda(), and indices in place of masks."""
 
 import numpy as np
 import torch

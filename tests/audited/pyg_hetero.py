@@ -1,4 +1,4 @@
-"""PyG, to_hetero: lazy sizes filled by a first call, a batch of dictionaries moved by .to()."""
+"""PyG, to_hetero: lazy sizes initialised by a first call, a batch of dictionaries moved by .to()."""
 
 import torch
 import torch.nn.functional as F

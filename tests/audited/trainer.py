@@ -1,4 +1,4 @@
-"""A Trainer as Lightning's: hooks, metrics on the device, a dictionary of a batch moved, EarlyStopping on a float."""
+"""A Trainer like Lightning's: hooks, metrics on the device, a dictionary of a batch moved, EarlyStopping on a float."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""A mistake that a GPU does not forgive: NumPy of a tensor there, a loss's weight forgotten, a mask on the CPU."""
+"""Mistakes that fail only on a GPU: NumPy on a tensor there, a loss weight left on the CPU, a mask on the CPU."""
 
 import torch
 

@@ -12,30 +12,30 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
-_LOOK_S = 0.02  # between two looks at the memory
+_LOOK_S = 0.02  # between two measurements of the memory
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a process and all that it started took."""
+    """What a process and its descendants took."""
 
     seconds: float
     cpu: float
-    memory: int  # the most that all of them held at a time, bytes, mapped files apart (Linux; elsewhere 0)
+    memory: int  # the most bytes that all of them had at a time, without mapped files (Linux; elsewhere 0)
     output: str
     errors: str
     code: int
 
     @property
     def answer(self) -> dict[str, Any]:
-        """What a task printed last."""
+        """The last line that a task printed."""
         answer: dict[str, Any] = json.loads(self.output.splitlines()[-1])
         return answer
 
 
 @dataclass
 class Measured:
-    """One file's rows of the table."""
+    """The rows of the table for one file."""
 
     title: str
     rows: dict[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Measured:
 
 @dataclass
 class Suite:
-    """Everything that is measured of one file."""
+    """Everything that is measured for one file."""
 
     path: Path
     size: int  # bytes of JSON
@@ -82,7 +82,7 @@ class Suite:
         return measured
 
     def _warm(self, measured: Measured) -> None:
-        """What comes after the first report, from the cache: another report, and an export."""
+        """What follows the first report and reads from the cache: another report, and an export."""
         self.verb("report", str(self.path))
         again = min((self.verb("report", str(self.path)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
         measured.rows["a report of a trace that was read before"] = f"{again.seconds:,.2f} s"
@@ -136,7 +136,7 @@ class Suite:
     def _run(self, command: list[str]) -> Ran:
         environment = {**os.environ, "TRACEKIT_CACHE_DIR": str(self.cache), "PYTHONPATH": str(ROOT)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled once, not at every start
-        os.sync()  # what was written before is not written now
+        os.sync()  # earlier writes reach the disk now, not during the measurement
         self.cache.mkdir(exist_ok=True)
         out, err = self.cache.with_suffix(".out"), self.cache.with_suffix(".err")
         with out.open("w") as output, err.open("w") as errors:
@@ -156,7 +156,7 @@ def _cpu() -> float:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all that it started."""
+    """A process and its descendants."""
     family = [pid]
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -168,7 +168,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _anonymous(pid: int) -> int:
-    """Bytes of a process that are no file's."""
+    """Bytes of a process that are not mapped from a file."""
     try:
         fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         return int(fields["RssAnon"].split()[0]) * 1024

@@ -27,7 +27,7 @@ _SCRIPTS_FILE = "stamps.json"
 
 
 def main() -> int:
-    """Measure and print; 1 where a step under the capture is slower or faster by more than the target, for certain."""
+    """Measure and print. Returns 1 if steps under the capture certainly differ by more than the target."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks.pace", description=__doc__)
     parser.add_argument("--blocks", type=int, default=50, help="pairs of blocks in one process (default: 50)")
     parser.add_argument("--rounds", type=int, default=4, help="of a plain, a captured and a plain process (default: 4)")
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _in_blocks(pairs: int) -> Interval:
-    """Print the ratios, and what they are in time; the interval of the one by the clock."""
+    """Print the ratios, also as times. Returns the interval of the ratio by the clock."""
     command = [sys.executable, "-m", "tests.benchmarks.pace_in_blocks", str(pairs)]
     answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
     intervals = []

@@ -19,7 +19,7 @@ from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job
 
 SCRIPT = Path(__file__).with_name("training.py")
-SETTLED = 16  # steps: before that a capture is still looking around
+SETTLED = 16  # steps: in earlier ones, a capture still examines the script
 STEPS = SETTLED + 48
 Paces = tuple[float, float]  # the median step, ns: by the clock, and by processor time
 
@@ -52,14 +52,14 @@ def _captured(file: str) -> Paces:
 
 
 def paces(file: str) -> Paces:
-    """The settled steps of the run that wrote this file."""
+    """The steps, after warming up, of the run that wrote this file."""
     stamps = json.loads(Path(file).read_text())[SETTLED:]
     clock, processor = (statistics.median(b[of] - a[of] for a, b in pairwise(stamps)) for of in (0, 1))
     return clock, processor
 
 
 def _audit_events(file: str) -> float:
-    """Of a step: those of a long run that a short one has not, over the steps between."""
+    """Audit events per step: what a long run has more than a short one, divided by the additional steps."""
     heard = 0
 
     def hear(*_: object) -> None:

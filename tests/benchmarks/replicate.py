@@ -11,11 +11,11 @@ import msgspec
 
 _IDS = ("correlation", "External id", "external id", "Ev Idx")
 _PAUSE_US = 1000  # between one copy and the next
-_ENCODER = msgspec.json.Encoder(decimal_format="number")  # a float would not hold every digit of a start
+_ENCODER = msgspec.json.Encoder(decimal_format="number")  # a float cannot represent every digit of a start
 
 
 def replicate(seed: Path, out: Path, size: int) -> int:
-    """Write a packed trace of about `size` bytes of JSON; how many bytes it came to."""
+    """Write a compressed trace of about `size` bytes of JSON. Returns the actual number of bytes."""
     opened = gzip.open if seed.suffix == ".gz" else open
     with opened(seed, "rb") as file:
         document = json.loads(file.read(), parse_float=Decimal)

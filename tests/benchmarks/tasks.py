@@ -13,7 +13,7 @@ from typing import Any
 
 
 def ceiling(path: str) -> dict[str, Any]:
-    """Decompress, cut and parse, into nothing: no reader in Python can be faster."""
+    """Decompress, cut and parse, and discard the result: no reader in Python can be faster."""
     import simdjson
     from isal import isal_zlib
 
@@ -33,14 +33,14 @@ def ceiling(path: str) -> dict[str, Any]:
 
 
 def read(path: str, workers: str = "2") -> dict[str, Any]:
-    """Columns on disk."""
+    """Read the file into columns on disk."""
     from tracekit.trace import Trace
 
     return {"events": len(Trace.load(path, workers=int(workers)).events)}
 
 
 def attribution(path: str) -> dict[str, Any]:
-    """From columns that are there to the attribution, the best of three."""
+    """Attribute a trace whose columns are cached; the best of three."""
     from tracekit.engine import attribute
     from tracekit.trace import Trace
 
@@ -60,7 +60,7 @@ def attribution(path: str) -> dict[str, Any]:
 
 
 def hta(path: str) -> dict[str, Any]:
-    """HTA loads the same file."""
+    """Load the same file with HTA."""
     from hta.trace_analysis import TraceAnalysis
 
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {task.__name__: task for task 
 
 
 def main(task: str, *arguments: str) -> None:
-    """Run one task and say what it found."""
+    """Run one task and print its result."""
     print(json.dumps(TASKS[task](*arguments)))
 
 

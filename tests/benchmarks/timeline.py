@@ -44,8 +44,8 @@ def main() -> int:
 
 
 def _measured(profile: Profile, width: int, height: int) -> float:
-    """Print what indexing and frames take; the slowest frame, ms."""
-    for read in (profile.trace.dur_ns, profile.attribution.pieces, profile.trace.links):  # not of the index's time
+    """Print what indexing and frames take. Returns the slowest frame in ms."""
+    for read in (profile.trace.dur_ns, profile.attribution.pieces, profile.trace.links):  # not part of the index's time
         assert read is not None
     spent, index = _spent(lambda: Index.of(profile), turns=1)
     lanes = [lane for group in index.groups for lane in group.lanes]
@@ -73,7 +73,7 @@ def _measured(profile: Profile, width: int, height: int) -> float:
 
 
 def _spent(work: Callable[[], Any], turns: int = _TURNS) -> tuple[float, Any]:
-    """CPU time of the calmest turn, ms, and what came of it."""
+    """The CPU time of the fastest run in ms, and its result."""
     best, answer = float("inf"), None
     for _ in range(turns):
         began = time.process_time()
@@ -83,7 +83,7 @@ def _spent(work: Callable[[], Any], turns: int = _TURNS) -> tuple[float, Any]:
 
 
 def _held(lanes: list[Any]) -> int:
-    """Bytes of the lanes' columns and of what is worked out from them."""
+    """Bytes of the lanes' columns and of everything computed from them."""
     columns = [array for lane in lanes for array in (lane.start, lane.end, lane.row, lane.category, *lane._pyramid)]
     columns += [array for lane in lanes for pair in lane._busy.values() for array in pair]
     return sum(array.nbytes for array in columns)

@@ -1,7 +1,7 @@
 """`python training.py STEPS FILE` trains some layers, and writes when each step ended to the file.
 
-The times are in ns, by the clock and by processor time. It imports nothing of tracekit, because a capture is measured
-on it.
+The times are in ns, by the clock and by processor time. It imports nothing from tracekit, because a capture of it is
+measured.
 """
 
 import gc

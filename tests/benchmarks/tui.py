@@ -52,11 +52,11 @@ _KEYS = (
     ("pan the timeline", (), (b"\x1b[D", b"\x1b[C")),
     ("a key that does nothing", (), (b"\x1b[20~",)),
 )
-_AWAITED = {"zoom the timeline": b"on the screen"}  # it is indexed first
+_AWAITED = {"zoom the timeline": b"on the screen"}  # the timeline is indexed first
 
 
 def main() -> int:
-    """Measure and print, a line each."""
+    """Measure everything, and print a line for each result."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks.tui", description=__doc__)
     parser.add_argument("--bytes", type=float, default=600e6, help="of JSON (default: 600e6, two million events)")
     parser.add_argument("--trace", type=Path, default=SEED, help="what to repeat")
@@ -89,7 +89,7 @@ def _print_time(what: str, seconds: float, cpu: float | None = None) -> None:
 
 
 def _until(trace: Path, word: bytes) -> tuple[float, float]:
-    """Seconds and CPU seconds from the start of the command until that is drawn."""
+    """Seconds and CPU seconds from the start of the command until this text is drawn."""
     began, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with terminal(trace, size=_SIZE) as app:
         app.until(word, patience_s=_PATIENCE_S)
@@ -100,7 +100,7 @@ def _until(trace: Path, word: bytes) -> tuple[float, float]:
 
 @contextmanager
 def _ready(trace: Path) -> Iterator[Terminal]:
-    """The app once all was read and asked."""
+    """The app once everything has been read and every question has been answered."""
     with terminal(trace, size=_SIZE) as app:
         app.until(b"wall time", patience_s=_PATIENCE_S)
         app.press(b"")
@@ -108,13 +108,13 @@ def _ready(trace: Path) -> Iterator[Terminal]:
 
 
 def _pressed(trace: Path) -> Iterator[float]:
-    """Print how long each key takes; the medians, seconds."""
+    """Print how long each key takes. Returns the medians in seconds."""
     with _ready(trace) as app:
         for what, way, keys in _KEYS:
             for key in way:
                 app.press(key)
             app.until(_AWAITED.get(what, b""), patience_s=_PATIENCE_S)
-            for key in keys:  # the first time, an answer may have to be worked out
+            for key in keys:  # the first time, an answer may have to be computed
                 app.press(key)
             answers = [app.press(keys[turn % len(keys)]) for turn in range(_TURNS)]
             last = [answer.last for answer in answers]
@@ -138,7 +138,7 @@ def _left(trace: Path, end: Callable[[Terminal], None]) -> float:
 
 def _hang_up(app: Terminal) -> None:
     app.process.send_signal(signal.SIGHUP)
-    app.until(b"\x1b[?1049l")  # what nobody reads would keep it from writing on
+    app.until(b"\x1b[?1049l")  # unread output would keep it from writing more
 
 
 class _Alone(App[None]):
@@ -162,7 +162,7 @@ class _Alone(App[None]):
 
 
 async def _table(rows: int) -> None:
-    """What showing, sorting and filtering a long table cost: from the key to the last time it is drawn."""
+    """Measure showing, sorting and filtering a long table: from the key to the last time that the table is drawn."""
     began = time.perf_counter()
     app = _Alone(_long_sheet(rows))
     async with app.run_test(size=_SIZE) as pilot:

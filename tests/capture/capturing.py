@@ -54,7 +54,7 @@ def setup(ctx):
     return SimpleNamespace(step=step, batches=batches, infer=lambda: net(batches[0]), evaluate=lambda: 0.5)
 """
 
-# Each of its variants trains, but for the one that is unsound.
+# Each of its variants trains, except the one that is unsound.
 FAILING = """
 import torch
 PARAMS = {"sound": True}
@@ -70,14 +70,14 @@ def setup(ctx):
 
 
 def perform(folder: Path, stage, recipe, timeout=120, **more) -> PassResult:
-    """One pass in a process of its own, as the harness does it."""
+    """Run one pass in a separate process, as the harness does."""
     job = Job(stage=stage, recipe=str(recipe), folder=str(folder), **more)
     with process.scratch() as scratch:
         return process.perform(job, scratch, folder / f"{stage}.log", timeout)
 
 
 def read_trace(path):
-    """The trace's steps and compile spans, both in unix ns."""
+    """The trace's steps and compile spans, both in Unix ns."""
     with gzip.open(path) as file:
         trace = json.load(file)
     base = trace["baseTimeNanoseconds"]
@@ -110,7 +110,7 @@ def _spans(thread, row):
 
 
 def write_earlier(out):
-    """A run of another day."""
+    """Write a run of another day."""
     earlier = runs.Run(
         created="2026-01-01T00:00:00+00:00",
         tracekit="0",
@@ -123,7 +123,7 @@ def write_earlier(out):
 
 
 class Lines(list):
-    """What the capture said."""
+    """What the capture printed."""
 
     def __call__(self, line):
         self.append(line)

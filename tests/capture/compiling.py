@@ -94,7 +94,7 @@ FORMS = {
 }
 
 
-# Those that went wrong in one way or another while this was built; `make verify` runs all.
+# Forms that have failed in one way or another before; `make verify` runs all of them.
 USUAL = (
     "the model",
     "the model, before its optimizer",
@@ -107,7 +107,7 @@ USUAL = (
 
 
 def main(folder: Path, *names: str) -> None:
-    """A line for each form."""
+    """Print a line for each form."""
     import torch._dynamo.backends.debugging
     import torch._inductor
 
@@ -119,7 +119,7 @@ def main(folder: Path, *names: str) -> None:
 
 
 def _forked(run, path):
-    """What it returns, in a process of its own."""
+    """Call a function in a separate process, and return its result."""
     read, write = os.pipe()
     if not (child := os.fork()):
         try:
@@ -135,7 +135,7 @@ def _forked(run, path):
 
 
 def _watched(run, path):
-    """The code that Dynamo traced, and what it counted."""
+    """The code that Dynamo traced, and its counters."""
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
     from torch._dynamo.utils import counters
 

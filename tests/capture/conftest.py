@@ -1,4 +1,4 @@
-"""What the tests of capture share: recipes on the disk, and two profiled passes that several tests look at."""
+"""What the tests of capture share: recipes on disk, and two profiled passes that several tests examine."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ def forked_passes():
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch):
-    """Two threads on a busy machine wait for each other: a step of 1 ms takes 30."""
+    """Use one thread: on a busy machine, two wait for each other, and a step of 1 ms takes 30."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
@@ -43,13 +43,13 @@ def write_recipe(tmp_path):
 
 @pytest.fixture(scope="session")
 def profiled(recipe, tmp_path_factory):
-    """One profiled pass of the compiled recipe: its sizes change at the seventh step."""
+    """One profiled pass of the compiled recipe, whose sizes change at the seventh step."""
     return profile(recipe, tmp_path_factory.mktemp("profiled"), {"sizes": [6, 9]})
 
 
 @pytest.fixture(scope="session")
 def broken(recipe, tmp_path_factory):
-    """One profiled pass of the recipe with a graph break, and a counter that compiles it again in every step."""
+    """One profiled pass of the recipe with a graph break, and with a counter that makes it recompile in every step."""
     return profile(recipe, tmp_path_factory.mktemp("broken"), {"broken": True})
 
 
@@ -68,7 +68,7 @@ def profile(recipe, folder, params):
 
 @pytest.fixture
 def watch():
-    """Inside of an emulated GPU, counting what is noticed."""
+    """Emulate a GPU, and count what the emulation reports."""
     from tracekit.capture.audit.child import emulated
 
     with emulated() as emulation:

@@ -42,7 +42,7 @@ def noting(name, answer=None):
 
 @contextmanager
 def gpu(**answers):
-    """While entered, `torch.cuda` answers as if there were one; what is given answers for the function of that name."""
+    """While active, `torch.cuda` responds as if there were a GPU; arguments replace functions of the same name."""
     import torch
 
     plain = {
@@ -75,7 +75,7 @@ def gpu(**answers):
 
 @contextmanager
 def another(kind):
-    """While entered, torch finds an accelerator that no capture can measure, with nothing on it yet."""
+    """While active, torch finds an accelerator that no capture can measure, with nothing on it yet."""
     import torch
 
     memory = {"mps": "current_allocated_memory", "xpu": "memory_allocated"}[kind]

@@ -14,8 +14,8 @@ import warm
 pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 
-# A comment names what its line does: kind, operator. Another program writes the losses: what the script itself writes
-# is undone.
+# A comment names what its line does: kind, operator. Another program writes the losses, because whatever the script
+# itself writes is undone.
 PLANTED = """
 import argparse, json, subprocess, torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""The emulated GPU: where tensors are, and what they report about themselves. Values are the CPU's own."""
+"""The emulated GPU: where tensors are, and what they report about themselves. Their values are those of the CPU."""
 
 import copy
 import io
@@ -168,7 +168,7 @@ def test_gradients_go_back_where_they_came_from(watch):
 
 
 def test_parameters_stay_who_they_are(watch):
-    """An optimizer may be made before its model is moved."""
+    """An optimizer may be made before its model is moved to the device."""
     layer = torch.nn.Linear(2, 2)
     weight, before = layer.weight, layer.weight.detach().clone()
     optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
@@ -182,7 +182,7 @@ def test_parameters_stay_who_they_are(watch):
 def test_the_pretence_ends(watch):
     with emulated():
         torch.ones(1, device="cuda")
-    assert torch.ones(1).cuda().is_cuda  # that of the fixture goes on
+    assert torch.ones(1).cuda().is_cuda  # the fixture's emulation goes on
 
 
 def test_without_it_torch_is_as_it_was():

@@ -75,7 +75,7 @@ def train(layer, kind):
 @pytest.mark.parametrize("call", NO_WAITS.values(), ids=NO_WAITS)
 def test_waits_for_nothing(watch, call):
     x = torch.arange(6, device="cuda", dtype=torch.float)
-    indices = torch.tensor([0, 1])  # what tests make to begin with is none of theirs
+    indices = torch.tensor([0, 1])  # tensors that a test makes beforehand do not count
     watch.begin()
     if call is NO_WAITS["indices"]:
         indices = indices.to("cuda", non_blocking=True)

@@ -1,4 +1,4 @@
-"""Which device a capture chooses, and why; which it refuses."""
+"""Which device a capture chooses and why, and which ones it refuses."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ def choose(device, answer):
 
 @pytest.fixture
 def no_gpu(monkeypatch):
-    """A PyTorch built for CUDA, where none answers."""
+    """A PyTorch built for CUDA, on a machine without a GPU that responds."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", "12.8")

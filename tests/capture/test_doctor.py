@@ -79,7 +79,7 @@ def test_this_machine_can_capture(capsys, monkeypatch):
 
 
 def test_without_torch_it_says_so(tmp_path):
-    """With a torch that cannot be found, in a process that never had one."""
+    """In a process that cannot find torch and has never imported it."""
     code = (
         "import sys, importlib.util as u; find = u.find_spec\n"
         "class No:\n"

@@ -92,7 +92,7 @@ def test_memory_is_counted_once_autotuning_has_let_go_of_it_and_events_are_made_
     forgotten = calls.index("reset_peak_memory_stats")
     assert calls.index("empty_cache") < forgotten < calls.index("record") < calls.index("max_memory_allocated")
     timed = done.answer.measured.steps
-    # Each event is recorded once to be made, and once in its place; a wait parts the two.
+    # Each event is recorded twice: once to create it, and once where it belongs; a wait separates the two.
     records = [at for at, call in enumerate(calls) if call == "record"]
     assert len(records) == 2 * (timed + 1)
     assert "synchronize" in calls[records[timed] : records[timed + 1]]
@@ -103,5 +103,5 @@ def test_memory_is_counted_once_autotuning_has_let_go_of_it_and_events_are_made_
 
 def test_a_gpu_is_given_half_a_second_to_clock_up(tmp_path):
     measured = perform(tmp_path, "measure", steps=3, warmup=3).answer.measured
-    assert measured.warmup_steps > 100  # of a fraction of a millisecond each: no count of steps would do
+    assert measured.warmup_steps > 100  # steps of a fraction of a millisecond: no number of them would be enough
     assert perform(tmp_path, "measure", device="cpu", steps=3, warmup=3).answer.measured.warmup_steps < 20

@@ -1,4 +1,4 @@
-"""How a script ends: too early, by itself, by an exception, by its death."""
+"""How a script ends: too early, normally, by an exception, or killed."""
 
 import pytest
 import warm

@@ -68,7 +68,7 @@ def workplace(tmp_path, monkeypatch):
 
 
 def tree(folder):
-    """Every file, byte for byte, with its mode and the time of its last change; run and data left out."""
+    """Every file, byte for byte, with its mode and the time of its last change, except for the run and the data."""
     return {
         str(each.relative_to(folder)): (each.lstat().st_mode, each.lstat().st_mtime_ns, each.read_bytes())
         for each in sorted(folder.rglob("*"))
@@ -84,7 +84,7 @@ def test_nothing_changes_and_nothing_is_resumed(workplace, capsys):
     before = tree(workplace)
     assert main(["capture", "../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]) == 0
     assert without_runs(tree(workplace)) == before
-    # Data that it prepared, and read before its first step, is there for the next pass, as for a second run.
+    # Data that a pass prepared and read before its first step remains for the next pass, as for a second run.
     assert sorted(each.name for each in Path("data").rglob("*.bin")) == ["raw.bin", "unread.bin"]
     (eager,) = runs.read("run.json").variants
     logs = [Path(eager.traces.steady).with_name(f"{stage}.log").read_text() for stage in ("measure", "profile")]
@@ -172,7 +172,7 @@ def test_in_place_all_of_it_stays(workplace):
 
 
 def test_a_capture_that_was_killed_is_undone_by_the_next(workplace, tmp_path_factory, monkeypatch):
-    temporary = tmp_path_factory.mktemp("temporary")  # its own: no other test's capture is "the next"
+    temporary = tmp_path_factory.mktemp("temporary")  # its own, so that no other capture is "the next"
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     before = tree(workplace)

@@ -7,7 +7,7 @@ from tracekit import run as runs
 from tracekit.capture import messages
 from tracekit.run import Measured, Run, Variant
 
-# What a library with kernels of its own registers: no word of what shape comes out.
+# What a library with kernels of its own registers: it does not say which shape comes out.
 OPERATOR = """
 library = torch.library.Library("some_sparse", "DEF")
 library.define("spmm_sum(Tensor row, Tensor dense) -> Tensor")

@@ -1,4 +1,4 @@
-"""The first recipe of all, as inductor compiles it."""
+"""The simplest recipe, as Inductor compiles it."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ RECIPE = Path(runs.__file__).parents[2] / "recipes" / "gcn_cora.py"
 
 @pytest.fixture(scope="module")
 def passes(tmp_path_factory):
-    """The normalised variant: its traces, and its losses beside those of eager; without Cora on the disk."""
+    """The normalised variant, without Cora on disk: its traces, and its losses beside those of eager."""
     folder = tmp_path_factory.mktemp("gcn")
     params = {"norm_ahead": True, "root": str(folder)}
     job = Job(stage="profile", recipe=str(RECIPE), params=params, steps=3, folder=str(folder))

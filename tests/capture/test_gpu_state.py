@@ -37,7 +37,7 @@ print(", ".join(known[field] for field in fields))
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    """Puts an nvidia-smi on the path that knows all fields but those."""
+    """Put an nvidia-smi on the path that knows all fields except these."""
 
     def install(*unknown, seconds=0.0):
         path = tmp_path / "nvidia-smi"
@@ -54,7 +54,7 @@ def test_each_drivers_fields_are_found_and_reasons_read(driver, unknown):
     driver(unknown)
     (row,) = gpu_state.under_load()
     assert row["clocks.sm"] == "1980 MHz"
-    assert "power.draw" not in row  # it does not say
+    assert "power.draw" not in row  # this driver does not report it
     assert gpu_state.throttled_by(row) == ["power cap", "heat"]
 
 

@@ -17,7 +17,7 @@ from tracekit.errors import (
 
 @pytest.fixture(scope="module")
 def captured(recipe, tmp_path_factory):
-    """Eager and compiled, all passes, in front of an earlier run."""
+    """A capture of eager and compiled with all passes, made where an earlier run exists."""
     out = tmp_path_factory.mktemp("captured") / "run.json"
     write_earlier(out)
     lines = Lines()

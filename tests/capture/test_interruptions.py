@@ -32,14 +32,14 @@ capture(Options(recipe, variants, steps=1, warmup=0, passes=int(passes), out=out
 
 
 def start_capture(recipe, out, *variants, passes=1, unforked=""):
-    """A capture in a process of its own; once it says `unforked`, it starts its passes as it does without a test."""
+    """Start a capture in a separate process; once it prints `unforked`, it starts passes as it does outside tests."""
     arguments = [str(recipe), str(out), str(passes), unforked, *(variants or ("eager", "sound"))]
     return subprocess.Popen(
         [sys.executable, "-c", CAPTURE, *arguments],
         **warm.lend(),
         stderr=subprocess.PIPE,
         text=True,
-        # A shell without job control starts background jobs deaf to Ctrl-C, and children inherit that.
+        # A shell without job control starts background jobs that ignore Ctrl-C, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
 
@@ -49,12 +49,12 @@ def read_until(process, line):
 
 
 def passes_of(pid):
-    """The passes that this capture started and that still run."""
+    """The passes that this capture started and that are still running."""
     return running(f"{temporary_home('tracekit-passes')}/{pid}-")
 
 
 def running(mark):
-    """The processes with this in their command line."""
+    """The processes that have this text in their command line."""
     folders = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -119,7 +119,7 @@ PARAMS = {"mark": "%s"}
     capturing.terminate()
     said = capturing.communicate(timeout=30)[1]
     assert "Nothing was written" in said
-    left = {each.name for each in tmp_path.iterdir()} - {"__pycache__"}  # of the recipe, where Python writes such
+    left = {each.name for each in tmp_path.iterdir()} - {"__pycache__"}  # of the recipe, if Python writes such files
     assert left == {"recipe.py", "started"}
     assert not running(str(recipe))
 

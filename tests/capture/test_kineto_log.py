@@ -1,11 +1,11 @@
-"""What the profiler's library warns of reaches the run and its report; its chatter does not."""
+"""Warnings of the profiler's library reach the run and its report; its other messages do not."""
 
 from tracekit.capture import kineto_log, probes
 from tracekit.capture.harness import Options, capture
 from tracekit.cli import main
 from tracekit.run import Run
 
-# Words that it would say of a GPU, said where it would say them; its own are those of a CPU.
+# A message that it would print about a GPU, printed where it would be; on a CPU it prints others.
 LOUD = """
 import os, sys, torch
 def setup(ctx):

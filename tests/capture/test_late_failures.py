@@ -52,7 +52,7 @@ def test_a_failure_in_the_detail_window_leaves_the_other_traces(tmp_path, write_
 
 
 def test_one_that_takes_too_long_leaves_what_it_had(tmp_path, write_recipe, monkeypatch):
-    """Its time is over as soon as it has left something: no clock decides."""
+    """The time limit ends as soon as the pass has left something, so that the test does not depend on a clock."""
 
     def wait(processes, timeout, reader):
         left = Path(processes[0].args[-1], SO_FAR)

@@ -43,7 +43,7 @@ def captured(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(
             "TRACEKIT_VERIFY", "1"
-        )  # a new interpreter: of a forked one, the server's frames are recorded, too
+        )  # a new interpreter: in a forked one, the server's frames are recorded, too
         answer = perform(folder, "profile", recipe, steps=2, warmup=4)
     assert answer.outcome == "ok", answer.traceback
     lines = lines_file.read(folder / "detail.json.gz")
@@ -95,7 +95,7 @@ def test_stacks_and_key_of_a_graph_are_joined():
     stacks = {"artifact": {"name": "inductor_provenance_tracking_kernel_stack_traces"}}
     provenance.take(stacks, '{"k:1": ["File \\"a.py\\", line 3, in f"]}', "0/0", 1)
     provenance.take({"artifact": {"name": "fx_graph_cache_miss"}}, '{"key": "fabc"}', "0/0", 1)
-    provenance.take({"artifact": {"name": "fx_graph_cache_hit"}}, '{"key": "fdef"}', "0/1", 1)  # nothing was said of it
+    provenance.take({"artifact": {"name": "fx_graph_cache_hit"}}, '{"key": "fdef"}', "0/1", 1)  # nothing was reported
     assert provenance.graphs == [lines_file.Graph("fabc", "0/0", [("k:1", ['File "a.py", line 3, in f'])])]
 
 

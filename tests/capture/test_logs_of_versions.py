@@ -1,4 +1,4 @@
-"""The compiler's log in other versions and on other machines: records with the wording found there."""
+"""The compiler's log in other versions and on other machines: records with the wording that they use."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ def span(log, name, start_us, end_us, compile_id=None, **metadata):
 
 @pytest.fixture
 def listening():
-    """A recorder under torch's logs; none of what it hears goes anywhere else."""
+    """A recorder that is attached to torch's logs; no record that it gets goes anywhere else."""
     with CompileRecorder() as recorder:
         trace = logging.getLogger("torch.__trace")
         before, trace.propagate = trace.propagate, False
@@ -104,7 +104,7 @@ def test_spans_of_torch_2_6_and_of_tuning_are_compilations(listening):
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
-        ("cudagraphify.get_container", "default"),  # made ready, and then nothing was recorded
+        ("cudagraphify.get_container", "default"),  # prepared, but then nothing was recorded
         ("CUDAGraphNode.record", "reduce-overhead"),
         ("CUDAGraphTreeManager.record_function", "reduce-overhead"),
     ],

@@ -22,7 +22,7 @@ def setup(ctx):
 
 
 def training(dtype=torch.float32, dropout=0.0, seed=0):
-    """A feed: twenty steps of a small regression."""
+    """A trained feed: twenty steps of a small regression."""
     torch.manual_seed(seed)
     net = torch.nn.Sequential(
         torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(32, 1)

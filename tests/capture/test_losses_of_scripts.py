@@ -17,8 +17,8 @@ from tracekit.capture.job import Job, PassResult
 from tracekit.capture.loss_drift import with_drift
 from tracekit.run import divergence
 
-# Two losses a step: one of a function that trains inside of what is compiled, one of a module, with dropout. From the
-# eleventh step on what is compiled computes something else.
+# Two losses a step: one of a function that trains inside compiled code, one of a module with dropout. From the
+# eleventh step on, the compiled code computes something else.
 TWO_LOSSES = """
 import random, numpy
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)

@@ -1,4 +1,4 @@
-"""Traces that lost kernels: this is noticed; they are taken again if that helps, and it is reported if not."""
+"""Traces that lost kernels: the loss is noticed; the traces are taken again if that helps, or else it is reported."""
 
 import gzip
 import json
@@ -17,10 +17,10 @@ TRACES = Traces(cold="cold.json.gz", steady="steady.json.gz", detail="detail.jso
 
 
 def write(folder, window, launches, kernels):
-    """A trace of so many launches, the first of which have no kernel."""
+    """Write a trace of `launches` launches, the first of which have no kernel."""
     rows = [("cuda_runtime", "cudaLaunchKernel", number) for number in range(launches)]
     rows += [("kernel", "gemm", number) for number in range(launches - kernels, launches)]
-    rows += [("cuda_runtime", "cudaMemcpyAsync", 1000)]  # of no bytes: it leaves no row
+    rows += [("cuda_runtime", "cudaMemcpyAsync", 1000)]  # it copies no bytes and therefore leaves no row
     events = [{"ph": "X", "cat": cat, "name": name, "args": {"correlation": number}} for cat, name, number in rows]
     path = folder / f"{window}.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": [{"ph": "M", "name": "n"}, *events]}).encode()))
@@ -85,7 +85,7 @@ def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_say
         jobs.append((job.stage, job.windows))
         if job.stage != "profile":
             return PassResult()
-        for window in job.windows:  # the process's first session is whole, and none of the others
+        for window in job.windows:  # only the first session of the process is complete
             write(folder, window, 50, 50 if window == job.windows[0] else 0)
         return PassResult(traces=Traces(**{window: f"{window}.json.gz" for window in job.windows}))
 

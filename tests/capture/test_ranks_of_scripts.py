@@ -24,7 +24,7 @@ dist.barrier()
 
 
 def test_a_planted_straggler_is_found_with_its_bucket_and_milliseconds(tmp_path):
-    """One that sleeps in each step; a busy machine delays either rank, so the ranks themselves say how late it came."""
+    """One rank sleeps in each step. A busy machine delays both, so the ranks themselves measure how late it was."""
     out, arrivals = tmp_path / "run.json", tmp_path / "arrivals"
     arrivals.mkdir()
     arguments = ["--late", "1", "--how", "python", "--ms", "200", "--steps", "10", "--arrivals", str(arrivals)]

@@ -32,7 +32,7 @@ def train(net, steps):
 
 
 def recorded(tmp_path, body):
-    """What a session leaves: record is for living processes, and a profiler changes them."""
+    """What a session writes. It runs in a separate process, because a profiler changes the process that it records."""
     done = warm.run(["-c", BODY + body], cwd=tmp_path)
     return done, runs.read(tmp_path / "run.json")
 
@@ -89,7 +89,7 @@ with tracekit.record("run.json", stacks=True):
         mine.work()
         tracekit.step()
 """
-    # In a new interpreter: below a forked one's frames are those of the server that forked it.
+    # In a new interpreter: a forked one also has the frames of the server that forked it.
     subprocess.run([sys.executable, "-c", BODY + body], cwd=tmp_path, check=True)
     (profile,) = open_subject([tmp_path / "run.json"]).profiles
     groups = profile.owner_means.by("wall", lambda owner: owner.lines)

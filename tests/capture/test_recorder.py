@@ -1,4 +1,4 @@
-"""The recorder: spans from a log of beginnings and ends, none lost, none invented."""
+"""The recorder makes spans from a log of beginnings and ends, loses none and invents none."""
 
 import logging
 

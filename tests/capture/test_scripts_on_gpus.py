@@ -81,7 +81,7 @@ def test_a_script_that_asks_for_another_accelerator_is_told_that_there_is_none(t
 
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
 def test_one_that_trains_there_without_asking_is_refused(tmp_path, kind):
-    """It is not timed by a clock that waits for nothing."""
+    """Otherwise it would be timed by a clock that does not wait for that device."""
     answer = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, script=True).answer
     assert (answer.outcome, answer.measured) == ("error", None)
     assert answer.error.endswith(

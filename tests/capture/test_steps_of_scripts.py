@@ -91,7 +91,7 @@ def test_a_step_is_what_the_script_makes_it(tmp_path, name):
     assert answer.outcome == "ok", answer.traceback or answer.error
     assert (answer.boundary, answer.step) == (boundary, step)
     if graphs is not None:
-        assert answer.measured.compiles >= graphs  # compiled in place
+        assert answer.measured.compiles >= graphs  # compiled in place, by Module.compile
 
 
 @pytest.mark.parametrize(

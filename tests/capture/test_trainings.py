@@ -26,7 +26,7 @@ def options(tmp_path, text=METRIC, **more):
 
 
 def trained(tmp_path, given):
-    """The run after its trainings, with variants as the passes before would have left them."""
+    """The run after its trainings, with variants as the earlier passes would have left them."""
     measured = Measured(step_ns=1000, step_all_ns=[1000] * 9, spread_ns=0, clock="perf_counter", epoch_steps=60)
     with warm.passes():
         prepared = prepare(given)

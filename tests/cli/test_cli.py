@@ -92,7 +92,7 @@ def test_an_earlier_report_and_its_link_survive(tmp_path, capsys, monkeypatch):
 
 def test_an_export_that_fails_leaves_nothing(tmp_path):
     trace = training(tmp_path / "eager.json")
-    python = f"PYTHONDONTWRITEBYTECODE=1 {sys.executable}"  # what it compiled would be cut short, too
+    python = f"PYTHONDONTWRITEBYTECODE=1 {sys.executable}"  # Python's compiled files would be cut short, too
     limited = f"ulimit -f 1; {python} -m tracekit export {trace} -o {tmp_path}/new/tables 2>&1 | cat"
     ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=True)
     assert ran.stdout == f"tracekit: {tmp_path}/new/tables cannot be written (File too large). " + (

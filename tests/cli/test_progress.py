@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 
 def opened(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    screen = Terminal()  # not in a fixture: pytest sets its own stderr after those
+    screen = Terminal()  # not in a fixture, because pytest sets its own stderr after fixtures
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")

@@ -72,7 +72,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path, number, code):
         trace.flush()
         until(lambda: any(work.glob("*/spooled")))
         running.send_signal(number)
-        time.sleep(0.5)  # it waits for more, and what comes wakes it, should it have gone to sleep just as it was hit
+        time.sleep(0.5)  # it waits for more input, which also wakes it if it fell asleep just as the signal arrived
     said = running.communicate(timeout=60)[1]
     assert (running.returncode, said) == (code, "tracekit: interrupted\n")
     assert not [*work.iterdir()]

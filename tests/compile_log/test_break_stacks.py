@@ -11,7 +11,7 @@ STEP, FORWARD, CONV, NORM = ("step", 0, 20), ("forward", 0, 6), ("conv", 1, 227)
 
 
 def starts(log, compile_id, *frames):
-    """A compilation of the innermost of these frames: each a function, a number of a file and a line."""
+    """A compilation of the innermost of these frames, each given as a function, a file number and a line."""
     stack = [{"name": name, "filename": file, "line": line, "loc": f"{name}()"} for name, file, line in frames]
     frame, attempt = compile_id.split("/")
     log.take({"dynamo_start": {"stack": stack}, "frame_id": frame, "frame_compile_id": attempt}, None, 0, 1)
@@ -64,5 +64,5 @@ def test_a_stack_that_has_the_function_stays(log):
 def test_what_compiles_elsewhere_tells_nothing(log):
     starts(log, "0/1", STEP, FORWARD)  # the same function anew
     starts(log, "3/0", STEP, ("other", 0, 30), CONV)
-    starts(log, "4/0", STEP, ("forward", 1, 8), CONV)  # of another file
+    starts(log, "4/0", STEP, ("forward", 1, 8), CONV)  # a function of another file
     assert stacks(log) == [["step", "conv", "norm"]]

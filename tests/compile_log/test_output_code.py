@@ -155,7 +155,7 @@ def test_the_log_of_a_version_without_stacks(graphs):
 
 
 def test_kernels_without_events_count_for_all_lines_of_their_graph_and_that_is_an_estimate(tmp_path, graphs):
-    """A region of 40 µs forward, of which an operator takes 10; and 30 µs backward, of which it takes 10."""
+    """A forward region of 40 µs and a backward one of 30 µs, in each of which an operator takes 10 µs."""
     trace = write(
         tmp_path / "trace.json",
         step(0, 0, 100),
@@ -173,4 +173,4 @@ def test_kernels_without_events_count_for_all_lines_of_their_graph_and_that_is_a
     assert compiled == {(2,): 20_000, (2, 3): 30_000 + 20_000}
     assert ownership.costs["wall"].divided_ns.sum() == 50_000
     assert (ownership.compiled.calls, ownership.compiled.by_code) == (2, 2)
-    assert Ownership.of(attribute(Trace.load(trace)), None).compiled.calls == 0  # which may be another backend's
+    assert Ownership.of(attribute(Trace.load(trace)), None).compiled.calls == 0  # it may belong to another backend

@@ -1,4 +1,4 @@
-"""A log that TORCH_TRACE wrote, beside a bare trace: ledger, reasons, graph breaks and the lines of kernels."""
+"""A bare trace with a log written by TORCH_TRACE: the ledger, reasons, graph breaks and the lines of kernels."""
 
 import json
 

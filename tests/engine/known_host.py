@@ -153,7 +153,7 @@ HOST = [
             kernel(44, 48, 1),
         ],
         [(0, 0, 100_000, 0, 100_000, True)],
-        # host: engine [10, 60), helper [20, 30) and [40, 70), so that [10, 70) is no Python
+        # engine in [10, 60), helper in [20, 30) and [40, 70), so that none of [10, 70) is Python
         [{"python": 40_000, "dispatch": 54_000, "kernel_launch": 2_000, "gpu_compute": 4_000}],
         [{"python": 40_000, "dispatch": 58_000, "kernel_launch": 2_000}],
     ),

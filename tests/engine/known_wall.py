@@ -59,7 +59,7 @@ WALL = [
             step(0, 0, 100),
             launch(0, 2, 1),
             kernel(2, 50, 1),
-            call("cudaStreamSynchronize", 46, 52, 2),  # had waited 4 µs at 50: until 56
+            call("cudaStreamSynchronize", 46, 52, 2),  # it had waited 4 µs at 50, so it is to blame until 56
             op("aten::mm", 52, 60),
             launch(60, 62, 3),
             kernel(62, 90, 3),
@@ -122,7 +122,7 @@ WALL = [
             kernel(90, 110, 10),
             kernel(110, 115, 5),
             kernel(115, 130, 12),
-            kernel(130, 140, 99),  # neither: it belongs to no step, and no step waits for it
+            kernel(130, 140, 99),  # neither, because it belongs to no step and no step waits for it
         ],
         [(1, 115_000, 130_000, 100_000, 120_000, True)],
         [{"gpu_compute": 15_000}],

@@ -37,7 +37,7 @@ def by_engine(path: Path, size: int = 1 << 16) -> dict[str, Any]:
 
 
 def view(document: dict[str, Any]) -> dict[str, Any]:
-    """What two documents of one trace must agree on: all but the wording of a reason."""
+    """What two documents of one trace must agree on: everything except the wording of a reason."""
     return {
         "device": document["device"],
         "cannot_answer": sorted(document["cannot_answer"]),
@@ -83,7 +83,7 @@ def nonzero(buckets: dict[str, int] | None) -> dict[str, int] | None:
 
 @given(traces(), st.randoms(use_true_random=False))
 def test_twin_on_any_trace(events: list[Event], rng: random.Random) -> None:
-    """The yardstick itself adds up and knows no order of events."""
+    """The twin itself adds up, and does not depend on the order of events."""
     document = twin.document(events)
     assert_adds_up(document)
     shuffled = list(events)
@@ -93,7 +93,7 @@ def test_twin_on_any_trace(events: list[Event], rng: random.Random) -> None:
 
 @given(traces(), st.booleans(), st.randoms(use_true_random=False), st.sampled_from([1, 1, 2, 3, 5, 8, 1 << 16]))
 def test_engine_on_any_trace(events: list[Event], bare: bool, rng: random.Random, size: int) -> None:
-    """The engine says what the twin says, adds up, and knows no order of events and no size of blocks."""
+    """The engine agrees with the twin, adds up, and depends neither on the order of events nor on the block size."""
     from tracekit.errors import EmptyTraceError
 
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ def assert_same_moments(path: Path, size: int) -> None:
 @pytest.mark.traces
 @pytest.mark.parametrize("name", trace_names() or ["any"])
 def test_engine_on_real_trace(name: str) -> None:
-    """Every real trace, to the nanosecond."""
+    """The engine agrees with the twin on every real trace, to the nanosecond."""
     path = trace_path(name)
     expected = by_twin(path)
     assert_adds_up(expected)
@@ -166,7 +166,7 @@ def test_engine_on_real_trace(name: str) -> None:
 @pytest.mark.parametrize("size", [7, 500])
 @pytest.mark.parametrize("name", trace_names() or ["any"])
 def test_blocks_of_real_trace(name: str, size: int) -> None:
-    """Every real trace, cut into blocks: moment by moment what it is as a whole. The smallest ones event by event."""
+    """Every real trace has the same result in blocks as in one piece; the smallest are cut after every event."""
     path = trace_path(name)
     small = path.stat().st_size < 100_000
     if size == 7 and not small:

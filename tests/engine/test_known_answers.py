@@ -1,4 +1,4 @@
-"""What is known about the real traces."""
+"""Facts that are known about the real traces."""
 
 import pytest
 from real import trace_names, trace_path
@@ -38,7 +38,7 @@ def test_idle_to_the_nanosecond_and_steps_that_last_until_their_work_is_done():
     busy = Union.of(trace.ts_ns[gpu], trace.end_ns[gpu])
     assert int(trace.end_ns[gpu].max() - trace.ts_ns[gpu].min()) - busy.total() == 7_574_738
     assert [idle_ns for _, idle_ns in idle(trace).values()] == [7_574_738]
-    assert "the GPU is idle 7.57 ms" in answer(made, "kernels").sentence
+    assert "the GPU is idle for 7.57 ms" in answer(made, "kernels").sentence
     steps = as_document(made)["variants"][0]["steps"]
     assert [round(step["wall_ns"] / 1e6, 1) for step in steps[1:]] == [95.7, 95.6, 95.7, 95.4]
     assert min(step["host_ns"] for step in steps) < 36e6
@@ -68,7 +68,7 @@ def test_eager_against_graph_replay():
     eager, replay = mean(made, 0), mean(made, 1)
     assert 2.5e6 < eager["wall_ns"] < 2.7e6
     assert 0.9e6 < replay["wall_ns"] < 1.0e6
-    assert eager["host_ns"] / replay["host_ns"] > 11  # what the annotations alone would claim
+    assert eager["host_ns"] / replay["host_ns"] > 11  # what the annotations alone would suggest
     assert {key: replay["wall"][key] for key in ("dispatch", "python", "kernel_launch")} == dict.fromkeys(
         ("dispatch", "python", "kernel_launch"), 0.0
     )

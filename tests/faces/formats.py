@@ -13,7 +13,7 @@ FOLDERS = ("csv", "parquet")
 
 
 def written(report: Report, folder: Path, name: str) -> Path:
-    """The report in that format, with every row: a file, or a folder of them."""
+    """The report in one format, with every row: a file, or a folder of files."""
     path = folder / name if name in FOLDERS else folder / f"report.{name}"
     write(faces.find(name), report, path, Options(rows=10_000, full=True), Overwriting())
     return path

@@ -1,4 +1,4 @@
-"""The page: it fetches nothing, runs nothing, and shows names as they are."""
+"""The page fetches nothing, runs nothing, and shows names literally."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from tracekit.units import thousandths
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, the text, and whether every tag that is opened is closed."""
+    """The tags with their attributes, the text, and whether every open tag is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

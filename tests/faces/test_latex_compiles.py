@@ -1,4 +1,4 @@
-"""LaTeX is compiled, and everything stands on the page."""
+"""LaTeX output compiles, and everything fits on the page."""
 
 from pathlib import Path
 

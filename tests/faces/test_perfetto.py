@@ -1,4 +1,4 @@
-"""A trace with our tracks: the original's bytes are all there, ours nest, and reading it back finds nothing new."""
+"""A trace with our tracks contains all bytes of the original; our events nest, and reading it again changes nothing."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ from tracekit.report import report as make_report
 
 
 def exported(path, tmp_path):
-    """The report of a trace, what its export holds as bytes, and the report of that."""
+    """The report of a trace, the bytes of its export, and the report of the export."""
     report = make_report(open_subject([path]))
     out = tmp_path / "x.json.gz"
     export(report, report.profiles[0], out)
@@ -33,7 +33,7 @@ def without_paths(report):
 
 
 def plain_events(trace):
-    """The events with texts and threads in the place of numbers, which depend on where reading cut the file."""
+    """The events with texts and threads in place of their numbers, which depend on where the reader cut the file."""
     events = trace.events
     for name in ("cat", "name"):
         events = events.set_column(events.schema.get_field_index(name), name, events[name].cast(pa.string()))
@@ -44,12 +44,12 @@ def plain_events(trace):
 
 
 def ours(content):
-    """Our events of the file; the original's have other processes."""
+    """Our events in the file; those of the original have other processes."""
     return [each for each in json.loads(content)["traceEvents"] if str(each.get("pid", "")).startswith("9000000")]
 
 
 def nested(events):
-    """Every track's slices in order, each closed before the next one that it does not hold; as (name, start, end)."""
+    """Every track's slices in order, as (name, start, end); each ends before the next one that it does not contain."""
     slices, stacks, clocks = {}, {}, {}
     for each in events:
         if each["ph"] not in "BE":

@@ -30,7 +30,7 @@ def pair(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def means(pair):
-    """What each bucket takes in a step, ns: by variant and label, the whole with them."""
+    """What each bucket takes of a step, in ns, by variant and label, and the whole step."""
     numbers = of_view(pair, "wall")
     labels = {part.key: part.label for part in numbers.parts}
     return {

@@ -13,11 +13,11 @@ PAPER = r"""\documentclass{article}
 %s
 \end{document}
 """
-TOLERATED = 2.0  # points beyond the margin, which nobody sees
+TOLERATED = 2.0  # points beyond the margin, too few to see
 
 
 def typeset(folder, *files):
-    """Compile a paper with these files, twice, because long tables learn their widths; what TeX said."""
+    """Compile a paper with these files, twice for the widths of long tables. Returns what TeX printed."""
     (folder / "paper.tex").write_text(PAPER % "\n".join(rf"\input{{{file}}}" for file in files))
     for _ in range(2):
         done = subprocess.run(
@@ -32,7 +32,7 @@ def typeset(folder, *files):
 
 
 def faults(said):
-    """What does not fit on its page, and letters that are missing."""
+    """Everything that does not fit on its page, and every missing character."""
     wide = [line for line in said.splitlines() if (found := re.match(r"Overfull \\hbox \((.*?)pt", line))
             and float(found[1]) > TOLERATED]  # fmt: skip
     return wide + re.findall(r".*(?:Float too large|Missing character|too wide for).*", said)

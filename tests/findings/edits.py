@@ -32,12 +32,12 @@ class Tape:
 
     @staticmethod
     def read(path: Path) -> Tape:
-        """A file, packed or not."""
+        """Read a file, compressed or not."""
         packed = path.read_bytes()
         return Tape(json.loads(gzip.decompress(packed) if path.suffix == ".gz" else packed))
 
     def write(self, path: Path) -> Path:
-        """As one file."""
+        """Write the trace as one file."""
         path.write_text(json.dumps(self.content))
         return path
 
@@ -52,7 +52,7 @@ class Tape:
         return sorted(annotations, key=lambda e: e["ts"])
 
     def idle_moments(self, inside: str | None = None) -> list[float]:
-        """One in each step, if there is one: between operators, or in the middle of one of that name."""
+        """One idle moment in each step that has one: between operators, or in the middle of one with this name."""
         gpu = sorted(self._of(_GPU), key=lambda e: e["ts"])
         launched = {e["args"]["correlation"]: e["ts"] for e in self._of(_CALLS) if "correlation" in e.get("args", {})}
         busy = [(e["ts"], e["ts"] + e["dur"], launched.get(e["args"]["correlation"], 0.0)) for e in gpu]
@@ -79,7 +79,7 @@ class Tape:
         return []
 
     def pause(self, at: float, by: float) -> None:
-        """Everything that starts at that moment or later moves; what lasts over it lasts longer."""
+        """Everything that starts at that moment or later is shifted; whatever covers it is prolonged."""
         for e in self.events:
             if "ts" not in e:
                 continue
@@ -89,8 +89,8 @@ class Tape:
                 e["dur"] = round(e["dur"] + by, 3)
 
     def plant(self, moments: Iterable[float], put: Plant) -> None:
-        """The same cause at each of these moments."""
-        for at in sorted(moments, reverse=True):  # from behind, so that those before stay where they are
+        """Plant the same cause at each of these moments."""
+        for at in sorted(moments, reverse=True):  # from the last to the first, so that earlier moments stay valid
             before = len(self.events)
             lasts = put(self, at)
             planted = self.events[before:]
@@ -99,7 +99,7 @@ class Tape:
             self.events += planted
 
     def add(self, cat: str, name: str, start: float, dur: float, **args: object) -> None:
-        """One event, of the main thread or of the GPU."""
+        """Add one event of the main thread or of the GPU."""
         track = self.stream if cat in _GPU else self.thread
         if cat in _GPU:
             args = {"stream": track["tid"], "device": track["pid"], **args}
@@ -108,7 +108,7 @@ class Tape:
         )
 
     def correlation(self) -> int:
-        """A number that no call has."""
+        """A correlation number that no call has yet."""
         self._correlation += 1
         return self._correlation
 
@@ -124,7 +124,7 @@ def sleep(lasting: float) -> Plant:
 
 
 def nothing(lasting: float) -> Plant:
-    """Nothing that was recorded."""
+    """A time in which nothing is recorded."""
     return lambda tape, at: lasting
 
 

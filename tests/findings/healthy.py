@@ -12,13 +12,13 @@ KERNEL_US = STEP_US / KERNELS
 HOST_US = 60.0  # until the next operator
 SHAPES = {"args": {"Input Dims": [[4096, 1024], [1024, 4096]], "Input type": ["c10::BFloat16"] * 2}}
 FILLED = {"est. achieved occupancy %": 12, "blocks per SM": 4.7}  # as products on tensor cores are
-PACED_US = 499.0  # the same of a host that is hardly ahead
+PACED_US = 499.0  # the same for a host that is hardly ahead
 
 
 def events(steps: int = 6, waits: bool = False) -> list[Event]:
-    """Steps of 10 ms, issued in 1.2 ms each: the queue is always full.
+    """Steps of 10 ms, each issued in 1.2 ms, so that the queue is always full.
 
-    A host that `waits` at the end of each step, and is hardly ahead of the GPU, leaves that without work for a moment.
+    If the host `waits` at the end of each step and is hardly ahead, the GPU is without work for a moment.
     """
     made: list[Event] = []
     free, correlation, t = 0.0, 0, 1000.0
@@ -42,5 +42,5 @@ def events(steps: int = 6, waits: bool = False) -> list[Event]:
 
 
 def healthy(path: Path, steps: int = 6, waits: bool = False) -> Path:
-    """The trace as a file."""
+    """Write that trace to a file."""
     return write(path, *events(steps, waits))

@@ -1,11 +1,11 @@
-"""What faces need of a finding to show the events behind it."""
+"""What faces need from a finding to show the events behind it."""
 
 from tracekit.findings import Finding
 from tracekit.profile import Profile
 
 
 def points_at_events(profile: Profile, finding: Finding) -> None:
-    """Its evidence is rows of the events table, as they are there; only an empty trace has none."""
+    """Its evidence consists of rows of the events table, unchanged; only an empty trace has no evidence."""
     trace = profile.trace
     assert finding.evidence or finding.id == "empty", finding.title
     for each in finding.evidence:

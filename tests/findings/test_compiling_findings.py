@@ -10,8 +10,8 @@ from tracekit.profile import open_subject
 
 
 def training(path, *spans, steps=6, replays=True, idle=0.0):
-    """Steps of 10 ms that each replay a CUDA graph, then launch one kernel after so many µs in which the GPU idles;
-    in the steps named, something else goes before."""
+    """Steps of 10 ms, each of which replays a CUDA graph and launches one kernel after `idle` µs without GPU work;
+    in the given steps, something else comes first."""
     events, at, ids = [], 0.0, 0
     for k in range(steps):
         begun = at

@@ -13,7 +13,7 @@ ITSELF = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
 def waiting(tmp_path, put, steps=slice(None)) -> Finding | None:
-    """What is said of a healthy loop that waits in these of its six steps of 10 ms."""
+    """The findings about a healthy loop of six steps of 10 ms that waits in these steps."""
     tape = Tape.read(healthy(tmp_path / "made.json", waits=True))
     tape.plant(tape.idle_moments()[steps], put)
     profile = open_subject([tape.write(tmp_path / "planted.json")]).profiles[0]
@@ -24,7 +24,7 @@ def waiting(tmp_path, put, steps=slice(None)) -> Finding | None:
 
 
 def waits(name, lasting, *inside):
-    """The loop waits so many µs; inside of that the loading thread does something."""
+    """The loop waits for some µs, during which the loading thread does something."""
 
     def put(tape, at):
         tape.add("user_annotation", name, at, lasting)
@@ -53,7 +53,7 @@ def test_a_loader_in_the_loops_own_process(tmp_path):
 )  # fmt: skip
 def test_a_batch_that_is_slow_to_put_together(tmp_path, inside):
     finding = waiting(tmp_path, waits(ITSELF, 4000.0, ("cpu_op", "image::decode_jpeg", 1, 2900), *inside))
-    assert "of it collating" in finding.title
+    assert "of it in collating" in finding.title
     assert "collate fewer" in finding.advice
     assert ".py" not in finding.title
     assert finding.where.operator == "image::decode_jpeg"

@@ -11,7 +11,7 @@ GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
 
 
 def trained(path, talks, hidden=0.0):
-    """One step for each duration of its collective, which starts that many µs before the computing ends."""
+    """One step for each duration of its collective, which starts `hidden` µs before the computation ends."""
     events, at = [], 0.0
     for k, talk in enumerate(talks):
         done = at + 510 + talk - hidden

@@ -13,7 +13,7 @@ ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor
 
 
 def busy(path, *work, call="cudaLaunchKernel"):
-    """Two steps that keep the GPU busy: of each work its operator, name, µs and category."""
+    """Two steps that keep the GPU busy; each piece of work is given by operator, name, µs and category."""
     events = []
     for k in range(2):
         at = 1000.0 * k

@@ -28,7 +28,7 @@ MB = 1 << 20
 
 
 def working(path, *work, device=A100):
-    """Two steps of kernels, one after the other: of each its operator with its inputs, name, µs and occupancy."""
+    """Two steps of consecutive kernels, each given by its operator and inputs, name, µs and occupancy."""
     events = []
     for k in range(2):
         at = 10_000.0 * k
@@ -48,7 +48,7 @@ def working(path, *work, device=A100):
 
 
 def adding(megabytes, length, **more):
-    """Two tensors of that size added: three times as much moves."""
+    """Two tensors of this size are added, which moves three times as many bytes."""
     numbers = megabytes * MB // 4
     return ("aten::add", [[numbers], [numbers]], ADD, length, more)
 
@@ -74,7 +74,7 @@ def test_elementwise_kernels_that_move_little_for_their_time(tmp_path):
         (adding(1, 1000), A100),  # may be in a cache
         (("aten::add", None, ADD, 1000, {}), A100),  # no shapes
         (adding(100, 1000), "NVIDIA GeForce RTX 3060 Laptop GPU"),  # slower than the card of that name
-        (("triton_poi_fused_add_0", [[25 * MB]] * 2, "triton_poi_fused_add_0", 1000, {}), A100),  # may do anything
+        (("triton_poi_fused_add_0", [[25 * MB]] * 2, "triton_poi_fused_add_0", 1000, {}), A100),  # it may do anything
     ],
 )
 def test_what_moves_enough_or_cannot_be_told(tmp_path, work, device):
@@ -123,7 +123,7 @@ def test_gpus_that_differ_have_no_bandwidth_in_common(tmp_path):
         ("aten::relu", [[8, 4]], ["c10::Half"], None, Traffic(64, 64)),
         ("aten::relu", [[8, 4]], ["a type of tomorrow"], None, None),
         ("aten::_foreach_add_", [[8], [8]], ["TensorList"], None, None),
-        ("aten::add", [[8, 4], [3]], ["float", "float"], None, None),  # shapes that do not fit
+        ("aten::add", [[8, 4], [3]], ["float", "float"], None, None),  # shapes that do not match
     ],
 )
 def test_bytes_of_an_operator(tmp_path, name, dims, types, strides, expected):
@@ -136,7 +136,7 @@ def test_bytes_of_an_operator(tmp_path, name, dims, types, strides, expected):
 def test_what_fusing_a_chain_keeps_from_memory(tmp_path):
     profile = working(tmp_path / "a.json", adding(100, 300), adding(40, 120), adding(100, 300), adding(4, 500))
     (finding,) = unfused_elementwise(profile)
-    assert "writing to memory and reading back 480 MiB a step" in finding.title  # of the first three what they write
+    assert "writing to memory and reading back 480 MiB a step" in finding.title  # for the first three, what they write
     no_shapes = ("aten::add", None, ADD, 90, {})
     (finding,) = unfused_elementwise(working(tmp_path / "b.json", adding(100, 300), no_shapes, adding(100, 300)))
     assert "reading back at least 200 MiB a step" in finding.title

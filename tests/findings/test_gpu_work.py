@@ -20,7 +20,7 @@ ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor
 
 
 def working(path, *work, major=8):
-    """Two steps of kernels, one after the other: of each its operator, name, µs and stream."""
+    """Two steps of consecutive kernels, each given by its operator, name, µs and stream."""
     events = []
     for k in range(2):
         at = 1000.0 * k
@@ -93,7 +93,7 @@ def test_chains_of_elementwise_kernels(tmp_path):
     (finding,) = unfused_elementwise(profile)
     assert "3 elementwise kernels a step follow one another in 1 chain" in finding.title
     costs = {each.id: each.cost_ns for each in diagnose(profile).findings}
-    assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest
+    assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest kernel
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tracekit.profile import open_subject
 
 
 def replaying(path, holes):
-    """A step for each hole, µs, between the launch of a graph and the first of its two nodes."""
+    """One step for each hole (in µs) between the launch of a graph and the first of its two nodes."""
     events, at = [], 0.0
     for k, hole in enumerate(holes):
         begin = at + 10 + hole

@@ -18,14 +18,14 @@ MS = 1_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A cause, and what is to be found: the verdict, its culprit, and what grows by how much in a step, ns."""
+    """A cause and what must be reported: the verdict, its culprit, and by how many ns which buckets of a step grow."""
 
     put: Plant
     verdict: str
     culprit: str
     buckets: tuple[str, ...]
     grows_ns: float
-    beside: tuple[str, ...] = ()  # what is true as well
+    beside: tuple[str, ...] = ()  # other findings that are true as well
 
 
 CASES = {
@@ -49,7 +49,7 @@ CASES = {
 
 @pytest.fixture(params=["made", "leimao_eager_rtx5080"])
 def base(request, tmp_path) -> Path:
-    """A trace in which the GPU is out of work now and then: one that was made, and one of a real model."""
+    """A trace in which the GPU is sometimes out of work: a synthetic one, and one of a real model."""
     return healthy(tmp_path / "made.json", waits=True) if request.param == "made" else trace_path(request.param)
 
 
@@ -82,7 +82,7 @@ def test_a_cause_in_every_step(base, tmp_path, name):
     findings = [each for each in diagnosis.findings if each.id == case.verdict]
     assert all(case.culprit in str(each.where) for each in findings)
     had = sum(each.cost_ns for each in usual.findings if each.id == case.verdict)
-    works = 800 * 1000.0 if name == "tiny kernels" else 0  # what the planted kernels themselves take is no idling
+    works = 800 * 1000.0 if name == "tiny kernels" else 0  # the time of the planted kernels themselves is no idle time
     assert sum(each.cost_ns for each in findings) - had == pytest.approx(8 * MS - works, rel=0.1)
     assert ids(diagnosis) <= ids(usual) | {case.verdict, *case.beside}
     assert sum(each.cost_ns for each in diagnosis.findings) <= ours.step_ns

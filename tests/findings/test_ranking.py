@@ -17,7 +17,7 @@ from tracekit.profile import open_subject
 
 @pytest.fixture
 def profile(tmp_path):
-    """Four steps of 110 to 113 µs, one a millisecond."""
+    """Four steps of 110 to 113 µs, which start at intervals of a millisecond."""
     return open_subject([training(tmp_path / "small.json", steps=4)]).profiles[0]
 
 
@@ -28,7 +28,7 @@ def well(tmp_path):
 
 
 def claim(low: float, high: float) -> Union:
-    """The same µs of every step."""
+    """A claim of the same µs in every step."""
     starts = np.arange(4) * 1_000_000 + int(low * 1000)
     return Union(starts, starts + int((high - low) * 1000))
 
@@ -44,7 +44,7 @@ def test_time_that_two_claim_is_counted_once(profile):
     assert [(each.id, each.cost_ns, each.overlaps) for each in listed.findings] == [
         ("python_bound", 40_000.0, ("sync_stall",)),
         ("sync_stall", 10_000.0, ("python_bound",)),
-        ("garbage", 50_000.0, ()),  # of no verdict: it ranks below those that are
+        ("garbage", 50_000.0, ()),  # a rule without a verdict: it ranks below those that have one
     ]
     assert listed.verdict.id == "python_bound"
     assert listed.verdict.share == listed.findings[0].share == pytest.approx(40_000 / step)

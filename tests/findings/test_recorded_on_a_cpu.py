@@ -8,11 +8,11 @@ from tests.findings.pointing import points_at_events
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 
-SLEEP_S = 0.4  # more than a busy machine holds up everything else in a step
+SLEEP_S = 0.4  # more than a busy machine delays everything else in a step
 
 
 def recorded(path, *, sleeps):
-    """Four steps of a small model, with stacks; and how long each slept, ns: a busy machine wakes late."""
+    """Four steps of a small model, with stacks, and how many ns each slept, because a busy machine wakes it late."""
     slept = []
     model = torch.nn.Linear(64, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -50,6 +50,6 @@ def test_a_sleep_in_python(tmp_path):
 def test_no_sleep(tmp_path):
     profile, _ = recorded(tmp_path / "trace.json", sleeps=False)
     diagnosis = diagnose(profile)
-    # A busy machine may freeze the host indeed, but nothing else is there.
+    # A busy machine may really freeze the host, but nothing else may be reported.
     assert not [each for each in diagnosis.findings if each.id in ("dataloader_bound", "recompiles")]
     assert "sleep" not in [each.where.operator for each in diagnosis.findings]

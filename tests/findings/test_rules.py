@@ -19,7 +19,7 @@ def opened(path: Path) -> Profile:
 
 
 def planted(tmp_path: Path, put: Plant) -> Profile:
-    """Something in every step of a trace in which nothing is wrong."""
+    """A trace in which nothing is wrong, with something planted into every step."""
     tape = Tape.read(healthy(tmp_path / "made.json", waits=True))
     tape.plant(tape.idle_moments(), put)
     return opened(tape.write(tmp_path / "planted.json"))
@@ -33,7 +33,7 @@ def finding_of(profile: Profile, name: str) -> Finding | None:
 
 
 def launching(cat: str, name: str, number: int, each: float = 30.0) -> Plant:
-    """A span in which so many operators each launch a kernel."""
+    """A span in which `number` operators each launch a kernel."""
 
     def put(tape: Tape, at: float) -> float:
         tape.add(cat, name, at, number * each + 2)
@@ -86,7 +86,7 @@ def test_memory_that_is_allocated_in_every_step(tmp_path):
 
     churn = finding_of(planted(tmp_path, put), "allocator")
     assert churn is not None
-    assert churn.cost_ns == pytest.approx(796_000, rel=0.1)  # the refill after a wait has some of it
+    assert churn.cost_ns == pytest.approx(796_000, rel=0.1)  # part of it belongs to the refill after a wait
     assert "4 times a step" in churn.title
     tape = Tape.read(healthy(tmp_path / "once.json", waits=True))
     tape.plant(tape.idle_moments()[:1], put)
@@ -202,4 +202,4 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
 def test_no_rule_says_anything_of_healthy_steps(tmp_path):
     profile = opened(healthy(tmp_path / "a.json"))
     assert not diagnose(profile).all_findings
-    assert len(profile.sample.known) == 40  # shapes of operators and occupancy of kernels were there to be looked at
+    assert len(profile.sample.known) == 40  # shapes of operators and occupancy of kernels were recorded

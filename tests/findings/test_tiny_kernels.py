@@ -1,4 +1,4 @@
-"""Between tiny kernels the GPU idles, however many are queued."""
+"""The GPU idles between tiny kernels, however many are queued."""
 
 import pytest
 from small import kernel, launch, op, step, write
@@ -34,7 +34,7 @@ def test_gaps_between_many_tiny_ones(tmp_path):
 
 @pytest.mark.parametrize(
     ("number", "length", "gap"),
-    [(200, 20, 1), (200, 2, 0), (20, 2, 1), (100, 2, 30)],  # long ones, no gaps, few, other gaps
+    [(200, 20, 1), (200, 2, 0), (20, 2, 1), (100, 2, 30)],  # long kernels, no gaps, few kernels, other gaps
 )
 def test_what_is_no_cost_of_tiny_kernels(tmp_path, number, length, gap):
     assert not [*tiny_kernels(queued(tmp_path / "a.json", number, length, gap))]

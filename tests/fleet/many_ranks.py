@@ -1,4 +1,4 @@
-"""Many small ranks of a synthetic job: each works, then all reduce; some are late, and clocks differ."""
+"""Many small ranks of a synthetic job: each works, then all of them reduce; some are late, and clocks differ."""
 
 import json
 import os
@@ -13,7 +13,7 @@ STEP_US, WORK_US, TRANSFER_US = 4000, 600, 100
 
 
 def plant(folder, ranks, *, steps=3, late=None, skew_us=0, operators=0):
-    """`late` has by rank for how many µs its data keep it in each step; the clock of rank n is n × `skew_us` ahead."""
+    """`late` maps a rank to the µs that it waits for data in each step; the clock of rank n is n × `skew_us` ahead."""
     late = late or {}
     folder.mkdir(exist_ok=True)
     for rank in range(ranks):
@@ -45,7 +45,7 @@ def _events(rank, steps, late, clock, operators):
 
 
 def read_or_die(path: Path, infer_steps: bool):
-    """As a reader does, but its process is killed over rank 2."""
+    """Read like any reader, except that the process is killed when it reads rank 2."""
     if "rank2" in path.name:
         os.kill(os.getpid(), signal.SIGKILL)
     return read_one(path, infer_steps)

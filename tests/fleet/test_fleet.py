@@ -23,13 +23,13 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
-    """Five ranks; data keep rank 3 for 700 µs in each step."""
+    """Five ranks, of which rank 3 waits 700 µs for data in each step."""
     return plant(tmp_path_factory.mktemp("job") / "ranks", 5, late={3: 700}, skew_us=2500)
 
 
 @pytest.fixture(scope="module")
 def scheduler():
-    """A cluster of two workers in threads of this process, reached by its address."""
+    """A cluster of two workers in threads of this process, which is reached by its address."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=":0"
     ) as cluster:
@@ -44,7 +44,7 @@ def opened(paths, those, watch=None):
 
 
 def said(subject):
-    """What the report says of ranks, and the figures of the variant."""
+    """What the report says about ranks, and the figures of the variant."""
     made = report(subject)
     (section,) = [each for each in made.sections if each.id == "ranks"]
     tables = [block.rows.to_pylist() for block in section.blocks if block.kind == "table"]
@@ -98,7 +98,7 @@ def test_none_that_can_be_read_is_one_sentence(tmp_path):
 
 
 class Deadly(Processes):
-    """Processes, of which the one that is given rank 2 is killed."""
+    """An executor that kills the process to which it gives rank 2."""
 
     def submit(self, path, infer_steps):
         return self._pool.submit(read_or_die, path, infer_steps)

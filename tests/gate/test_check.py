@@ -28,7 +28,7 @@ def sample():
 
 
 def measured(rng, slower=1.0, passes=8, drift=0.01):
-    """Passes of 20 steps of 10 ms, which vary by 3 %; from pass to pass the machine's mood changes by `drift`."""
+    """Passes of 20 steps of 10 ms, which vary by 3 %; from pass to pass, the machine's speed changes by `drift`."""
     rounds = []
     for k in range(passes):
         mood = slower * rng.lognormvariate(0, drift)
@@ -59,7 +59,7 @@ def test_a_run_against_itself_never_fails_and_ten_per_cent_always_does(sample):
             outcomes[slower] += against(*pair, metrics=["step_ms"])
     assert not failed(outcomes[1.0])
     assert all(row.fails for row in outcomes[1.1] + outcomes[1.5])
-    assert len({row.outcome for row in outcomes[1.03]}) > 1  # as much as is tolerated: it may go either way
+    assert len({row.outcome for row in outcomes[1.03]}) > 1  # exactly as much as is tolerated: either result is right
 
 
 def test_noise_passes(sample):

@@ -11,7 +11,7 @@ FIXED, SLOPE = 1_200_000.0, 0.8  # ns; ns per edge: 1.2 ms + 0.8 µs per thousan
 
 
 def passes(edges, rng, *, fixed=FIXED, slope=SLOPE, noise=0.03, mood=0.01, number=5, wild=0.03):
-    """Unprofiled passes over the same batches, each in a mood of its own; some steps are disturbed."""
+    """Unprofiled passes over the same batches, each with a speed of its own; some steps are disturbed."""
     made = []
     for k in range(number):
         ns = (fixed + slope * edges) * np.exp(rng.normal(0, noise, len(edges))) * np.exp(rng.normal(0, mood))
@@ -38,7 +38,7 @@ def variant(name, made, *, compiled=False, ledger=None, graphs=None):
 
 
 def section(folder, name, *variants):
-    """What the report of a run of these says in that section; None where it has no such section."""
+    """What the report of a run of these variants says in a section; None if it has no such section."""
     run = Run(created="2026-11-21T20:00:00+00:00", tracekit="0", recipe="gcn", script="r.py", variants=[*variants])
     runs.write(run, folder / "run.json")
     sections = report(open_subject([folder / "run.json"])).sections

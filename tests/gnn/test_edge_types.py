@@ -1,4 +1,4 @@
-"""Edge types are known by the paths of PyG's modules, and their costs are those of the modules."""
+"""Edge types are recognised by the paths of PyG's modules, and their costs are those of the modules."""
 
 import gzip
 
@@ -57,7 +57,7 @@ def training(path):
 
 
 def section(folder, name):
-    """What the report of a run of one variant says of edge types."""
+    """What the report of a run of one variant says about edge types."""
     graphs = GraphSizes(edges=[30] * 3, edge_types={"user__rates__movie": [20] * 3, "movie__rev_rates__user": [10] * 3})
     eager = Requested(compile=False)
     made = Variant(name=name, outcome="ok", requested=eager, traces=Traces(steady="steady.json"), graphs=graphs)

@@ -1,4 +1,4 @@
-"""What a step costs by its edges is found where it was planted, and left open where sizes do not show it."""
+"""A planted cost per edge is found, and the question is left open if the sizes of the graphs cannot answer it."""
 
 import numpy as np
 import pytest

@@ -19,12 +19,12 @@ from tests.gpu.sections import SECTIONS, Section
 
 ROOT = Path(__file__).parents[2]
 _ALL_SECONDS = 580
-_ON_A_CPU = 10  # times as long: there it is not urgent, and the machine has other work
-_LEAST_SECONDS = 15  # with fewer left a section is not begun
+_ON_A_CPU = 10  # times as long on a CPU, where it is not urgent and the machine has other work
+_LEAST_SECONDS = 15  # with fewer seconds left, no section begins
 
 
 def main() -> int:
-    """Run every section; 1 where a claim failed."""
+    """Run every section. Returns 1 if a claim failed."""
     options = _options()
     if options.one:
         return _here(options)
@@ -65,7 +65,7 @@ def _wanted(options: argparse.Namespace) -> list[Section]:
 
 
 def _in_a_process(section: Section, seconds: float, options: argparse.Namespace, environment: dict[str, str]) -> bool:
-    """Whether it failed."""
+    """Run one section in a separate process. Returns whether it failed."""
     command = [sys.executable, "-m", "tests.gpu", str(options.folder.resolve()), "--one", section.name]
     child = subprocess.Popen(
         [*command, *(["--cpu"] if options.cpu else [])], cwd=ROOT, env=environment, start_new_session=True

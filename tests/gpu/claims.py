@@ -9,36 +9,36 @@ from tests.gpu.sections import Section
 
 
 class Claims:
-    """What a section claims, where it leaves its traces, and on which device it runs."""
+    """The claims of a section, the folder of its traces, and the device on which it runs."""
 
     def __init__(self, folder: Path, device: str) -> None:
         self.folder, self.device, self.failed = folder, device, 0
 
     @property
     def on_gpu(self) -> bool:
-        """Whether there is a GPU to look at."""
+        """Whether there is a GPU to examine."""
         return self.device == "cuda"
 
     def seconds(self, on_gpu: int) -> int:
-        """As long as something may take: on a CPU, which has other work, ten times as long."""
+        """How long something may take: ten times as long on a CPU, which has other work to do."""
         return on_gpu if self.on_gpu else 10 * on_gpu
 
     def that(self, holds: object, what: str, **seen: Any) -> None:
-        """One claim, with what was seen."""
+        """Make one claim, and say what was observed."""
         self.failed += not holds
         figures = "".join(f"  {name}={value}" for name, value in seen.items())
         print(f"{'PASS' if holds else 'FAIL'} {what}{figures}", flush=True)
 
     def skip(self, what: str) -> None:
-        """No time, or no way: claims nothing."""
+        """Claim nothing, because there is no time or no way to check."""
         print(f"SKIP {what}", flush=True)
 
     def note(self, text: str) -> None:
-        """Something worth knowing that claims nothing."""
+        """Print something worth knowing that is no claim."""
         print(f"     {text}", flush=True)
 
     def run(self, section: Section) -> None:
-        """All of that section; whatever it raises is a failure."""
+        """Run a whole section; any exception is a failure."""
         try:
             importlib.import_module(f"tests.gpu.{section.name}").check(self)
         except Exception:
@@ -47,5 +47,5 @@ class Claims:
 
 
 def near(value: float, wanted: float, relative: float, absolute: float = 0.0) -> bool:
-    """Whether it is as close as that."""
+    """Whether two values are that close."""
     return abs(value - wanted) <= max(relative * abs(wanted), absolute)

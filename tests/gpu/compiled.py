@@ -1,4 +1,4 @@
-"""A function that compiles again in every step is named as such, and its ledger is on the trace's clock."""
+"""A function that recompiles in every step is reported as such, and its ledger is on the trace's clock."""
 
 from tests.gpu.claims import Claims
 from tests.gpu.rows import Rows
@@ -9,7 +9,7 @@ _FEW_MS = 5.0
 
 
 def check(claims: Claims) -> None:
-    """Two steps, each of a size that was never there before."""
+    """Run two steps, each of a new size."""
     import torch
 
     from tracekit.capture.compiler.recorder import CompileRecorder

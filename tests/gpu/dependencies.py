@@ -10,7 +10,7 @@ _NEEDED = ("torch", "torch_geometric", "scipy", "msgspec", "isal", "platformdirs
 
 
 def paths(root: Path, folder: Path, wheels: Path | None) -> list[str]:
-    """Where modules are looked for: here, in what the wheels held, and where they were looked for before."""
+    """The folders in which modules are searched for: this one, the unpacked wheels, and those of the present path."""
     site = folder / "site"
     if wheels is not None and not site.exists():
         _unpack(wheels, site)
@@ -21,7 +21,7 @@ def paths(root: Path, folder: Path, wheels: Path | None) -> list[str]:
 
 
 def _unpack(wheels: Path, site: Path) -> None:
-    """Only what the machine has not: its own PyTorch, above all, is the one to look at."""
+    """Unpack only what the machine lacks: above all, its own PyTorch is the one to examine."""
     missing = {name.replace("_", "-") for name in _missing()}
     chosen = [str(each) for each in sorted(wheels.glob("*.whl")) if _distribution(each) in missing]
     left = missing - {_distribution(Path(each)) for each in chosen}

@@ -7,7 +7,7 @@ from tests.gpu.running import tracekit
 
 
 def check(claims: Claims) -> None:
-    """As its user asks it, once for people and once for machines."""
+    """Run it as its user would, once for people and once for machines."""
     done = tracekit("doctor", "--json", seconds=claims.seconds(80))
     if not done.stdout:
         claims.that(False, "doctor: answers", exit_code=done.returncode)

@@ -35,7 +35,7 @@ def setup(ctx):
 
 
 def check(claims: Claims) -> None:
-    """A hang costs its time limit, which must be long enough for the others, too."""
+    """Capture variants that fail. A hang takes its whole time limit, which must be long enough for the others, too."""
     folder = claims.folder / "faults"
     folder.mkdir(parents=True, exist_ok=True)
     recipe, run = folder / "faults.py", folder / "run.json"

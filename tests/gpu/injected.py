@@ -1,4 +1,4 @@
-"""Steps with known, planted times, which the report must find where they are."""
+"""Steps with known, planted times, which the report must find in the right buckets."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _SLEPT_MS = 5.0
 
 
 def check(claims: Claims) -> None:
-    """Each cause on its own."""
+    """Check each cause by itself."""
     _on_either(claims)
     if claims.on_gpu:
         _on_a_gpu(claims)
@@ -59,7 +59,7 @@ def _on_either(claims: Claims) -> None:
 
 
 def _on_a_gpu(claims: Claims) -> None:
-    """Kernels of known length, syncs, copies, allocations, a graph."""
+    """Kernels of known length, syncs, copies, allocations and a graph."""
     steps = _gpu_steps()
     seen = {name: _timed(claims, name, step) for name, step in steps.items()}
     _of_kernels(claims, seen)
@@ -105,7 +105,7 @@ def _gpu_steps() -> dict[str, Callable[[], Any]]:
 
 
 def _spinner() -> Callable[[float], None]:
-    """Keeps the GPU busy for so many ms: cycles are counted once the clock is up."""
+    """A function that keeps the GPU busy for a number of ms; cycles are calibrated once the clock has settled."""
     import torch
 
     cycles = 200_000_000
@@ -135,7 +135,7 @@ def _graph_of_fifty(x: Any) -> Any:
 
 
 def _timed(claims: Claims, name: str, step: Callable[[], Any]) -> Taken:
-    """Its trace, and whether CUDA events agree with a clock on the wall."""
+    """The trace of a step, and whether CUDA events agree with the host's clock."""
     import torch
 
     from tracekit.capture.child import timing

@@ -8,7 +8,7 @@ from tests.gpu.claims import Claims
 from tests.gpu.rows import Rows, check_rows
 from tests.gpu.running import ROOT, tracekit, variants
 
-# The most telling first: time may run out.
+# The most informative ones first, because time may run out.
 _ON_A_GPU = (
     "eager-norm",
     "compiled-norm",
@@ -25,7 +25,7 @@ _SECONDS = 200  # and some for the report
 
 
 def check(claims: Claims) -> None:
-    """One capture, one report."""
+    """Make one capture and one report of it."""
     run = claims.folder / "modes" / "run.json"
     run.parent.mkdir(parents=True, exist_ok=True)
     names = _ON_A_GPU if claims.on_gpu else _ON_A_CPU

@@ -19,7 +19,7 @@ _QUICK = ("gcn_cora", "hetero_parts")  # on a CPU
 
 
 def check(claims: Claims) -> None:
-    """One after the other, in one process: what fails is reported, and the others go on."""
+    """Run one after the other in one process: a failure is reported, and the others still run."""
     for path in _all(ROOT / "recipes"):
         if claims.on_gpu or path.stem in _QUICK:
             _check_one(claims, path)

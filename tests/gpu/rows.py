@@ -14,7 +14,7 @@ _LAUNCH = re.compile(r"LaunchKernel|GraphLaunch|MemcpyAsync|MemsetAsync")
 
 
 class Rows:
-    """By category; times in µs."""
+    """The rows by category; times are in µs."""
 
     def __init__(self, path: Path) -> None:
         with gzip.open(path) as file:
@@ -33,12 +33,12 @@ class Rows:
 
     @property
     def calls(self) -> list[Row]:
-        """Of the runtime and of the driver."""
+        """The calls of the runtime and of the driver."""
         return self.by["cuda_runtime"] + self.by["cuda_driver"]
 
     @property
     def activities(self) -> list[Row]:
-        """Of the GPU."""
+        """The activities of the GPU."""
         return self.by["kernel"] + self.by["gpu_memcpy"] + self.by["gpu_memset"]
 
     def window(self) -> tuple[float, float]:
@@ -47,7 +47,7 @@ class Rows:
 
 
 def check_rows(claims: Claims, name: str, rows: Rows) -> None:
-    """Nothing lost, nothing before its launch, nothing without one."""
+    """Claim that no activity is lost, begins before its launch, or has none."""
     low, high = rows.window()
     calls = {row["args"]["correlation"]: row for row in rows.calls if "correlation" in row.get("args", {})}
     there = {row["args"]["correlation"] for row in rows.activities}
@@ -65,5 +65,5 @@ def check_rows(claims: Claims, name: str, rows: Rows) -> None:
 
 
 def counted(rows: list[Row]) -> dict[str, int]:
-    """By name."""
+    """The number of rows by name."""
     return dict(Counter(row["name"] for row in rows))

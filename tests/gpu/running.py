@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def tracekit(*arguments: object, seconds: float) -> subprocess.CompletedProcess[str]:
-    """What it said, and its exit code; after so many seconds it is interrupted as by Ctrl-C, and keeps what it has."""
+    """Return its output and exit code. At the time limit it is interrupted as by Ctrl-C, and keeps what it has."""
     command = [sys.executable, "-m", "tracekit", *map(str, arguments)]
     child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -23,5 +23,5 @@ def tracekit(*arguments: object, seconds: float) -> subprocess.CompletedProcess[
 
 
 def variants(run: Path) -> dict[str, dict[str, Any]]:
-    """Of a run file, by name; none where there is no file."""
+    """The variants of a run file, by name; none if there is no file."""
     return {each["name"]: each for each in json.loads(run.read_text())["variants"]} if run.exists() else {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Section:
-    """One module of that name, whose `check(claims)` makes the claims."""
+    """A module with this name, whose `check(claims)` makes the claims."""
 
     name: str
     seconds: int

@@ -6,11 +6,11 @@ from tests.gpu.claims import Claims
 from tests.gpu.taking import take
 
 _SESSIONS = 5
-_IDLE_S = 2  # the loss grows with the time the GPU idles in between
+_IDLE_S = 2  # the loss grows with the time for which the GPU idles in between
 
 
 def check(claims: Claims) -> None:
-    """A capture takes three windows in a process, and each has a warm-up but the first."""
+    """A capture records three windows in a process, and all but the first have a warm-up."""
     import torch
 
     x = torch.ones(1024, device="cuda")

@@ -12,7 +12,7 @@ from tests.gpu.rows import Rows
 
 @dataclass(frozen=True)
 class Taken:
-    """A trace, and what the report says of it: means in ms."""
+    """A trace, and the means that the report gives for it, in ms."""
 
     path: Path
     variant: dict[str, Any]
@@ -22,12 +22,12 @@ class Taken:
 
     @property
     def rows(self) -> Rows:
-        """As Kineto wrote them."""
+        """The rows as Kineto wrote them."""
         return Rows(self.path)
 
 
 def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, warmup: int = 2) -> Taken:
-    """So many steps of it."""
+    """Record a trace of a number of steps."""
     from tracekit.capture.child import timing
     from tracekit.capture.child.graph_log import GraphLog
     from tracekit.capture.child.traces import PlannedWindow, _Taking
@@ -43,7 +43,7 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
 
 
 def read(path: Path) -> Taken:
-    """What the report says of that trace."""
+    """Read the report of a trace."""
     from tracekit.faces.shared.document import as_document
     from tracekit.profile import open_subject
     from tracekit.report import report

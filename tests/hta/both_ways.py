@@ -23,14 +23,14 @@ logging.getLogger("hta").setLevel(logging.CRITICAL)
 
 @cache
 def ours(*names):
-    """Through our columns; several traces are ranks."""
+    """HTA's analysis of our columns; several traces are ranks."""
     (profile,) = open_subject([trace_path(name) for name in names]).profiles
     return trace_analysis(profile)
 
 
 @cache
 def theirs(*names):
-    """As HTA reads them itself, exact and with the last step."""
+    """HTA's analysis of its own parse, with exact times and with the last step."""
     made = TraceAnalysis.__new__(TraceAnalysis)
     made.t = ParsedTrace({rank: str(trace_path(name)) for rank, name in enumerate(names)}, "")
     made.t.load_traces(include_last_profiler_step=True, use_multiprocessing=False)
@@ -38,7 +38,7 @@ def theirs(*names):
 
 
 def critical_path(hta):
-    """How long each kind of work is on it: which of two paths of one length HTA takes is its accident."""
+    """How long each kind of work is on the critical path: HTA picks one of several equally long paths arbitrarily."""
     graph, complete = hta.critical_path_analysis(0, "ProfilerStep", second_on_host(hta.t, 0, "ProfilerStep"))
     assert complete
     edges = graph.get_critical_path_breakdown()
@@ -77,7 +77,7 @@ NOT_READ = {"python_id", "python_parent_id", "bytes", "wait_on_stream", "wait_on
 
 
 def frames(answer):
-    """The frames of an answer, one after the other; nothing for nothing."""
+    """The frames of an answer, one after the other; none for an empty answer."""
     if answer is None:
         return []
     if isinstance(answer, pd.DataFrame):
@@ -87,7 +87,7 @@ def frames(answer):
 
 
 def plain(frame):
-    """Columns of one level, without numberings, in an order that both ways share."""
+    """The frame with columns of one level, without numbering, and in an order that both ways share."""
     frame = frame.reset_index()
     frame.columns = ["_".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame.columns]
     numbers = {name for name in frame.columns if frame[name].dtype.kind in "iuf"}
@@ -98,7 +98,7 @@ def plain(frame):
 
 
 def assert_alike(one, other, atol=2e-3):
-    """Both hold the same rows, but for their order; times agree to 2 ns, since HTA sums floats."""
+    """Both have the same rows, except for their order; times agree to 2 ns, because HTA sums floats."""
     one, other = plain(one), plain(other)
     shared = [name for name in one.columns if name in other.columns]
     one, other = (each[shared].sort_values(shared).reset_index(drop=True) for each in (one, other))

@@ -1,4 +1,4 @@
-"""HTA is installed in an environment of its own: `make test-hta`. Elsewhere these tests are skipped."""
+"""`make test-hta` runs these tests in a separate environment, which has HTA; elsewhere they are skipped."""
 
 from tracekit.errors import NeedsPackageError
 from tracekit.hta import needed

@@ -34,7 +34,7 @@ def no_parser(monkeypatch):
 
 @pytest.fixture
 def trace(tmp_path, monkeypatch):
-    """Three steps, each with operators, two kernels and a copy; not kept in a cache."""
+    """Three steps, each with operators, two kernels and a copy; the trace is not cached."""
     monkeypatch.setenv("TRACEKIT_NO_CACHE", "1")
     events = []
     for number in range(3):
@@ -57,7 +57,7 @@ def trace(tmp_path, monkeypatch):
 @pytest.mark.traces
 @pytest.mark.parametrize("analysis", ANALYSES)
 def test_no_analysis_parses_a_file(analysis, no_parser):
-    names = RANKS if analysis == "stragglers" else ("leimao_eager_rtx5080",)  # of one rank HTA cannot say who is late
+    names = RANKS if analysis == "stragglers" else ("leimao_eager_rtx5080",)  # one rank does not tell who is late
     assert ANALYSES[analysis](ours(*names)) is not None or analysis == "bandwidth summary"
 
 
@@ -107,14 +107,14 @@ def test_the_verb_writes_parquet_and_tells_what_fails(trace, tmp_path, capsys):
 
 @pytest.mark.traces
 def test_exact_where_hta_alone_is_not(capsys):
-    """The GPU of that trace idles 7,574.738 µs; HTA says 12,143 rounded, or 10,113 without the last step."""
+    """The GPU in this trace idles for 7,574.738 µs; HTA alone says 12,143 (rounded), or 10,113 without a last step."""
     (idle,) = ours("hta_ns_resolution").get_temporal_breakdown(visualize=False)["idle_time(us)"]
     assert idle == pytest.approx(7574.738, abs=1e-3)
 
 
 @pytest.mark.traces
 def test_its_faults_stay():
-    """Host-side Triton operators carry a stream, so HTA says 95.812 µs of a GPU that did 1.76 µs."""
+    """Host-side Triton operators carry a stream, so HTA reports 95.812 µs for a GPU that worked for 1.76 µs."""
     made = ours("hta_triton_example").get_temporal_breakdown(visualize=False)
     assert made["compute_time(us)"].tolist() == pytest.approx([95.812], abs=1e-3)
 

@@ -19,15 +19,15 @@ TRACES = [(name,) for name in (*EXACT, *WHOLE_US, *OF_COMPILED, "hta_triton_exam
 WRONG = {
     # HTA takes `index_correlation` 0, "linked to nothing", for event 0 and counts what is late after that as host wait.
     (RANKS, "idle"),
-    # A GPU annotation bears the name of a step and lasts into the next: HTA takes its rows for steps as well.
+    # A GPU annotation has the name of a step and lasts into the next one: HTA takes these rows for steps as well.
     *(((name,), "annotated kernels") for name in OF_COMPILED),
     # A launch and another kernel's start in the same µs: which one HTA counts first is an accident of sorting.
     (("hta_diff_control",), "queue summary"),
-    # HTA cuts sums off at the point; its own, of floats, is 113,982.999… µs and so 1 µs less.
+    # HTA truncates sums to whole µs; its own sum of floats is 113,982.999… µs, which makes it 1 µs less.
     (("luatil_compile_cudagraph_rtx3060",), "kernels"),
 }
 LARGE = ("hta_diff_control", "tracelens_owlv2_h100_dataloader")
-SLOW = ("patterns", "operators", "critical path")  # for HTA: minutes on a large trace
+SLOW = ("patterns", "operators", "critical path")  # HTA takes minutes for them on a large trace
 
 
 @pytest.mark.traces
@@ -42,7 +42,7 @@ def test_through_our_columns_an_analysis_says_what_hta_says(names, analysis):
     try:
         expected = frames(ask(theirs(*names)))
     except Exception as error:
-        with pytest.raises(type(error)):  # what HTA cannot answer of its own, it cannot answer of ours
+        with pytest.raises(type(error)):  # what HTA cannot answer from its own parse, it cannot answer from our columns
             ask(ours(*names))
         return
     answer = frames(ask(ours(*names)))
@@ -53,7 +53,7 @@ def test_through_our_columns_an_analysis_says_what_hta_says(names, analysis):
 
 @pytest.mark.traces
 def test_what_waits_for_cuda_events_is_on_the_critical_path():
-    """As in HTA's own test of it: the second forward pass, with a wait of the host for an event of the GPU."""
+    """As in HTA's own test: the second forward pass, in which the host waits for an event of the GPU."""
     annotation = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
     found = []
     for hta in (ours("hta_alexnet_cuda_sync"), theirs("hta_alexnet_cuda_sync")):
@@ -73,7 +73,7 @@ def test_two_traces_are_compared_as_hta_compares_them():
 
 
 def test_performance_counters(tmp_path):
-    """CUPTI's ranges, as the profiler writes them: one for each launch, with counters for arguments."""
+    """CUPTI's ranges, as the profiler writes them: one for each launch, with counters as arguments."""
     events = []
     for nth, name in enumerate(("gemm", "relu", "softmax")):
         at = 1000 + 100 * nth

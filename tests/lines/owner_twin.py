@@ -39,7 +39,7 @@ class Twin:
         return int(self.trace.links.launch(np.array([row]))[0])
 
     def main(self, t):
-        """File and line of the innermost frame of the user's, and whether the main thread runs forward or backward."""
+        """File and line of the user's innermost frame, and whether the main thread runs forward or backward."""
         main = self.trace.threads.main
         live = [e for e in self.of_thread[main] if e[5] == PYTHON and e[2] <= t < e[3]]
         frames = [e for e in self.users if e[2] <= t < e[3]]
@@ -50,7 +50,7 @@ class Twin:
         return (function.file, self.called_on(frame, t) or function.line), self.phase(t, live)
 
     def called_on(self, frame, t):
-        """The line of the last call that a frame made; None before the first."""
+        """The line of the last call that a frame has made; None before the first."""
         for start, line in self.calls:
             if frame[2] < start <= t:
                 around = [e for e in self.users if e[2] < start < e[3]]
@@ -114,7 +114,7 @@ class Twin:
         return None
 
     def of(self, view, t):
-        """The owner of a moment of a view; None where there is none."""
+        """The owner of a moment in a view; None if there is none."""
         row = next(row for row in self.views[view] if row["start_ns"] <= t < row["start_ns"] + row["dur_ns"])
         bucket, event = row["bucket"], row["event"]
         if view == "wall" and bucket in ("gpu_compute", "gpu_comm", "gpu_copy"):

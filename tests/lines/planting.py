@@ -1,4 +1,4 @@
-"""Captures the recipe with planted costs; what its lines took by its own clock, and by their owners."""
+"""Captures the recipe with planted costs, and compares what its lines took by its own clock and by their owners."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ class Planted(NamedTuple):
     truth: list[dict[str, int]]  # of each step in the steady trace, ns by the name of the stretch
 
     def costs(self, names, *, backward=None):
-        """What these lines cost in each step, ns, alone and fused: of a backward, of all else, or of both."""
+        """What these lines cost in each step, in ns, alone and fused: in backward, in everything else, or in both."""
         costs, owners = self.profile.ownership.costs["wall"], self.profile.ownership.owners
         lines, total = {line_of(name) for name in names}, np.zeros(len(self.truth))
         for step, owner, ns in zip(costs.step.tolist(), costs.owner.tolist(), costs.ns.tolist(), strict=True):
@@ -38,7 +38,7 @@ class Planted(NamedTuple):
         return total
 
     def check(self, name, *, backward=False):
-        """In the typical step a line costs what it took, but for 5 %: of a busy machine some steps are disturbed.
+        """In the typical step a line costs what it took, within 5 %: on a busy machine some steps are disturbed.
 
         A layer's stretch has three lines: the one that computes, nearly all of it; its `def`, for what generated code
         does around kernels; and the one that calls it, for the way there, through Dynamo's guards or autograd's engine.
@@ -59,7 +59,7 @@ class Planted(NamedTuple):
         assert np.median(ratios) == pytest.approx(1, abs=0.05), (stretch, ratios)
 
     def first_row(self):
-        """The line that costs most."""
+        """The costliest line."""
         return SideBySide([VariantOwners("planted", self.profile.owner_means, "wall")]).table()["line"][0].as_py()
 
 
@@ -75,7 +75,7 @@ def planted(folder, requested=None, steps=6, **params):
 
 
 def read(folder):
-    """The profile of such a pass, and what its stretches took."""
+    """The profile of such a pass, and how long its stretches took."""
     steady, detail = (folder / f"{window}.json.gz" for window in ("steady", "detail"))
     attribution = attribute(Trace.load(steady))
     profile = Profile("planted", (Capture(steady, attribution), Capture(detail, None, window="detail")))
@@ -86,6 +86,6 @@ def read(folder):
 
 
 def line_of(name):
-    """The line that takes that cost."""
+    """The line to which this cost belongs."""
     lines = RECIPE.read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# {name}"))

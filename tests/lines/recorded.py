@@ -1,4 +1,4 @@
-"""A recording with stacks and lines, small enough to work out by hand, and a run that it belongs to."""
+"""A recording with stacks and lines, small enough to check by hand, and the run to which it belongs."""
 
 import gzip
 
@@ -25,7 +25,7 @@ def call(name, start, end):
 
 
 def recorded(path):
-    """Line 2 calls from 10 to 60, line 3 adds from 60 to 70, and line 4 calls from 80 to 100: of a step of 100 µs."""
+    """A step of 100 µs: line 2 calls from 10 to 60, line 3 adds from 60 to 70, and line 4 calls from 80 to 100."""
     trace = write(
         path,
         step(0, 0, 100),
@@ -41,7 +41,7 @@ def recorded(path):
 
 
 def with_lines(trace, calls, **more):
-    """A trace with the lines file of `work`: the line of each call that it makes, by the µs at which that starts."""
+    """A trace with the lines file of `work`: the line of each call that it makes, by the µs at which it starts."""
     lines = LinesFile(
         schema=lines_file.SCHEMA,
         functions=[Function("mine.py(1): work", FILE, 1, "work", "user")],
@@ -74,7 +74,7 @@ def recorded_run(detail, *more):
 
 
 def costs_of(ownership, bucket):
-    """What a bucket of the wall view takes in all steps, ns, by the numbers of the lines it is for."""
+    """What a bucket of the wall view takes in all steps, in ns, by the numbers of the lines that cause it."""
     costs, key, total = ownership.costs["wall"], KEYS.index(bucket), {}
     for owner, each, ns in zip(costs.owner.tolist(), costs.bucket.tolist(), costs.ns.tolist(), strict=True):
         if each == key:

@@ -1,4 +1,4 @@
-"""Whose GPU time and idle time is, on a step small enough to work out by hand."""
+"""The owners of GPU time and idle time, in a step small enough to check by hand."""
 
 from small import kernel, launch, op, step, write
 
@@ -34,12 +34,12 @@ def test_a_sync_pays_for_its_wait_and_for_the_refill(tmp_path):
         )
     }
     assert of["gpu"] == {"first": 50_000, "second": 40_000}
-    assert of["sync"] == {"first": 30_000}  # 5 until it returns, 25 until `second` launches: all its own doing
+    assert of["sync"] == {"first": 30_000}  # 5 until it returns and 25 until `second` launches, all caused by it
     assert of["launch"] == {"first": 8_000, "second": 10_000}  # two calls, and what each takes to reach the GPU
 
 
 def test_an_injected_item_is_the_first_row(tmp_path):
-    """Two lines queue a kernel each, the third waits for both, and the GPU idles until the fourth launches again."""
+    """Two lines queue one kernel each, the third waits for both, and the GPU idles until the fourth launches one."""
     trace = write(
         tmp_path / "trace.json",
         step(0, 0, 152),

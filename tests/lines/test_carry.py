@@ -1,4 +1,4 @@
-"""Reading steady steps from a recording with stacks: stacks stripped, times disturbed, operators lost, another step."""
+"""Lines are carried over to steady steps: without stacks, with other times, lost operators, or from another step."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ class Recorded:
         ]
 
     def disturbed(self, rng, sigma):
-        """Every stretch between two moments takes longer or shorter by a factor of its own."""
+        """The recording with every stretch between two moments longer or shorter by a factor of its own."""
         moments = np.unique(np.array([time for _, *times in self.events for time in times], np.int64))
         lengths = np.maximum(np.rint(np.diff(moments) * np.exp(rng.normal(0, sigma, len(moments) - 1))), 1)
         warped = moments[0] + np.concatenate(([0], np.cumsum(lengths.astype(np.int64))))
@@ -39,7 +39,7 @@ class Recorded:
         return self.with_events([each for each in self.events if each[0].get("cat") != "python_function"])
 
     def losing(self, rng, share):
-        """Some operators are gone; annotations, calls and kernels stay."""
+        """The recording without some of its operators; annotations, calls and kernels stay."""
 
         def stays(event):
             node = str(event.get("name")).startswith("autograd::engine::evaluate_function")
@@ -48,7 +48,7 @@ class Recorded:
         return self.with_events([each for each in self.events if stays(each[0])])
 
     def step(self, which):
-        """What happens in one step alone."""
+        """The recording of only one step."""
         steps = sorted((start, end) for event, start, end in self.events if _is_step(event))
         low, high = steps[which]
         inside = [
@@ -80,7 +80,7 @@ def _is_step(event):
 
 
 def misplaced(truth, carried, view):
-    """The share of the steps' time whose line differs."""
+    """The share of the steps' time that is given to another line."""
     one, other = truth.blame[view], carried.blame[view]
     low, high = max(one.edges[0], other.edges[0]), min(one.edges[-1], other.edges[-1])
     steps = truth.attribution.trace.steps

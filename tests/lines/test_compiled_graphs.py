@@ -95,7 +95,7 @@ def stack(line):
 
 
 def recorded(path, name="cudaGraphLaunch"):
-    """A step that replays a graph, or launches its kernels one by one: 10 of line 2, 20 of 2 and 3, 30 of 4."""
+    """A step that replays a graph or launches its kernels one by one: 10 µs of line 2, 20 of 2 and 3, and 30 of 4."""
     region = "## Call CompiledFxGraph fkey ##"
     correlations = (1, 1, 1) if name == "cudaGraphLaunch" else (1, 2, 3)
     launches = [launch(20 + at, 20.5 + at, number, name) for at, number in enumerate(dict.fromkeys(correlations))]

@@ -1,4 +1,4 @@
-"""`tracekit lines` on a recording small enough to work out by hand."""
+"""`tracekit lines` on a recording small enough to check by hand."""
 
 import json
 

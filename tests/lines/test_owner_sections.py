@@ -11,7 +11,7 @@ from tracekit.report.sections.modules import in_tree
 
 @pytest.fixture
 def sections(tmp_path):
-    """Of 100 µs: 10 for data, 40 in a layer (10 in one inside it), 5 in the library below it, 20 backward."""
+    """A step of 100 µs: 10 for data, 40 in a layer (10 in one inside it), 5 in the library below it, 20 backward."""
     trace = write(
         tmp_path / "trace.json",
         step(0, 0, 100),

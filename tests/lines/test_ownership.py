@@ -14,7 +14,7 @@ WITH_STACKS = (
     "tracelens_owlv2_h100_dataloader",
     "tracelens_resnet_mi300x_training",
 )
-MOMENTS = {"tracelens_owlv2_h100_dataloader": 6}  # of each view; a long trace takes long
+MOMENTS = {"tracelens_owlv2_h100_dataloader": 6}  # moments of each view; a long trace takes long
 
 
 @pytest.mark.traces

@@ -13,7 +13,7 @@ from tracekit.lines.ownership import Ownership
 
 @pytest.fixture(scope="module")
 def eager(tmp_path_factory):
-    return planted(tmp_path_factory.mktemp("planted"), times=24)  # of sleep: more than a busy machine adds to a line
+    return planted(tmp_path_factory.mktemp("planted"), times=24)  # of sleep, more than a busy machine adds to a line
 
 
 @pytest.mark.parametrize("name", LINES + LAYERS)

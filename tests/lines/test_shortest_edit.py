@@ -10,7 +10,7 @@ WORDS = st.lists(st.integers(0, 3), max_size=14)
 
 
 def longest(one, other):
-    """The length of a longest common subsequence, by the textbook."""
+    """The length of a longest common subsequence, by the textbook algorithm."""
     lengths = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, a in enumerate(one):
         for j, b in enumerate(other):

@@ -1,4 +1,4 @@
-"""What holds memory at the peak: planted by hand, in a real recording, and in other people's traces."""
+"""What uses memory at the peak: planted by hand, in a real recording, and in other people's traces."""
 
 import json
 import sys
@@ -55,7 +55,7 @@ def instant(ts, size, address, *, device=0, allocated=0, reserved=0):
 
 
 def planted(path):
-    """Line 2 holds 4000 bytes when line 3 takes 100 more; line 4 takes 300 when they are free again."""
+    """Line 2 holds 4000 bytes while line 3 allocates 100 more; line 4 allocates 300 once these are free again."""
     write(
         path,
         step(0, 0, 100),

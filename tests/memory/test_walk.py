@@ -1,4 +1,4 @@
-"""What is held when, compared with a loop over the events: with numbers small enough to check, and at random."""
+"""How much memory is in use when, compared with a loop over the events: for small known numbers, and at random."""
 
 import numpy as np
 from hypothesis import given
@@ -10,7 +10,7 @@ from tracekit.trace.rereading.memory_events import MemoryEvents
 
 
 def walk(*rows):
-    """Time, bytes and address of each event."""
+    """The walk over events given by time, bytes and address."""
     ts, size, address = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     unknown = np.full(len(ts), -1, np.int64)
     return Walk(MemoryEvents("cpu", ts, size, address, unknown, unknown, unknown))
@@ -36,7 +36,7 @@ def test_a_phase_begins_at_the_level_that_it_finds():
 
 
 def by_brute_force(rows, edges, values, low, high):
-    """One moment after the other: events in order, and before those of a moment the change of the phase."""
+    """Take one moment after the other, with its events in order, and a change of phase before them."""
     peaks, level, at = {}, 0, 0
     for moment in sorted({low, *edges, *(ts for ts, _, _ in rows)}):
         if low <= moment < high:

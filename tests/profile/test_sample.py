@@ -1,4 +1,4 @@
-"""The kernels of a step with what was recorded about them, in the trace itself or in the recording with stacks."""
+"""The kernels of a step and what was recorded about them, in the trace itself or in the recording with stacks."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def launched(at, number):
 
 
 def sampled(profile):
-    """By operator the shapes of its inputs."""
+    """The shapes of the inputs, by operator."""
     trace, sample = profile.trace, profile.sample
     return {
         trace.names[trace.name_codes[row]]: known.inputs if (known := sample.known.get(row)) else None

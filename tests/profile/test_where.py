@@ -1,4 +1,4 @@
-"""On which line of the user's an event happens."""
+"""The user's line at which an event happens."""
 
 import numpy as np
 from small import kernel, launch, op, step, write
@@ -11,7 +11,7 @@ from tracekit.tables import streams
 
 
 def where(profile, *names):
-    """Where the first event of each of these names happens."""
+    """The line at which the first event of each of these names happens."""
     trace = profile.trace
     events = [trace.names[code] for code in trace.name_codes.tolist()]
     rows = np.array([events.index(name) if name else -1 for name in names], np.int64)

@@ -1,6 +1,6 @@
-"""Who is to blame for a late rank, worked out for every nanosecond: slow, and written from docs/ranks.md only.
+"""Who is to blame for a late rank, computed nanosecond by nanosecond: slow, and written only from docs/ranks.md.
 
-A job here is made of collectives that block: a rank works, comes to a collective, and leaves it with all others.
+A job here is made of collectives that block: a rank works, arrives at a collective, and leaves it with all others.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from tracekit.ranks.columns import RankColumns
 
 @dataclass
 class Planned:
-    """A collective before it runs: by rank what is done before it, as (bucket, ns), and for how long work hides it."""
+    """A collective before it runs: the work before it on each rank, as (bucket, ns), and how long work hides it."""
 
     group: tuple[int, ...]
     transfer: int
@@ -37,7 +37,7 @@ class Ran:
 
 @dataclass
 class Job:
-    """What happened: by rank the bucket of each nanosecond, and the collectives."""
+    """What happened: the bucket of each nanosecond of each rank, and the collectives."""
 
     on_gpu: bool
     states: dict[int, list[str]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Job:
         return job
 
     def columns(self, clocks):
-        """What reading each rank's trace would give; the clock of each is ahead by so many ns."""
+        """What reading each rank's trace would give; `clocks` says by how many ns each clock is ahead."""
         numbers = {id(each): sum(other.group == each.group for other in self.ran[: each.number]) for each in self.ran}
         groups = {str(each.group): each.group for each in self.ran}
         return [
@@ -102,7 +102,7 @@ class Job:
 
 
 def blame(job, each):
-    """The last rank of a collective, who is to blame, for which bucket, and how that is known."""
+    """The last rank of a collective, who is to blame, for which bucket, and how certain that is."""
     last = max(each.group, key=lambda rank: (each.arrived[rank], -rank))
     base = _base(job, each, last)
     windows = {rank: range(base.end if base is not None else 0, each.arrived[rank]) for rank in each.group}
@@ -128,7 +128,7 @@ def blame(job, each):
 
 
 def _base(job, each, last):
-    """The latest collective that all of its ranks had left when they came."""
+    """The latest collective that all of its ranks had left before they arrived."""
     before = [
         other
         for other in job.ran
@@ -140,7 +140,7 @@ def _base(job, each, last):
 
 
 def _inside(job, rank, window):
-    """What the rank went through in that time."""
+    """The collectives that the rank went through in that time."""
     return [
         each
         for each in job.ran
@@ -149,7 +149,7 @@ def _inside(job, rank, window):
 
 
 def _own(job, rank, key, window, inside):
-    """How long it was in that bucket; Python in a collective is not its own."""
+    """How long the rank was in this bucket; Python inside a collective does not count as its own."""
     moments = [t for t in window if job.states[rank][t] == key]
     if key == "python":
         moments = [t for t in moments if not any(each.arrived[rank] <= t < each.end for each in inside)]
@@ -157,7 +157,7 @@ def _own(job, rank, key, window, inside):
 
 
 def _waited(job, rank, each):
-    """With nothing to do but wait, beyond the transfer."""
+    """How long the rank did nothing but wait, beyond the transfer."""
     idle = sum(job.states[rank][t] in ("gpu_comm", "python") for t in range(each.arrived[rank], each.end))
     return min(max(idle - each.transfer, 0), each.wait(rank))
 

@@ -25,7 +25,7 @@ def plan(group, transfer=5, work=(), hidden=()):
 
 
 def answers(job, clocks=None):
-    """By the number of each collective in its group what the table says of it."""
+    """What the table says about each collective, by its number in its group."""
     clocks = clocks or dict.fromkeys(job.states, 0)
     rows = collectives(job.columns(clocks)).table.to_pylist()
     names = ("late_rank", "cause_rank", "late_bucket", "cause")
@@ -95,7 +95,7 @@ def test_on_a_cpu_it_is_inferred():
 
 
 def trace(folder, rank, calls, *, on_gpu, late_us=0):
-    """Two steps of 5 ms; `calls` are (group, ranks, when it comes, when all leave), in µs of the step."""
+    """Two steps of 5 ms; `calls` are (group, ranks, arrival of this rank, departure of all), in µs of the step."""
     events = []
     for number in range(2):
         t = 1000 + 5000 * number
@@ -131,7 +131,7 @@ def trace(folder, rank, calls, *, on_gpu, late_us=0):
 
 @pytest.mark.parametrize("on_gpu", [True, False])
 def test_the_report_names_the_one_that_began_it(tmp_path, on_gpu):
-    """As in docs/ranks.md: data keep rank 3 until 2000 µs, 2 waits for it in B, and comes late to A, where 0 waits."""
+    """As in docs/ranks.md: rank 3 waits for data until 2000 µs; 2 waits for it in B and is late in A, where 0 waits."""
     in_a, in_b = ("A", [0, 2]), ("B", [2, 3])
     trace(tmp_path, 0, [(*in_a, 100, 2300)], on_gpu=on_gpu)
     trace(tmp_path, 2, [(*in_b, 100, 2100), (*in_a, 2200, 2300)], on_gpu=on_gpu)

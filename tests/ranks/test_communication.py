@@ -1,4 +1,4 @@
-"""What traces say about their collectives: groups, sizes and bandwidths, planted and in a real trace."""
+"""What traces say about their collectives: groups, sizes and bandwidths, both planted and in a real trace."""
 
 import json
 
@@ -20,7 +20,7 @@ def record(name, start, end, **args):
 
 
 def call(at, number, kernel_name, length, name, elements, group, early=0.0, **more):
-    """A collective that takes `length` µs from `at` on, when the last rank comes; this one comes `early` µs before."""
+    """A collective that takes `length` µs from `at`, when the last rank arrives; this one arrives `early` µs before."""
     label, description, ranks = group
     args = {
         "In msg nelems": elements,
@@ -51,7 +51,7 @@ STAGES = ("3", "undefined", [0, 1, 2, 3])
 
 
 def job(folder, steps=2, early=None):
-    """Tensor-parallel pairs reduce, then 1 sends to 2, then all reduce; `early` ranks come 700 µs before the pair."""
+    """Tensor-parallel pairs reduce, 1 sends to 2, then all reduce; `early` ranks arrive 700 µs before their partner."""
     for rank in range(4):
         events = []
         for number in range(steps):

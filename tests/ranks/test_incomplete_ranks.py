@@ -1,6 +1,6 @@
 """A rank that is truncated, missing, empty, shorter or duplicated: the others are reported, and every face says so.
 
-Who is late is planted on rank 2, so that a comparison of the others must find it whichever rank is lost.
+Rank 2 is made late, so that a comparison of the remaining ranks must report it, whichever rank is lost.
 """
 
 import json
@@ -37,7 +37,7 @@ def cut(path, share, kinetos_order=True):
 
 
 def faces(folder, capsys):
-    """What each face says of that folder, with any white space as one space."""
+    """What each face says about this folder, with all white space as single spaces."""
     out = folder.parent / "out"
     out.mkdir(exist_ok=True)
     said = {}
@@ -58,7 +58,7 @@ def notes(folder):
 
 
 def read_elsewhere(folder):
-    """The section of ranks, where other processes have read them."""
+    """The section on ranks if other processes have read them."""
     with readers(1, None) as those:
         subject = open_ranks([folder], those, open_subject, watch=lambda done, of: None)
     return sentences(report(subject))
@@ -99,7 +99,7 @@ def test_a_file_that_is_no_trace_is_a_missing_rank(ranks, capsys, content):
     for name, said in faces(ranks, capsys).items():
         assert LATE in said
         assert "1 of 4 ranks is missing (rank 1): one of those may be later still." in said
-        if name != "tui":  # there it is said among what is to know of the whole report
+        if name != "tui":  # there the notes about the whole report say it
             assert ("the file is empty" if not content else "not a PyTorch profiler trace") in said
     assert notes(ranks)[1] == "there is no trace of it"
     assert read_elsewhere(ranks) == sentences(report(open_subject([ranks])))
@@ -124,7 +124,7 @@ def test_a_rank_of_another_length_is_compared_as_far_as_all_go(ranks, capsys, st
 
 
 def test_a_rank_without_the_step_is_left_out(ranks, capsys):
-    """Its steps have other numbers than those of the others: it was recorded at another time."""
+    """The numbers of its steps differ from those of the others, because it was recorded at another time."""
     text = (ranks / "rank3.json").read_text()
     for number in range(3):
         text = text.replace(f"ProfilerStep#{number}", f"ProfilerStep#{number + 7}")

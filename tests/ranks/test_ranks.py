@@ -21,7 +21,7 @@ TRACES = Path(os.environ.get("TRACEKIT_TRACES", Path(__file__).parents[3] / "sha
 
 
 def late_for(bucket, start, length):
-    """What keeps a rank for so long, beginning at `start`."""
+    """What makes a rank late by this much, beginning at `start`."""
     end, number = start + length, int(start) * 10
     overhead = event("overhead", OVERHEADS.get(bucket, ""), start, end, tid=0, pid=-1)
     return {
@@ -45,7 +45,7 @@ def late_for(bucket, start, length):
 
 
 def job(folder, *, ranks=4, steps=3, late=None, bucket="dataload", skew_us=0, world=None, name="rank{}.json"):
-    """Each step a rank works, then all of them reduce; `late` begins by LATE_US later than the others."""
+    """In each step every rank works, then all of them reduce; `late` begins LATE_US later than the others."""
     for rank in range(ranks):
         events, clock = [], skew_us * rank
         for number in range(steps):
@@ -222,7 +222,7 @@ def test_four_ranks_of_a_recommender_tell_what_their_events_tell():
 
 
 def test_on_a_cpu_a_call_belongs_to_the_step_it_starts_in(tmp_path):
-    """The thread that reduces may be done a little later than the step that waited for it."""
+    """The thread that reduces may end a little later than the step that waited for it."""
     for rank, late_us in enumerate((0, 3000)):
         events = []
         for number in range(4):

@@ -18,7 +18,7 @@ from tracekit.trace.storing import cache
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """A cache that takes traces of any size."""
+    """A cache that accepts traces of any size."""
     monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("TRACEKIT_NO_CACHE", raising=False)
     monkeypatch.setattr(cache, "WORTH_BYTES", 0)
@@ -33,7 +33,7 @@ def traces(tmp_path):
 
 @pytest.fixture
 def read_nothing(monkeypatch):
-    """From its call on, neither a file nor its columns may be read."""
+    """Fail from now on if a file or its columns are read."""
 
     def refuse():
         for owner, name in ((kineto, "read"), (cache.Entry, "columns")):

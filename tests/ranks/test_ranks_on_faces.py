@@ -1,4 +1,4 @@
-"""Every face shows the ranks: the same blocks, drawn."""
+"""Every face shows the ranks by drawing the same blocks."""
 
 import pyarrow.parquet as pq
 from test_ranks import job
@@ -28,5 +28,5 @@ def test_files_for_programs_and_pages_for_people_have_the_ranks(tmp_path, capsys
 
 def test_the_terminal_ui_has_a_pane_of_them(tmp_path):
     opened = Opened(report(open_subject([job(tmp_path, late=2)])))
-    assert opened.outline.chapters  # all is asked, as the terminal UI does in the background
+    assert opened.outline.chapters  # every question is answered, as the terminal UI does in the background
     assert {"ranks", "communication"} <= {pane.name for pane in all_panes(opened) if pane.is_listed}

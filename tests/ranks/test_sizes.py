@@ -14,7 +14,7 @@ from tracekit.trace import Trace
 
 
 def trace(path, steps, shapes):
-    """`steps` has by step the elements of each all_reduce; a barrier stands before them."""
+    """`steps` lists, for each step, the elements of each all_reduce; a barrier comes before them."""
     events = []
     for number, sizes in enumerate(steps):
         t = 1000 + 10_000 * number
@@ -40,7 +40,7 @@ def profile(folder, steady, detail):
     ("steady", "detail", "sizes"),
     [
         ([[1, 2], [1, 2], [1, 2]], [[8, 1], [8, 1]], [32, 4] * 3),
-        ([[1, 2], [1, 2, 3]], [[8, 1], [8, 1]], [32, 4, None, None, None]),  # a step that is unlike those recorded
+        ([[1, 2], [1, 2, 3]], [[8, 1], [8, 1]], [32, 4, None, None, None]),  # a step that differs from those recorded
         ([[1, 2], [1, 2]], [[8, 1], [1, 8]], [None] * 4),  # sizes that change from step to step
         ([[1, 2], [1, 2]], [[8, 1], [8]], [None] * 4),
     ],

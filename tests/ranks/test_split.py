@@ -16,7 +16,7 @@ from tracekit.trace.split import split
 
 
 def merged(folder, paths, moved=False):
-    """One file with all events; the ids of processes and devices are made different where they are not."""
+    """One file with all events; the ids of processes and devices are made distinct where necessary."""
     events = []
     for rank, path in enumerate(paths):
         text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -43,7 +43,7 @@ def test_planted_ranks_come_out_as_they_went_in(tmp_path):
         assert same(attribute(part.trace), attribute(Trace.load(alone)))
     (profile,) = open_subject([path]).profiles
     together, apart = compared(profile), compared(open_subject(paths).profiles[0])
-    assert together.table.drop(["ranks"]).equals(apart.table.drop(["ranks"]))  # no trace says how many there are
+    assert together.table.drop(["ranks"]).equals(apart.table.drop(["ranks"]))  # no trace says how many ranks there are
     (variant,) = as_document(make_report(open_subject([path])))["variants"]
     assert [each["rank"] for each in variant["ranks"]] == [0, 1, 2, 3]
     assert any(entry["code"] == "merged_file" for entry in variant["health"])

@@ -1,4 +1,4 @@
-"""The packages that recipes need, and one thread for each: with two, they wait for each other on a busy machine."""
+"""The packages that recipes need, and one thread per recipe: two would wait for each other on a busy machine."""
 
 import importlib.util
 import os
@@ -8,18 +8,18 @@ import pytest
 NEEDED = ("torch", "torch_geometric", "scipy")
 INSTALL = "pip install -c constraints.txt -e '.[capture,dev]'"  # from the root of the repository, as `make test` does
 
-# What CI has no time for; `make verify-recipes` sets it.
+# Runs the cases for which CI has no time; `make verify-recipes` sets it.
 slow = pytest.mark.skipif(not os.environ.get("TRACEKIT_ALL_RECIPES"), reason="TRACEKIT_ALL_RECIPES is not set")
 
 
 def missing(*packages: str) -> str | None:
-    """What of it is not installed, and the command that installs it."""
+    """The packages that are not installed, and the command that installs them."""
     absent = [package for package in packages if importlib.util.find_spec(package) is None]
     return f"the recipes need {' and '.join(absent)}, not installed here: {INSTALL}" if absent else None
 
 
 def pytest_collect_file(parent: pytest.Collector) -> None:
-    """Fail as one, before a file of tests fails at an import."""
+    """Fail with one message, before each file of tests fails at an import."""
     if why := missing(*NEEDED):
         raise parent.CollectError(why)
 

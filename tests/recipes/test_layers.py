@@ -68,7 +68,7 @@ class Pooled(torch.nn.Module):
 
 
 class Linked(torch.nn.Module):
-    """Scores pairs of nodes, and others drawn outside."""
+    """Scores pairs of nodes, and negative pairs drawn outside of it."""
 
     def __init__(self):
         super().__init__()
@@ -155,7 +155,7 @@ CASES = {
     "gcn, norm ahead": (
         lambda: two(GCNConv, normalize=False),
         normed,
-        {"same": "1/0/0", "redrawn": "2/1/0", "varying": "2/1/0", "dynamic": "1/0/0"},  # loops change the edges' number
+        {"same": "1/0/0", "redrawn": "2/1/0", "varying": "2/1/0", "dynamic": "1/0/0"},  # self-loops add edges
     ),
     "sage": (
         lambda: two(SAGEConv),
@@ -227,7 +227,7 @@ def counted(model, batches, dynamic=None):
 
 
 def batches(draw, change):
-    """Drawn for each count: AOTAutograd marks sizes dynamic on the tensors themselves, and a reset leaves that."""
+    """Made anew for each count: AOTAutograd marks sizes as dynamic on the tensors themselves, which no reset undoes."""
     for step in range(STEPS_TO_THE_LIMIT if change == "static" else STEPS):
         torch.manual_seed(0 if change == "same" else step)
         grown = 0 if change in ("same", "redrawn") else step

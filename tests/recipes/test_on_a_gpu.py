@@ -166,7 +166,7 @@ def test_the_losses_are_those_of_a_plain_run(monkeypatch, name, variant, params)
 
 
 def test_no_size_of_a_cuda_graph_comes_again():
-    """Else the steady steps replay what the first ones recorded, and the pathology does not show."""
+    """Otherwise the steady steps replay what the first ones recorded, and the pathology does not show."""
     graphs = load("cuda_graphs")
     batches = [graphs.generate(100, at) for at in range(500)]
     assert len({(batch.num_nodes, batch.num_edges) for batch in batches}) == 500
@@ -176,13 +176,13 @@ def test_no_size_of_a_cuda_graph_comes_again():
 
 
 def test_no_recipe_is_left_out():
-    """One that mixes devices must not land unseen."""
+    """A recipe that mixes devices must not go unnoticed."""
     files = {path.stem for folder in (RECIPES, RECIPES / "pathologies") for path in folder.glob("*.py")}
     assert files == {name for name, *_ in [*CLEAN, *PLANTED]}
 
 
 def audited(name: str, variant: str, steps: int = 2, **params) -> Audit:
-    """So many steps after the first; then inference and evaluation, where the recipe has them."""
+    """Audit `steps` steps after the first, then inference and evaluation if the recipe has them."""
     params = {**SMALL.get(name, {}), **PATHOLOGIES.get(name, {}), **params}
     if "root" in load(name).PARAMS:
         params = {"root": NOWHERE, **params}
@@ -193,7 +193,7 @@ def audited(name: str, variant: str, steps: int = 2, **params) -> Audit:
 
 
 def seen(result: Audit) -> list[tuple[str, str]]:
-    """`("2 sync index", "loss = cross_entropy(out[known], y[known])")`, lines that say the same added up."""
+    """`("2 sync index", "loss = cross_entropy(out[known], y[known])")`, with equal lines added up."""
     counts: dict[tuple[str, str, str], float] = {}
     for row in result.rows:
         key = (row.kind, row.operator.removeprefix("aten::"), source(row))

@@ -94,7 +94,7 @@ MARKERS = {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten:
     [("before", True), ("metric", True), ("repeat", True), ("mask", True), ("mean-metric", True), ("after", False)],
 )
 def test_waits_leave_their_markers(variant, asks):
-    """On a CPU nothing waits, but what would is named in the trace."""
+    """On a CPU nothing waits, but the trace names what would."""
     trained = train("syncs", variant, steps=1, **SMALL["syncs"])
     with torch.profiler.profile() as profiler:
         trained.feed()

@@ -126,7 +126,7 @@ def test_more(name, variant, params, steps, counts):
     [("sage_products", "padded:compile=false", {"dropout": 0}), ("graph_transformer", "unsized:compile=false", {})],
 )
 def test_the_cure_leaves_the_losses_as_they_were(name, variant, more):
-    """Dropout draws for padding, too: without it the losses are the very same."""
+    """Without dropout, which also draws for padding, the losses are identical."""
     params = {**SMALL[name], **more}
     same_losses(train(name, variant, 3, **params).losses, train(name, "eager", 3, **params).losses)
 
@@ -135,7 +135,7 @@ def test_the_cure_leaves_the_losses_as_they_were(name, variant, more):
     ("nodes", "seeds", "fanout", "expected"),
     [
         (100, 1, [2, 2], (1 + 2 + 4 + 1, 2 + 4)),  # the last node is the dummy
-        (5, 2, [3], (5 + 1, 2 * 3)),  # there are no more nodes than that
+        (5, 2, [3], (5 + 1, 2 * 3)),  # there are no more nodes than this
         (5, 1, [8, 2], (5 + 1, 8 + 5 * 2)),
     ],
 )

@@ -25,14 +25,14 @@ _graphs: set[str] = set()
 
 @register_backend(name=BACKEND)
 def _count_and_compile(graph, inputs, **options):
-    """aot_eager; a compilation that Dynamo starts over counts once."""
+    """The backend aot_eager, with a counter; a compilation that Dynamo restarts counts once."""
     _graphs.add(str(torch._guards.CompileContext.current_compile_id()))
     return lookup_backend("aot_eager")(graph, inputs, **options)
 
 
 @contextmanager
 def compiled_from_nothing() -> Iterator[CompileRecorder]:
-    """Dynamo as in a new process; `counts_of` reads what it made since."""
+    """Reset Dynamo to its state in a new process; `counts_of` reads what it has compiled since."""
     torch._dynamo.reset()
     counters.clear()
     _graphs.clear()
@@ -41,7 +41,7 @@ def compiled_from_nothing() -> Iterator[CompileRecorder]:
 
 
 def counts_of(recorder: CompileRecorder) -> str:
-    """graphs/recompiles/breaks."""
+    """The counts as `graphs/recompilations/breaks`."""
     return f"{len(_graphs)}/{len(recorder.reasons)}/{sum(counters['graph_break'].values())}"
 
 
@@ -61,12 +61,12 @@ def plan_of(name: str, variant: str) -> Plan:
 
 
 def path_of(name: str) -> Path:
-    """Of a recipe or a pathology."""
+    """The path of a recipe or a pathology."""
     return next(RECIPES.rglob(f"{name}.py"))
 
 
 def load(name: str):
-    """The recipe's module; what it does to the interpreter is undone."""
+    """The recipe's module; its changes to the interpreter are undone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [*sys.path])
         patch.setattr(sys, "argv", [*sys.argv])
@@ -74,7 +74,7 @@ def load(name: str):
 
 
 def train(name: str, variant: str = "eager", steps: int = 3, **params) -> Trained:
-    """So many steps of this variant, on the CPU."""
+    """Train this variant for a number of steps on the CPU."""
     chosen, notes = plan_of(name, variant), []
     declared = load(name).PARAMS
     if "root" in declared:

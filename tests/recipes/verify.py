@@ -53,7 +53,7 @@ def main(wanted):
 
 
 def verify(file, backend, variants=()):
-    """Capture it, print a line for each variant; true if all came to their end with eager's losses."""
+    """Capture a recipe and print a line for each variant. True if all of them finished with eager's losses."""
     with tempfile.TemporaryDirectory() as folder:
         run = capture(
             Options(
@@ -95,14 +95,14 @@ def line(recipe, backend, variant, eager):
 
 
 def ran(variant, backend):
-    """What it ran in, where that is not the mode asked for."""
+    """The mode in which it ran, if that is not the requested one."""
     mode = variant.effective.mode if variant.effective else None
     asked = variant.requested.mode or "default"
     return backend if mode in (None, backend, asked) else f"{backend}: ran as {mode}"
 
 
 def same(variant, eager):
-    """No further apart than rounding explains."""
+    """Whether the losses differ by no more than rounding explains."""
     apart = divergence(eager.losses, variant.losses)
     return apart is not None and apart <= loss_tolerance(eager.loss_drift)
 

@@ -1,4 +1,4 @@
-"""A report as a terminal of some width shows it."""
+"""A report as a terminal of a given width shows it."""
 
 from io import StringIO
 

@@ -14,7 +14,7 @@ MS = 1_000_000
 
 
 def trace(path, kernels, *, calls=1, python=0.0, compile_us=0.0, steps=4):
-    """Steps of kernels one after the other, `{name: µs}` each, submitted by `calls` calls after `python` µs."""
+    """Steps of consecutive kernels, `{name: µs}` each, submitted by `calls` calls after `python` µs."""
     events = []
     for k in range(steps):
         t = at = 100_000.0 * k
@@ -36,7 +36,7 @@ def trace(path, kernels, *, calls=1, python=0.0, compile_us=0.0, steps=4):
 
 
 def variant(name, folder, *, step_ms, compiled=True, ledger=None, effective=None, tape=None, **of_trace):
-    """Of a trace made of nothing, or of a real one, edited."""
+    """A variant with a synthetic trace, or with a real one after editing."""
     path = folder / f"{name}.json"
     if tape is None:
         trace(path, **of_trace)
@@ -55,7 +55,7 @@ def variant(name, folder, *, step_ms, compiled=True, ledger=None, effective=None
 
 
 def said(tmp_path, eager, compiled):
-    """What the section says of a compiled variant against an eager one."""
+    """What the section says about a compiled variant compared with an eager one."""
     both = [variant("eager", tmp_path, compiled=False, **eager), variant("compiled", tmp_path, **compiled)]
     run = Run(created="2026-11-21T20:00:00+00:00", tracekit="0", recipe="gcn", script="r.py", variants=both)
     runs.write(run, tmp_path / "run.json")
@@ -160,11 +160,11 @@ def test_recompiling_in_each_step_comes_first(tmp_path):
     slow = {"step_ms": 9.0, "kernels": PRODUCTS, "compile_us": 5_000.0, "ledger": ledger}
     text = said(tmp_path, {"step_ms": 1.0, "kernels": PRODUCTS}, slow)
     assert f"A step takes 9.0 × as long as before, because each step compiles again (guard {GUARD})." in text
-    assert "1 graph, 4 recompilations, 0 graph breaks." in text
+    assert "Compiling resulted in 1 graph, 4 recompilations and 0 graph breaks." in text
 
 
 def slowed(factor):
-    """A real eager step on a GPU that is so many times as slow: it sets the pace, and the host runs ahead of it."""
+    """A real eager step on a GPU that is `factor` times as slow: it sets the pace, and the host runs ahead of it."""
     tape = Tape.read(trace_path("leimao_eager_rtx5080"))
     work = [each for each in tape.events if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     first = min(each["ts"] for each in work)

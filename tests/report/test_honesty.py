@@ -1,4 +1,4 @@
-"""What cannot be known is not claimed in any face: traces that lack a part, and answers about them."""
+"""No face claims what cannot be known: traces that lack a part, and answers about them."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_a_file_in_which_nothing_lasts_is_reported(tmp_path, events, capsys):
 
 
 def unseen_graphs(path):
-    """Step 0 compiles, and its kernel is there; of the graphs that the other steps replay nothing is."""
+    """Step 0 compiles, and its kernel is recorded; nothing of the graphs that the other steps replay is."""
     events = [step(0, 0, 100), op("dynamo", 10, 60), launch(70, 75, 1), kernel("k", 80, 90, 1)]
     for k in range(1, 4):
         events += [step(k, 100 * k, 100 * k + 100), launch(100 * k + 10, 100 * k + 15, 10 + k, GRAPH)]
@@ -67,7 +67,7 @@ def test_noise_is_no_matter_of_the_order_of_steps(tmp_path):
     one = lengths(tmp_path / "a.json", *[1000, 2000] * 5)
     for name, durations in (("same", [1010, 2010] * 5), ("turned", [2010, 1010] * 5)):
         report = make_report(open_subject([one, lengths(tmp_path / f"{name}.json", *durations)]))
-        assert report.comparisons[0].wall.noise()
+        assert report.comparisons[0].wall.is_noise()
 
 
 def test_names_stay_apart_whatever_files_are_called(tmp_path):
@@ -97,11 +97,11 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
     shown = {row["step"] for row in rows if row["view"] == "host" and row["dur_ns"] is not None}
     assert shown == {0, 1, 2}
     assert [value is not None for value in lines(make_report(subject), "host")[0].values] == [True, True, True, False]
-    assert "the host view of 1 of 4 steps" in " ".join(note.text for note in make_report(subject).notes)
+    assert "the host time of 1 of 4 steps" in " ".join(note.text for note in make_report(subject).notes)
 
 
 def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):
-    """What a sync at the end of a step costs is partly in the next one; the first step here compiles."""
+    """Part of the cost of a sync at the end of a step falls into the next step; the first step here compiles."""
     events = [op("dynamo", 960, 980)]
     for k in range(3):
         t = 1000 * k
@@ -143,7 +143,7 @@ def test_equal_spans_are_told_apart_by_name_not_by_place(tmp_path):
         outcomes.append((by_name["launches"][0]["operator"], [row["kind"] for row in by_name["compiles"]]))
     assert (
         outcomes[0] == outcomes[1] == ("aten::zeros", ["unknown"])
-    )  # of equals the lesser name lies outside (a compile
+    )  # among equals, the lesser name is outside (a compile
     # span's name tells its kind)
 
 
@@ -166,7 +166,7 @@ def test_absurd_step_numbers_and_clocks_are_read(tmp_path):
 
 
 def test_the_launch_that_the_gpu_waits_for_is_to_blame(tmp_path):
-    """It is another thread's, and the main one is in an operator of its own meanwhile."""
+    """The launch is on another thread, while the main thread is in an operator of its own."""
     events = [
         step(1, 0, 300),
         op("aten::mm", 10, 60),

@@ -71,15 +71,15 @@ def test_the_same_against_itself_is_noise(tmp_path):
     two = training(tmp_path / "two.json", steps=6)
     comparison = compare(*(open_subject([path]).profiles[0] for path in (two, one)))
     assert comparison.wall.delta_ns == 0
-    assert comparison.wall.noise()
-    assert all(comparison.wall.noise(key) for key in comparison.wall.parts)
+    assert comparison.wall.is_noise()
+    assert all(comparison.wall.is_noise(key) for key in comparison.wall.parts)
 
 
 def test_a_real_difference_is_no_noise(pair):
     comparison = compare(pair.profiles[1], pair.profiles[0])
     assert comparison.wall.parts["python"] == pytest.approx(-30_000, abs=2_000)
-    assert not comparison.wall.noise("python")
-    assert comparison.wall.noise("gpu_comm")
+    assert not comparison.wall.is_noise("python")
+    assert comparison.wall.is_noise("gpu_comm")
 
 
 def test_intervals_widen_with_the_spread():

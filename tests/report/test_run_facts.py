@@ -1,4 +1,4 @@
-"""What a run says about its variants besides their traces."""
+"""What a run says about its variants beyond their traces."""
 
 import json
 

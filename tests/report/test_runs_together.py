@@ -1,4 +1,4 @@
-"""Several runs at once, variants that failed, and everything that was measured, in a table."""
+"""Several runs at once, variants that failed, and a table of everything that was measured."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tracekit.tui.model.selection import Selection
 
 
 def captured(folder, recipe="gcn", names=("eager", "compiled"), data=None, extra=(), **environment):
-    """A run with these variants, and others that are given as they are."""
+    """A run with these variants, and with others that are passed unchanged."""
     (folder / "traces").mkdir(parents=True)
     variants = []
     for k, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""A finding that names a line of yours brings that line along, with what it costs."""
+"""A finding that names a line of yours shows that line, with its cost."""
 
 from tests.lines.recorded import FILE, recorded, recorded_run
 from tracekit.faces import html, markdown

@@ -19,7 +19,7 @@ MS = 1_000_000
 
 
 def measured(*levels, at=0, first=None):
-    """Passes of such step times, in ms, that took turns with those of other variants."""
+    """Passes with these step times, in ms, which took turns with those of other variants."""
     ns = [round(level * MS) for level in levels]
     passes = [Pass(round=k, started_ns=100 * k + at, step_ns=each, step_all_ns=[each] * 9) for k, each in enumerate(ns)]
     middle = round(statistics.geometric_mean(ns))
@@ -34,7 +34,7 @@ def measured(*levels, at=0, first=None):
 
 
 def reported(tmp_path, eager, compiled, *, python=(40, 10), environment=None):
-    """A run of two variants: the traces of 150 and 120 µs a step by default."""
+    """A run of two variants, by default with traces of 150 and 120 µs a step."""
     variants = []
     for at, (name, side) in enumerate((("eager", eager), ("compiled", compiled))):
         training(tmp_path / f"{name}.json", steps=6, python=python[at])

@@ -1,4 +1,4 @@
-"""A run whose profiled passes died is still reported: what was measured, and why there is no more."""
+"""A run whose profiled passes died is still reported: what was measured, and why nothing else is known."""
 
 import json
 
@@ -23,7 +23,7 @@ STEP = "1 step of Adam, 4 micro-batches (backward passes)"
 
 @pytest.fixture
 def died(tmp_path):
-    """Writes a run of which these variants lost their traces."""
+    """Write a run in which these variants lost their traces."""
     reported(tmp_path, measured(0.12, 0.125, 0.118, 0.121), measured(0.1, 0.104, 0.099, 0.1, at=50, first=9))
     path = tmp_path / "run.json"
     whole = runs.read(path)

@@ -44,7 +44,7 @@ def test_an_earlier_run_moves_aside_and_the_same_run_grows_in_place(tmp_path):
 
 def test_an_earlier_run_never_overwrites_another(tmp_path):
     path = tmp_path / "run.json"
-    for microsecond in range(4):  # all of one second: they want one name
+    for microsecond in range(4):  # all within one second, so that they need the same name
         runs.write(make_run(f"2026-11-21T07:05:01.00000{microsecond}+00:00"), path)
     names = sorted(each.name for each in tmp_path.iterdir())
     assert names == [

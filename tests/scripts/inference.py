@@ -1,4 +1,4 @@
-"""No training at all: a model is measured over batches, as a benchmark of inference does it."""
+"""No training at all: a model is measured over batches, as benchmarks of inference do."""
 
 import argparse
 

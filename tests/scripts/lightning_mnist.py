@@ -1,4 +1,4 @@
-"""With Lightning's Trainer: a LightningModule, validation, checkpoints; its loop stands around every step."""
+"""With Lightning's Trainer: a LightningModule, validation, checkpoints; Lightning's loop runs every step."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""In the form of OGB's examples/graphproppred/mol/main_pyg.py: several tasks, missing labels, tqdm, the best kept."""
+"""In the form of OGB's examples/graphproppred/mol/main_pyg.py: several tasks, missing labels, tqdm, the best saved."""
 
 import argparse
 import os

@@ -11,7 +11,7 @@ from torch_geometric.utils import to_dense_adj
 
 
 class Node2Vec(torch.nn.Module):
-    """As torch_geometric.nn.Node2Vec, whose walks need pyg-lib or torch-cluster."""
+    """Like torch_geometric.nn.Node2Vec, whose walks need pyg-lib or torch-cluster."""
 
     def __init__(self, edge_index, embedding_dim, walk_length):
         super().__init__()

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 
 class Sampler(BaseSampler):
-    """Neighbours drawn in plain torch, for where neither pyg-lib nor torch-sparse is installed."""
+    """Draws neighbours in plain torch, in case neither pyg-lib nor torch-sparse is installed."""
 
     def __init__(self, data, fanout):
         self.row, self.col = data.edge_index

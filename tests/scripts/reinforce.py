@@ -21,7 +21,7 @@ torch.manual_seed(args.seed)
 
 
 class CartPole:
-    """A pole on a cart, as gymnasium has it, in short."""
+    """A pole on a cart: a short version of gymnasium's."""
 
     def reset(self):
         self.state = [0.1 * (torch.rand(()).item() - 0.5) for _ in range(4)]

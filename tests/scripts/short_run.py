@@ -1,4 +1,4 @@
-"""A script of a few steps only: it resumes where a checkpoint is present, saves one, and leaves by sys.exit."""
+"""A script of a few steps only: it resumes where a checkpoint is present, saves one, and exits by sys.exit."""
 
 import argparse
 import sys

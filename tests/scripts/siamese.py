@@ -1,4 +1,4 @@
-"""In the form of pytorch/examples' siamese_network: one network called for both of a pair, Adadelta and StepLR."""
+"""In the form of pytorch/examples' siamese_network: one network called for each of a pair, Adadelta and StepLR."""
 
 import argparse
 import sys
@@ -33,7 +33,7 @@ class SiameseNetwork(nn.Module):
 
 
 class Matcher(Dataset):
-    """Pairs of the same class, and of different ones."""
+    """Pairs of the same class, and pairs of different classes."""
 
     def __init__(self, number):
         self.targets = torch.randint(10, (number,))

@@ -1,4 +1,4 @@
-"""What the scripts beside it print: where they run, then each step's loss and time, as training scripts do."""
+"""What the scripts in this folder print: where they run, then each step's loss and time, as training scripts do."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One planted study for all who only read it."""
+"""One planted study for all tests that only read it."""
 
 import pytest
 from study.planted_grid import plant

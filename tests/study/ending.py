@@ -1,4 +1,4 @@
-"""A recipe that ends within a second as its parameter says: successfully, out of memory, in a crash, or never."""
+"""A recipe that ends within a second as its parameter says: successfully, out of memory, or by a crash; or never."""
 
 _RECIPE = """
 import os, signal, time

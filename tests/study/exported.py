@@ -6,6 +6,6 @@ from tracekit.cli import main
 
 
 def exported(path, folder, *options):
-    """Rows by table."""
+    """The rows of each table."""
     assert main(["export", str(path), "-o", str(folder), *options]) == 0
     return {each.stem: pq.read_table(each).to_pylist() for each in folder.glob("*.parquet")}

@@ -55,10 +55,10 @@ def capture(options):
 
 
 def plant(folder):
-    """The folder of the study."""
+    """Write the study. Returns its folder."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(runner, "capture", capture)
-        patched.setattr(os, "fsync", lambda _: None)  # what is planted need not survive a crash
+        patched.setattr(os, "fsync", lambda _: None)  # planted files need not survive a crash
         (folder / "twin.py").write_text("def setup(ctx):\n    return lambda: None\n")
         sweep(SweepOptions(file=sweep_file(folder, GRID), out=folder / "study", tell=lambda _: None))
     return folder / "study"

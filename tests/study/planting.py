@@ -13,7 +13,7 @@ MS = 1_000_000
 
 
 def measured(step_ms, *, compile_s=0.0, passes=6, spread=0.01):
-    """Passes whose medians are around `step_ms`, `spread` apart."""
+    """Passes whose medians lie around `step_ms`, at intervals of `spread`."""
     ns = [round(step_ms * MS * math.exp(spread * (k - (passes - 1) / 2) / passes)) for k in range(passes)]
     now = time.time_ns()
     each = [Pass(round=k, started_ns=now + k, step_ns=value, step_all_ns=[value] * 9) for k, value in enumerate(ns)]
@@ -29,7 +29,7 @@ def measured(step_ms, *, compile_s=0.0, passes=6, spread=0.01):
 
 
 def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5), memory=None, accuracy=None, epoch_steps=None):
-    """What `capture(options)` would have written and returned."""
+    """Write and return what `capture(options)` would have."""
     name = options.variants[0]
     reached = {"test accuracy": accuracy} if accuracy is not None else {}
     training = Training(seed=options.seed, epochs=10, steps=1, epoch_all_ns=[MS] * 10, metrics=reached)

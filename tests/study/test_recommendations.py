@@ -22,7 +22,7 @@ GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-aut
 
 @pytest.fixture
 def planted(tmp_path, monkeypatch):
-    """A study in which each cell takes what `cost(options)` says: ms, or ms and more for `write_run`."""
+    """A study in which each cell takes the ms that `cost(options)` returns, which may add arguments of `write_run`."""
 
     def plant(cost, text=GRID):
         def capture(options):

@@ -40,7 +40,7 @@ def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study_latex")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(runner, "capture", capture)
-        patched.setattr(os, "fsync", lambda _: None)  # what is planted need not survive a crash
+        patched.setattr(os, "fsync", lambda _: None)  # planted files need not survive a crash
         sweep(SweepOptions(file=sweep_file(folder, GRID), out=folder / "study", tell=lambda _: None))
     return folder / "study"
 

@@ -1,4 +1,4 @@
-"""A sweep that really captures, of cells that are over in a second: one of each way in which a cell may end."""
+"""A sweep that really captures cells of about a second: one for each way in which a cell can end."""
 
 import shutil
 from collections import Counter
@@ -120,7 +120,7 @@ def failing(run):
 
 
 def test_to_sweep_again_completes_what_is_missing(study, tmp_path, monkeypatch, capsys):
-    """Cells of an earlier version have no summary; a recording that cannot be worked out ends no sweep."""
+    """Cells of an earlier version have no summary; a recording that cannot be analysed does not end the sweep."""
     copied = tmp_path / "study"
     shutil.copytree(study, copied)
     for file in ("net.py", "sweep.toml"):

@@ -13,7 +13,7 @@ SWEEPS = sorted((Path(__file__).parents[2] / "recipes" / "sweeps").glob("*.toml"
 
 
 def declared(recipe, name):
-    """A literal that a recipe declares, without running it."""
+    """A literal that a recipe declares, read without running the recipe."""
     for node in ast.parse(recipe.read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             pairs = zip(node.value.keys, node.value.values, strict=True)

@@ -1,4 +1,4 @@
-"""Sweeps: resumed where they were cut, nothing twice, failures as results."""
+"""Sweeps resume where they were interrupted, run nothing twice, and record failures as results."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ KILLS = 50 if os.environ.get("TRACEKIT_VERIFY") else 5
 
 @pytest.fixture
 def captured(monkeypatch):
-    """The captures that a sweep asks for: each writes a planted run; `how` may let one fail."""
+    """The captures that a sweep requests: each writes a planted run, and `how` can make one fail."""
     asked = []
 
     def capture(options):
@@ -102,7 +102,7 @@ def test_failures_are_results_and_can_be_tried_again(tmp_path, captured):
         ("error", str(RecipeFailedError(captured.asked[0].recipe, "ValueError: no"))),
     ]
     captured.how = None
-    assert sweep(options(tmp_path)) == 1  # what failed has been run
+    assert sweep(options(tmp_path)) == 1  # failed cells have been run, too
     assert len(captured.asked) == 8
     assert sweep(options(tmp_path, retry=("oom",))) == 1
     assert outcomes(tmp_path).count("error") == 2

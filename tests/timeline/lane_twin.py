@@ -1,4 +1,4 @@
-"""What a lane must contain, worked out nanosecond by nanosecond and event by event."""
+"""What a lane must contain, computed nanosecond by nanosecond and event by event."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def clipped(events: list[Event]) -> list[Event]:
 
 
 def columns(events: list[Event], edges: list[int]) -> list[tuple[dict[int, int], set[int]]]:
-    """Of each column how long each category covers it, and which events are in it, of those without length too."""
+    """For each column, how long each category covers it, and which events are in it, including those of no length."""
     answer = []
     for low, high in pairwise(edges):
         covered: Counter[int] = Counter()
@@ -33,12 +33,12 @@ def columns(events: list[Event], edges: list[int]) -> list[tuple[dict[int, int],
 
 
 def longest(events: list[Event], first: int, beyond: int) -> int:
-    """How long the longest of a range of events is; NONE of an empty one."""
+    """The duration of the longest of a range of events; NONE if the range is empty."""
     return max((end - start for start, end, _ in events[first:beyond]), default=NONE)
 
 
 def first_fit(events: list[Event], most: int) -> list[list[int]]:
-    """Each event on the first row that is free when it starts, else on the last."""
+    """Each event on the first row that is free when it starts, or else on the last."""
     rows: list[list[int]] = []
     free: list[int] = []
     for position, (start, end, _) in enumerate(events):

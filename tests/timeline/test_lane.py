@@ -13,7 +13,7 @@ TIMES = st.integers(0, 60)
 
 @st.composite
 def events(draw: st.DrawFn, most: int = 40) -> list[twin.Event]:
-    """Some that overlap, touch, coincide and take no time, in order of their starts."""
+    """Events that may overlap, touch, coincide or take no time, in order of their starts."""
     starts = draw(st.lists(TIMES, max_size=most))
     made = [(start, start + draw(st.integers(0, 12)), draw(st.integers(0, 3))) for start in starts]
     return sorted(made, key=lambda event: (event[0], -event[1]))

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def pair(folder: Path, name: str = "gemm") -> list[Profile]:
-    """Steps of 80 and of 160 columns, where a column is 1 µs."""
+    """Two variants, with steps of 80 and of 160 columns; a column is 1 µs."""
     events = {
         "short": [
             small.step(3, 1000, 1080),
@@ -50,7 +50,7 @@ def test_steps_begin_together_and_are_equally_near(tmp_path: Path) -> None:
     )
     short, long = ({lane.title or lane.family: lane for lane in still.lanes} for still in steps.stills)
     assert stretches(short["stream 7"]) == [(20, 60, "gpu_compute", 8)]
-    assert stretches(long["stream 7"]) == [(40, 160, "gpu_compute", 8)]  # and nothing of what follows the step
+    assert stretches(long["stream 7"]) == [(40, 160, "gpu_compute", 8)]  # and nothing that follows the step
     assert stretches(short["main thread"]) == [(10, 30, "dispatch", 8)]
     assert stretches(short["host"]) == [(15, 20, "kernel_launch", 8)]
     (named,) = short["stream 7"].named

@@ -17,5 +17,5 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace worth keeping: 20 MB, packed."""
+    """A trace that is worth caching: 20 MB, compressed."""
     return made(tmp_path_factory.mktemp("big") / "big.json.gz", 20)

@@ -23,7 +23,7 @@ COLUMNS = ("ts_ns", "dur_ns", "cat", "name", "pid", "tid", *ARGS)
 
 
 def plain(path: Path) -> list[tuple[Any, ...]]:
-    """Every duration event, in order of its start, as a tuple of COLUMNS; of equal starts as the file has them."""
+    """Every duration event as a tuple of COLUMNS, in order of start, or of the file if starts are equal."""
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
@@ -62,7 +62,7 @@ def nanoseconds(us: Decimal | int) -> int:
 
 
 def fast(trace: Trace) -> list[tuple[Any, ...]]:
-    """The same of a trace that was read the fast way."""
+    """The same for a trace that the fast reader has read."""
     events, tracks = trace.events, trace.tracks
     columns = {name: events[name].to_pylist() for name in events.column_names}
     pids, tids = tracks["pid"].to_pylist(), tracks["tid"].to_pylist()

@@ -1,4 +1,4 @@
-"""What a trace records besides times, read for some of its events."""
+"""What a trace records besides times, read for only some of its events."""
 
 import gzip
 

@@ -61,9 +61,9 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, errors = process.communicate(timeout=60)
-        assert time.monotonic() - began < 30  # at once; of a machine that is busy, not much is asked
-        # Python dies of the signal where it was leaving already, and where it was in an `exec` of text when it came, as
-        # dataclasses are made: it takes that for an interruption that nobody handled. A shell says 130 of both.
+        assert time.monotonic() - began < 30  # at once; a busy machine gets more time
+        # Python dies of the signal if it was exiting already, or if the signal came during an `exec` of text, by which
+        # dataclasses are made: it takes that for an unhandled interruption. A shell reports 130 for both.
         ended = (process.returncode, errors.decode())
         died = -signal.SIGINT
         assert ended in ((130, "tracekit: interrupted\n"), (0, ""), (died, ""), (died, "tracekit: interrupted\n"))
@@ -72,7 +72,7 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
 
 
 def test_interrupted_while_others_help(home: Path, big: Path) -> None:
-    """The helpers and what they wrote go with the reader. It is interrupted once both are at work."""
+    """The helpers and what they wrote disappear with the reader, which is interrupted once both are at work."""
     code = (
         "import sys; from tracekit.trace.reading import convert; from tracekit.cli import entry\n"
         "convert.FEW, convert.WORTH_BYTES = 1, 0\n"
@@ -84,7 +84,7 @@ def test_interrupted_while_others_help(home: Path, big: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "tracekit: interrupted\n")
-    deadline = time.monotonic() + 10  # one that was being started notices by itself that it is alone
+    deadline = time.monotonic() + 10  # a helper that was just starting notices by itself that it is alone
     while any(Path(f"/proc/{helper}").exists() for helper in helpers):
         assert time.monotonic() < deadline
         time.sleep(0.01)

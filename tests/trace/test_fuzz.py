@@ -37,7 +37,7 @@ TOKENS = (
 
 
 def check(path: Path) -> None:
-    """Reading ends in a sentence, or in an answer that adds up."""
+    """Check that reading ends with a one-sentence error, or with an answer that adds up."""
     try:
         trace = Trace.load(path, use_cache=False)
     except TracekitError:
@@ -53,7 +53,7 @@ def check(path: Path) -> None:
 
 
 def mutated(content: bytes, rnd: random.Random) -> bytes:
-    """A few things done to the bytes, none of them kind."""
+    """The bytes after some random damage."""
     broken = bytearray(content)
     for _ in range(rnd.choice((1, 1, 2, 5, 30))):
         at, length = rnd.randrange(len(broken) + 1), rnd.choice((1, 1, 3, 50, 2000))

@@ -1,4 +1,4 @@
-"""What waits wait for, performance counters and bandwidths, wherever they are in a file."""
+"""What each wait waits for, performance counters and bandwidths, wherever they are in a file."""
 
 import json
 

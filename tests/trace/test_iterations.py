@@ -13,7 +13,7 @@ from tracekit.trace.iterations import find_iterations
 
 
 def without_steps(path, name):
-    """A real trace, but for its ProfilerStep annotations."""
+    """A real trace without its ProfilerStep annotations."""
     document = json.loads(gzip.decompress(trace_path(name).read_bytes()))
     events = [each for each in document["traceEvents"] if not str(each.get("name")).startswith("ProfilerStep#")]
     assert len(events) < len(document["traceEvents"])
@@ -36,7 +36,7 @@ def test_what_is_inferred_is_what_was_annotated(tmp_path, name, by):
     inferred = Trace.load(without_steps(tmp_path / "a.json", name), use_cache=False).inferring_steps().steps
     assert (inferred.annotated, inferred.inferred) == (False, by)
     assert len(inferred) == len(annotated)
-    # Nothing marks where the first begins and the last ends; what the host does between steps belongs to either.
+    # Nothing marks where the first step begins and the last ends; the host's time between steps may belong to either.
     length = annotated.done - annotated.begin
     assert (inferred.done - inferred.begin)[1:-1] == pytest.approx(length[1:-1], rel=0.03)
     assert abs(inferred.issued - annotated.issued)[1:].max() < 0.16 * length.mean()
@@ -83,7 +83,7 @@ def test_batches_mark_what_has_no_optimizer(tmp_path):
         at = 100 * k
         events += [marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, at + 30)]
         events += [op("aten::mm", at + 30, at + 50 + k), op(f"aten::other{k}", at + 60, at + 70)]
-    events.append(marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 300, 301))  # there is no more
+    events.append(marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 300, 301))  # there are no more
     inferred = iterations(tmp_path / "a.json", *events)
     assert inferred.by == "the batches asked for"
     assert inferred.starts.tolist() == [0, 100_000, 200_000]

@@ -13,7 +13,7 @@ WORK = [op("aten::mm", 10, 40), launch(20, 30, 1), kernel("gemm", 35, 90, 1)]
 
 
 def left_out(path, *events):
-    """The starts of the waits, µs, that are the recording's own."""
+    """The starts, in µs, of the waits that belong to the recording itself."""
     trace = Trace.load(write(path, *events), use_cache=False)
     calls = trace.census.count(lambda roles: roles.sync_by_name)
     rows = np.concatenate([part.rows(part.roles.sync_by_name) for part in trace.parts()])
@@ -48,4 +48,4 @@ def test_with_stacks_its_frames_tell(tmp_path):
 def test_of_real_traces(name):
     trace = Trace.load(trace_path(name), use_cache=False)
     rows = np.concatenate([part.rows(part.roles.sync_by_name) for part in trace.parts()])
-    assert own_waits(trace, rows).tolist() == rows.tolist()  # each has that one
+    assert own_waits(trace, rows).tolist() == rows.tolist()  # each trace has this one

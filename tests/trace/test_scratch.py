@@ -32,7 +32,7 @@ def test_a_disk_that_becomes_full_loses_nothing(monkeypatch, tmp_path):
     opened, files = scratch._file, []
 
     class Full:
-        """Takes a few bytes, and then no more."""
+        """A file that accepts a few bytes, and then no more."""
 
         def __init__(self):
             self.file, self.room = opened(), 3

@@ -1,4 +1,4 @@
-"""A trace is read from wherever it is."""
+"""A trace is read from wherever it is stored."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Small traces made up for the terminal UI: every run of the tests gets the same numbers."""
+"""Small synthetic traces for the terminal UI: every run of the tests gets the same numbers."""
 
 import json
 from pathlib import Path
@@ -8,12 +8,12 @@ HOSTILE = "[red]\x1b[31mevil\x1b]0;x\x07[/red] [@click=app.quit]\u202e"  # marku
 
 
 class Tape:
-    """Events of one process, its main thread and one GPU stream; times in µs."""
+    """The events of one process, its main thread and one GPU stream; times in µs."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.now = 1000.0
-        self.free = 0.0  # when the GPU is
+        self.free = 0.0  # when the GPU is free
         self._correlation = 0
 
     def span(self, cat: str, name: str, start: float, end: float, tid: int = 1, **args: int) -> None:
@@ -69,5 +69,5 @@ def compiled(path: Path, steps: int = 6) -> Path:
 
 
 def pair(folder: Path) -> list[Path]:
-    """The two of them side by side."""
+    """Both of them, side by side."""
     return [eager(folder / "eager.json"), compiled(folder / "compiled.json")]

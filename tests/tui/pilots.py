@@ -1,4 +1,4 @@
-"""The app under a pilot: started, pressed until it has answered, and asked what it shows."""
+"""The app under a pilot: starts it, presses keys until it has responded, and returns what it shows."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from tracekit.tui.widgets.grid import Grid
 
 
 async def settled(pilot: Pilot[Any], *, whole: bool = True) -> TracekitApp:
-    """Wait until what is selected is on the screen, of all that was opened if `whole`, or why nothing is."""
+    """Wait until the selection is on the screen, for everything that was opened if `whole`, or else a failure is."""
     app = pilot.app
     assert isinstance(app, TracekitApp)
     for _ in range(6_000):  # a minute: on a busy machine even a small trace takes seconds

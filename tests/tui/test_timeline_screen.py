@@ -1,4 +1,4 @@
-"""The picture, line by line: it fills its room to the cell, loses no event, and obeys no name."""
+"""The picture, line by line: it fills its area exactly, loses no event, and shows names literally."""
 
 from pathlib import Path
 
@@ -85,7 +85,7 @@ def test_lanes_share_lines_only_where_there_is_no_room(tmp_path: Path) -> None:
     (index,) = timelines.indexes(small.write(tmp_path / "trace.json", *events))
     assert [row.lanes for row in rows(index, 13)] == [(0,), *((lane,) for lane in range(12))]
     assert [row.lanes for row in rows(index, 11)] == [(0,), *((lane,) for lane in range(8)), (8, 9), (10, 11)]
-    assert len(rows(index, 3)) == 7  # more than there is room for: it scrolls
+    assert len(rows(index, 3)) == 7  # more lanes than fit, so that it scrolls
     state = State(View.of([index]))
     for _ in range(12):
         state = state.lane(1)

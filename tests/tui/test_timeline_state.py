@@ -1,4 +1,4 @@
-"""Where every key leads: from stretch to stretch, lane to lane, instance to instance."""
+"""What every key selects: other stretches, lanes and instances."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 @pytest.fixture
 def state(tmp_path: Path) -> State:
-    """Beside a plain variant, on the first step of the one that compiles."""
+    """Two variants, a plain one and one that compiles, with the cursor on the first step of the latter."""
     paths = timelines.compiling(tmp_path / "compiling.json"), small.training(tmp_path / "plain.json", steps=3)
     return State(View.of(timelines.indexes(*paths)).at_step(0).fitted())
 
@@ -71,7 +71,7 @@ def test_jumps(state: State) -> None:
     assert sync.jump(-1, "sync").note == "no earlier sync"
     compilation = state.jump(1, "compile")
     assert name(compilation) == "entire_frame_compile (dynamo_timed)"
-    assert compilation.stretch == (110_000, 150_000)  # of nested ones the outermost
+    assert compilation.stretch == (110_000, 150_000)  # the outermost of nested ones
     gap = compilation.jump(1, "gap")
     assert (group(gap), gap.stretch) == ("idle", (210_000, 240_000))
     assert "no further gap" in gap.jump(1, "gap").jump(1, "gap").jump(1, "gap").note

@@ -1,4 +1,4 @@
-"""What part of which variant is on the screen: within what was recorded, and locked to one step."""
+"""Which part of each variant is on the screen: always within what was recorded, and locked to one step."""
 
 import pytest
 import small
@@ -12,7 +12,7 @@ from tracekit.tui.timeline.view import LEAST, View
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> list[Index]:
-    """Steps of about 110 µs, and of about 160."""
+    """Two variants, with steps of about 110 µs and of about 160 µs."""
     folder = tmp_path_factory.mktemp("traces")
     short, long = (
         small.training(folder / f"{name}.json", steps=4 - (python > 20), python=python)

@@ -1,4 +1,4 @@
-"""The timeline as a widget, under a pilot: keys, mouse, messages, sizes, and pictures of it."""
+"""The timeline as a widget under a pilot: keys, mouse, messages, sizes and snapshots."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,7 +30,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Host(App[None]):
-    """Nothing but a timeline, and the messages that it posted."""
+    """An app with nothing but a timeline, which collects its messages."""
 
     def __init__(self, profiles: list[Profile]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The app under a pilot: what the keys do, from the start screen to the line, and back."""
+"""The app under a pilot: what the keys do, from the first screen to a line of source, and back."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Variants are shown as they arrive, and the keys are answered while others are still read."""
+"""Variants are shown as they arrive, and keys work while others are still being read."""
 
 from pathlib import Path
 from threading import Event
@@ -25,7 +25,7 @@ def at_once(own_cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Held(Reading):
-    """Waits before it goes on to the file of that number."""
+    """Waits before it goes on to the file with that number."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def test_what_arrived_is_asked_without_what_is_still_to_come(tmp_path: Path) -> 
 
 
 def test_the_first_screen_waits_for_no_question_that_it_does_not_need(tmp_path: Path) -> None:
-    """It has what it will have when all is asked, and the panes of chapters come later."""
+    """The first screen is complete before all questions are answered; the panes of chapters are added later."""
     seen: list[tuple[list[str], list[str], bool]] = []
 
     def arrived(opened: Opened) -> None:
@@ -84,7 +84,7 @@ def test_the_first_screen_waits_for_no_question_that_it_does_not_need(tmp_path: 
 
 
 async def test_the_first_variant_is_looked_at_while_the_second_is_read(tmp_path: Path) -> None:
-    # What is read first is shown once the next has begun: the second opening waits after that.
+    # The first variant is shown once the next one begins; the second opening waits after that.
     third = made_traces.eager(tmp_path / "third.json", steps=3)
     app, reading = held([*made_traces.pair(tmp_path), third], 3)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -105,7 +105,7 @@ async def test_the_first_variant_is_looked_at_while_the_second_is_read(tmp_path:
 
 
 async def test_names_that_change_lead_back_to_the_first_screen(tmp_path: Path) -> None:
-    """Two ranks of a job are one variant once both are there: what was selected of the first is no longer so called."""
+    """Two ranks of a job become one variant once both are read: a selection in the first then has another name."""
     ranks = [made_traces.eager(tmp_path / f"job_rank{k}.json") for k in (0, 1)]
     app, reading = held(ranks, 2)
     reading.may_go_on.set()
@@ -121,7 +121,7 @@ async def test_an_answer_that_comes_when_one_leaves(tmp_path: Path) -> None:
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.navigation.is_shown)
         app.exit()
-        more = Content(tuple(prose(f"Paragraph {k}.") for k in range(20)))  # in more widgets than there are
+        more = Content(tuple(prose(f"Paragraph {k}.") for k in range(20)))  # it needs more widgets than there are
         await app.browser.on_done(Done((app.navigation.opened, app.navigation.now), more, None))
         assert app.return_code == 0
     reading.may_go_on.set()

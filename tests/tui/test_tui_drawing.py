@@ -1,4 +1,4 @@
-"""Bars and lines of steps: cells that add up, marks, and colours that every eye can distinguish."""
+"""Bars and lines of steps: cells that add up, marks, and colours that everyone can distinguish."""
 
 from itertools import combinations, pairwise
 
@@ -85,7 +85,7 @@ def test_cells_are_the_largest_remainders(parts, width):
     assert all(abs(cell - part * width / whole) < 1 for cell, part in zip(cells, parts, strict=True))
 
 
-# What eyes without red or without green receptors see of linear RGB (Machado, Oliveira and Fernandes 2009).
+# How people without red or without green receptors see linear RGB (Machado, Oliveira and Fernandes 2009).
 PROTAN = np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]])
 
 

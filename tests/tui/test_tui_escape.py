@@ -1,4 +1,4 @@
-"""Esc is answered soon."""
+"""The app responds to Esc without delay."""
 
 import os
 import selectors

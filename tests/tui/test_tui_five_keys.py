@@ -1,4 +1,4 @@
-"""From the start screen to the line in five keys or fewer, on runs with an injected cause."""
+"""From the first screen to the line of source in five keys or fewer, on runs with an injected cause."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ LINE = "train.py(7): train"
 
 
 def traced(path: Path, *of_step, steps: int = 4, length: float = 10_000) -> Path:
-    """Steps under one frame of the user's, which calls what each of them is made of (events from 0 µs on)."""
+    """Steps inside one frame of the user's, which makes the events of each step (given from 0 µs on)."""
     events = [event("python_function", LINE, 0, length * steps, **{"Python id": 1})]
     for k in range(steps):
         begin = length * k

@@ -1,4 +1,4 @@
-"""Every key and every click does what it says, and the help says what there is."""
+"""Every key and every click does what its label says, and the help lists all of them."""
 
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One walk that presses each of them and looks at what it did."""
+    """One session that presses each of the keys and checks what it did."""
     monkeypatch.chdir(tmp_path)
     async with started(pair) as (app, pilot):
         shown = {key for key, binding in app.active_bindings.items() if binding.binding.show}
@@ -193,7 +193,7 @@ async def test_a_filter_is_of_the_table_it_was_asked_for(pair: list[Path]) -> No
 
 
 async def test_a_pane_is_laid_out_and_drawn_once(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn first is what stays, in widgets that stay: where the answer is known, a key costs one picture."""
+    """A pane is drawn once, in widgets that are reused: if the answer is known, a key costs one drawing."""
     laid_out: list[None] = []
     async with started(pair, size=(80, 24)) as (app, pilot):
         await press(pilot, "2", "enter", "escape", "3", "1")

@@ -1,4 +1,4 @@
-"""Whatever is selected – steps, a view, a bucket – every pane's figures add up to what the overview says of it."""
+"""Whatever is selected (steps, a view, a bucket), every pane's figures add up to what the overview says about it."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def pair(tmp_path_factory):
 
 
 def total(opened, selection, name):
-    """What the overview says of a step of that variant, ns, to a thousandth of its unit."""
+    """What the overview says about a step of that variant, in ns, to a thousandth of its unit."""
     numbers = breakdown_of(opened, selection)
     return numbers.total.shares[name].thousandths * SCALE[numbers.unit] / 1000, SCALE[numbers.unit] / 1000
 
@@ -57,7 +57,7 @@ def test_lines_and_modules_are_of_the_steps_and_the_view_selected(sample, pane, 
 
 
 def test_the_margin_of_the_source_is_of_the_steps_selected(sample):
-    """What the line costs alone: never more than its row of lines says, which counts what was fused with it."""
+    """The cost of the line alone, never more than its row in the lines pane, which includes what was fused."""
     step = sample.profile(sample.variants[0]).trace.steps.number[2]
     home = Selection("lines").narrowed("steps", (step, step), f"step {step}")
     lines = sheet(ask(sample, home), "lines")
@@ -72,7 +72,7 @@ def test_the_margin_of_the_source_is_of_the_steps_selected(sample):
 
 
 def test_steps_are_taken_together(sample):
-    """Of the lines of two steps each has half of what it has in both of them."""
+    """Each line's mean over two steps is half of the sum of what it has in each of them."""
     name = sample.owners[0].name
     first, second = (n for n in sample.profile(name).trace.steps.number[1:3])
 

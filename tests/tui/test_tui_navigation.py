@@ -1,4 +1,4 @@
-"""Where the user is, without a screen: what stays when more arrives, what is remembered, where the next pane is."""
+"""Where the user is, without a screen: what stays when more arrives, what is remembered, which pane is next."""
 
 from pathlib import Path
 

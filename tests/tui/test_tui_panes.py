@@ -1,4 +1,4 @@
-"""Every pane is a query: its numbers are the report's, differences add up, rows lead on to what is behind them."""
+"""Every pane is a query: its numbers are the report's, differences add up, and rows lead to their details."""
 
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def test_selected_steps_make_means_of_their_own(opened):
 
 @pytest.mark.parametrize("bucket", ["dispatch", "kernel_launch", "python", "sync_stall", "gpu_compute"])
 def test_what_a_bucket_is_made_of_adds_up_to_it(opened, bucket):
-    """Of the GPU what runs, which here never overlaps; of the host what is to blame."""
+    """A bucket of the GPU is made of what runs, which never overlaps here; one of the host, of what is to blame."""
     overview = sheet(ask(opened, HOME), "buckets")
     labels = [row["bucket"] for row in rows(overview)]
     behind = overview.enter(labels.index(BUCKETS[bucket].label))
@@ -213,7 +213,7 @@ def test_another_baseline_turns_the_differences(opened):
     assert after is not None
     assert after.changes["eager"].thousandths == -before.changes["compiled"].thousandths
     assert turned.against(turned.next_baseline()).report.baseline.name == "eager"
-    assert turned.report.diagnoses["eager"] is opened.report.diagnoses["eager"]  # whatever its baseline
+    assert turned.report.diagnoses["eager"] is opened.report.diagnoses["eager"]  # whatever its baseline is
 
 
 def test_hostile_names_are_shown_and_not_obeyed(tmp_path):

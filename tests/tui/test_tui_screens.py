@@ -1,4 +1,4 @@
-"""What holds of every screen: of whatever size it is, and whatever was looked at before."""
+"""What is true of every screen, whatever its size and whatever was shown before."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,7 +111,7 @@ def test_no_table_has_two_columns_of_one_title(names: str) -> None:
 
 @pytest.mark.parametrize("name", REAL)
 def test_parts_are_in_the_unit_of_the_whole(name: str) -> None:
-    """No `11,597.223 µs of 17.7 ms`: what is written of a part is never more than what is written of the whole."""
+    """No `11,597.223 µs of 17.7 ms`: the number shown for a part is never larger than that of the whole."""
     opened = on_screen.opened([trace_path(name)])
     for view in ("wall", "host"):
         numbers = breakdown_of(opened, Selection(view=view))
@@ -121,7 +121,7 @@ def test_parts_are_in_the_unit_of_the_whole(name: str) -> None:
 
 
 def test_a_file_that_was_cut_says_so_and_tells_no_mean(tmp_path: Path) -> None:
-    """Cut in the first step: nothing can be answered, and no mean is given for any step."""
+    """The file is cut in the first step: nothing can be answered, and no mean is given for any step."""
     path = made_traces.eager(tmp_path / "whole.json")
     text = path.read_text()
     cut = tmp_path / "cut.json"
@@ -192,7 +192,7 @@ def test_where_nothing_can_be_answered_there_is_no_empty_table(tmp_path: Path) -
 
 
 async def test_a_gap_of_the_timeline_is_no_event(pair) -> None:
-    """What stands above and below the timeline is of what is selected there, or of nothing."""
+    """The texts above and below the timeline are about what is selected there, or about nothing."""
     async with started(pair) as (app, pilot):
         await press(pilot, "t")
         await still(pilot)

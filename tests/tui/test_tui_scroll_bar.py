@@ -1,4 +1,4 @@
-"""The bar beside a long table: which part it says is seen, and where the pointer on it leads."""
+"""The scroll bar beside a long table: which part of the table it shows as visible, and what the pointer does on it."""
 
 from pathlib import Path
 

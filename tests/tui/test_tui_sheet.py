@@ -1,4 +1,4 @@
-"""A table on screen: sorted and filtered by Arrow, turned into text where it is looked at, copied whole."""
+"""A table on screen: sorted and filtered by Arrow, turned into text where it is visible, and copied whole."""
 
 import numpy as np
 import pyarrow as pa
@@ -153,7 +153,7 @@ def test_tables_share_the_height(wanted, free, shares):
 
 
 def test_variants_are_called_by_their_own_names():
-    """Underscores of other names are blanks; what is known of the only variant does not repeat its name."""
+    """Underscores in other names become blanks; the details of an only variant do not repeat its name."""
 
     def titles(*variants):
         fields = [column("phase", pa.string(), "")]

@@ -1,4 +1,4 @@
-"""Pictures of the screens; after a wanted change: pytest tests/tui --snapshot-update, and look at them."""
+"""Snapshots of the screens; after an intended change, run pytest tests/tui --snapshot-update and look at them."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """By relative paths: no picture may hold the name of a machine's folder."""
+    """Two traces by relative paths, because no snapshot may contain the name of a machine's folder."""
     monkeypatch.chdir(tmp_path)
     return made_traces.pair(Path())
 

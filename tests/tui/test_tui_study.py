@@ -1,4 +1,4 @@
-"""A study in the terminal: its cells with how they ended, its tables, and the way to the run of a cell."""
+"""A study in the terminal: its cells and their outcomes, its tables, and the way to the run of a cell."""
 
 import pytest
 from study.planting import sweep_file, write_run

@@ -1,4 +1,4 @@
-"""The whole command on a pseudo-terminal: its first frame, keys beside a piped trace, leaving with the terminal."""
+"""The whole command on a pseudo-terminal: its first frame, keys with a piped trace, and quitting with the terminal."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_a_terminal_that_hangs_up_leaves_nothing_behind(tmp_path: Path) -> None:
-    """`make bench-tui` measures how soon."""
+    """`make bench-tui` measures how soon the process ends."""
     with terminal(made_traces.eager(tmp_path / "eager.json")) as app:
         before_textual = app.until(b"Reading")
         assert b"\x1b[?1049h" in before_textual
@@ -37,7 +37,7 @@ def test_a_piped_trace_leaves_the_keys_to_the_terminal(tmp_path: Path) -> None:
 
 
 def test_the_editor_gets_the_line_and_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the sample run, whose script is in this repository; and a line that is nowhere is said."""
+    """On the sample run, whose script is in this repository; for a line that is nowhere, the app says so."""
     editor = tmp_path / "editor"
     editor.write_text(f"#!/bin/sh\necho $@ > {tmp_path}/edited\n")
     editor.chmod(0o755)
@@ -49,7 +49,7 @@ def test_the_editor_gets_the_line_and_the_terminal(tmp_path: Path, monkeypatch: 
         app.press(b"e")
         limit = time.monotonic() + _PATIENCE_S
         while not (tmp_path / "edited").exists() and time.monotonic() < limit:
-            app.press(b"")  # what nobody reads would keep it from handing the terminal on
+            app.press(b"")  # unread output would keep it from handing over the terminal
         assert (tmp_path / "edited").read_text() == "+43 gcn_cora.py\n"
 
 
@@ -63,7 +63,7 @@ def test_a_signal_restores_the_terminal(tmp_path: Path, number: int, code: int) 
 
 
 def test_with_messages_sent_elsewhere_the_report_is_named(tmp_path: Path) -> None:
-    """The app draws where messages go."""
+    """The app draws on stderr, where messages go, too."""
     path = made_traces.eager(tmp_path / "eager.json")
     with (tmp_path / "messages").open("w") as messages, terminal(path, stderr=messages.fileno()) as app:
         assert app.process.wait(_PATIENCE_S) == 1

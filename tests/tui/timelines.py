@@ -16,7 +16,7 @@ from tracekit.tui.timeline.state import State
 
 
 def indexes(*paths: Path) -> list[Index]:
-    """Of the variants in these files."""
+    """The indexes of the variants in these files."""
     return [Index.of(profile) for profile in open_subject([*paths]).profiles]
 
 
@@ -49,5 +49,5 @@ def drawn(state: State | None, width: int, height: int, patterns: bool = False, 
 
 
 def texts(frame: Frame) -> list[str]:
-    """Its lines without colours."""
+    """The lines of the screen without colours."""
     return ["".join(text for text, _ in line) for line in frame.lines]

@@ -1,6 +1,6 @@
 """The brute-force twin of the attribution: the contract written down a second time, pointwise and slowly.
 
-Time is cut at every moment at which anything can change, and the rules are asked of each piece. Nothing here
+Time is cut at every moment at which anything can change, and the rules are applied to each piece. Nothing here
 is clever, so that it can be read next to the contract; the § in the comments are its sections. It shares no
 code with the package: where the two differ, one of them is wrong.
 """
@@ -29,7 +29,7 @@ HOST = [
 
 
 def document(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """What §9 says of one variant, from the events of its file."""
+    """The document of §9 for one variant, from the events of its file."""
     known = [event for event in map(classify, events) if event is not None]
     gpu = [e for e in known if e.kind == "gpu"]
     overhead = [e for e in known if e.kind == "overhead"]

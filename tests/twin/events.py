@@ -1,4 +1,4 @@
-"""What takes part (§1, §2): the events of a file with their own roles, and which call submitted what."""
+"""Which events count (§1, §2): the events of a file and their roles, and which call submitted what."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-# §2, cat: the names of today, and what older writers called them.
+# §2, cat: today's names, and those that older writers used.
 ALIASES = {
     "operator": "cpu_op",
     "runtime": "cuda_runtime",
@@ -100,12 +100,12 @@ class Event:
 
     @property
     def counts_on_helper(self) -> bool:
-        """A helper's Python frame does not count, nor an annotation that is no compile span (§5)."""
+        """On a helper, Python frames do not count, nor do annotations that are no compile spans (§5)."""
         return self.kind in ("runtime", "op") or (self.kind == "annotation" and self.compile)
 
 
 def load_events(path: str | Path) -> list[dict[str, Any]]:
-    """The events of a file, with the decimal text of every time kept."""
+    """The events of a file, with the decimal text of every time preserved."""
     data = Path(path).read_bytes()
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
@@ -115,14 +115,14 @@ def load_events(path: str | Path) -> list[dict[str, Any]]:
 
 
 def nanoseconds(value: object) -> int | None:
-    """Microseconds as they are written, in whole nanoseconds, half to even (§1)."""
+    """Microseconds as they are written, rounded half to even to whole nanoseconds (§1)."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal) or not Decimal(value).is_finite():
         return None
     return round(Fraction(value) * 1000)  # a Fraction is exact, and Python rounds it half to even
 
 
 def correlation_of(raw: dict[str, Any]) -> Decimal | None:
-    """`args.correlation`, as a number also where it is written as text; 0 and −1 link nothing (§2)."""
+    """`args.correlation` as a number, even if it is written as text; 0 and −1 link nothing (§2)."""
     args = raw.get("args")
     value = args.get("correlation") if isinstance(args, dict) else None
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value):
@@ -138,7 +138,7 @@ def text(value: object) -> str:
 
 
 def classify(raw: dict[str, Any]) -> Event | None:
-    """What an event is by itself (§2); None where it plays no role."""
+    """What an event is by itself (§2); None if it plays no role."""
     if raw.get("ph") != "X":
         return None
     start = nanoseconds(raw.get("ts"))
@@ -230,5 +230,5 @@ def link(hosts: list[Event], gpu: list[Event]) -> dict[Event, Event]:
 
 
 def call_order(call: Event) -> tuple[int, int, bool]:
-    """First the call that starts first, then ends first; of calls that are alike in that, a sync call."""
+    """First the call that starts first, then the one that ends first; if both are equal, a sync call."""
     return (call.start, call.end, not call.sync)

@@ -1,4 +1,4 @@
-"""When each step was issued, began and was done (§7), and which of them the trace cannot answer for (§6, last part)."""
+"""When each step was issued, began and was done (§7), and which steps the trace cannot answer for (§6, last part)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Step:
 def find_steps(
     hosts: list[Event], main: tuple[str, str] | None, gpu: list[Event], launch_of: dict[Event, Event]
 ) -> list[Step]:
-    """The steps in order, each with its begin and its end."""
+    """The steps in order, each with its beginning and its end."""
     steps = []
     for event in hosts:
         number = STEP.fullmatch(event.name)
@@ -65,7 +65,7 @@ def step_time(steps: list[Step], i: int) -> tuple[int, int]:
 
 
 def no_wall_view(known: list[Event], steps: list[Step], gpu: list[Event], launch_of: dict[Event, Event]) -> str | None:
-    """Why no wall view of the trace can be given, if that is so (§6, last part)."""
+    """The reason why the trace has no wall view, if it has none (§6, last part)."""
     launching = {e.thread[0] for e in known if e.launch}
     if not gpu and launching:
         return "launch calls, and no GPU activity"
@@ -83,6 +83,6 @@ def no_wall_view(known: list[Event], steps: list[Step], gpu: list[Event], launch
 
 
 def step_is_known(hosts: list[Event], time: tuple[int, int], launch_of: dict[Event, Event]) -> bool:
-    """False where launch calls start in the step's time and the launch of no GPU activity does (§6)."""
+    """False if launch calls start in the step's time, but none of them is the launch of a GPU activity (§6)."""
     submits = any(e.launch and time[0] <= e.start < time[1] for e in hosts)
     return not submits or any(time[0] <= call.start < time[1] for call in launch_of.values())

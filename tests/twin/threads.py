@@ -11,7 +11,7 @@ KIND_ORDER = {"runtime": 2, "op": 1, "python": 0, "annotation": 0}  # §4, equal
 
 
 def find_main_thread(hosts: list[Event]) -> tuple[str, str] | None:
-    """The main thread; of equals the one whose (pid, tid) comes first as text."""
+    """The main thread; among equals, the one whose (pid, tid) comes first as text."""
 
     def most(events: list[Event]) -> tuple[str, str] | None:
         counts = Counter(event.thread for event in events)
@@ -37,7 +37,7 @@ def find_main_thread(hosts: list[Event]) -> tuple[str, str] | None:
 
 
 def find_helpers(hosts: list[Event], main: tuple[str, str]) -> list[tuple[str, str]]:
-    """The helper threads, in order of thread id: as numbers, textual ids after them."""
+    """The helper threads in order of thread id: numbers first, then textual ids."""
     helpers = {
         e.thread
         for e in hosts
@@ -52,7 +52,7 @@ def find_helpers(hosts: list[Event], main: tuple[str, str]) -> list[tuple[str, s
 
 
 def state_of(live: set[Event], o: str) -> tuple[str, Event | None]:
-    """The state of a thread of which the events in `live` cover t, and the sync call that gives it."""
+    """The state of a thread whose events in `live` cover t, and the sync call that causes it."""
     innermost = None
     inner = [e for e in live if e.kind != "annotation"]
     if inner:

@@ -10,7 +10,7 @@ from typing import Any
 from .events import LOADS_CODE, Event, call_order
 from .threads import state_of
 
-LATE_NS = 30_000  # §6: a launch that is this long over and whose work does not run waits for the GPU
+LATE_NS = 30_000  # §6: once a launch has ended this long ago and its work does not run, it waits for the GPU
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ def cut_into_pieces(
     overhead: list[Event],
     o: str,
 ) -> list[Piece]:
-    """The window, cut wherever an event starts or ends and at `bounds`; what is live in each piece, asked."""
+    """The window, cut at `bounds` and wherever an event starts or ends, with the events that are live in each piece."""
     rows = [main, *helpers, gpu, overhead]
     gpu_row, overhead_row = len(rows) - 2, len(rows) - 1
     changes: dict[int, list[tuple[int, bool, Event]]] = defaultdict(list)
@@ -113,7 +113,7 @@ def fill_host_view(pieces: list[Piece], o: str) -> None:
 
 
 def group(pieces: list[Piece], wanted: Any) -> list[list[Piece]]:
-    """The maximal runs of neighbours that are wanted (the pieces have no holes between them)."""
+    """The maximal runs of wanted neighbours (there are no holes between pieces)."""
     runs: list[list[Piece]] = []
     running = False
     for p in pieces:

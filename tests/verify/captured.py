@@ -19,7 +19,7 @@ _SHORT = ("--steps", "3", "--warmup", "3", "--passes", "1")
 
 @dataclass(frozen=True)
 class Captured:
-    """What one capture wrote, printed and left behind; `run` is None where it was refused."""
+    """What one capture wrote, printed and left behind; `run` is None if it was refused."""
 
     code: int
     output: str
@@ -29,7 +29,7 @@ class Captured:
 
 
 def capture(script: Script, parent: Path) -> Captured:
-    """Capture it in a fresh folder."""
+    """Capture a script in a fresh folder."""
     workplace = lay_out(parent)
     before = workplace.files()
     done = subprocess.run(
@@ -53,7 +53,7 @@ def capture(script: Script, parent: Path) -> Captured:
 
 
 def counts(variant: Variant) -> Counts:
-    """Of its ledger."""
+    """The counts of a variant's ledger."""
     compiled = [each for each in variant.ledger.compiles if each.kind in ("first", "recompile")]
     return Counts(
         sum(each.failed is None for each in compiled),
@@ -76,7 +76,7 @@ def _options(script: Script) -> list[str]:
 
 
 def _passes(file: Path, variant: Variant) -> dict[str, Printed]:
-    """The logs beside its traces: one for each pass, but for the one that rounds differently on purpose."""
+    """The logs beside its traces: one for each pass, except the one that rounds differently on purpose."""
     trace = variant.traces.steady or variant.traces.cold
     logs = sorted((file.parent / trace).parent.glob("*.log")) if trace else []
     plain = [log for log in logs if not log.stem.endswith("-rounded")]

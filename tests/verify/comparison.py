@@ -16,8 +16,8 @@ from .scripts import Script
 
 _SETTLED = 12  # steps after which nothing compiles any more, in a plain run
 _FASTEST = 20  # percent of the steps: what other processes do to a step only makes it longer
-_PACE_WITHIN = 1.25  # how far the processor time of a step in two runs of one training may be apart
-_CLOCK_WITHIN = 1.05  # how far the capture's step time may be from what the script's own clock said meanwhile
+_PACE_WITHIN = 1.25  # how far the processor times of a step in two runs of one training may differ
+_CLOCK_WITHIN = 1.05  # how far the capture's step time may differ from that of the script's own clock meanwhile
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Row:
     clock: float | None  # the step time that the capture states ÷ what the script itself printed in that pass
     losses: str
     files: str
-    busy: bool  # the machine had more to do than it has cores: its times say nothing
+    busy: bool  # more processes ran than the machine has cores, so its times mean nothing
 
     @property
     def cells(self) -> list[str]:
-        """As texts."""
+        """The cells of the row, as texts."""
         ratios = ["–" if each is None else f"{each:.2f} ×" for each in (self.cpu_ratio, self.clock)]
         cpu_ratio, clock = (f"{each} (busy)" if self.busy else each for each in ratios)
         return [
@@ -54,12 +54,12 @@ class Row:
 
     @property
     def keeps_pace(self) -> bool:
-        """Are its steps as long as a plain run's, and as long as they are said to be?"""
+        """Whether its steps take as long as a plain run's, and as long as the capture says."""
         return _within(self.cpu_ratio, _PACE_WITHIN) and _within(self.clock, _CLOCK_WITHIN)
 
     @property
     def out_of_pace(self) -> str:
-        """Said where it is not."""
+        """The sentence if a variant does not keep pace."""
         return (
             f"{self.variant}: a step takes {self.cells[5]} of a plain run's, and is said to take {self.cells[6]} of it"
         )
@@ -82,12 +82,12 @@ def compare(script: Script, folder: Path) -> tuple[list[Row], list[str]]:
 
 
 def is_busy() -> bool:
-    """Does more run than this machine has cores for?"""
+    """Whether more processes run than this machine has cores."""
     return os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1)
 
 
 def closest(row: Row, other: Row) -> Row:
-    """Of two attempts at one variant."""
+    """The better of two attempts at one variant."""
     return min(row, other, key=lambda each: (each.busy, abs((each.cpu_ratio or 0) - 1)))
 
 
@@ -113,7 +113,7 @@ def _row(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Row:
 
 
 def _differences(script: Script, variant: Variant, taken: Captured, ran: Plain) -> Iterator[str]:
-    """All but the pace."""
+    """All differences except that of the pace."""
     if ran.code:
         yield f"{variant.name}: the plain run ended with exit code {ran.code}: {ran.output[-2000:]}"
     if variant.outcome != "ok":
@@ -129,7 +129,7 @@ def _differences(script: Script, variant: Variant, taken: Captured, ran: Plain) 
 
 
 def _losses(variant: Variant, taken: Captured, ran: Plain) -> Iterator[str]:
-    """A pass is stopped once it has seen enough: its losses begin a plain run's."""
+    """A pass stops once it has seen enough, so its losses are the first ones of a plain run."""
     passes = taken.passes[variant.name].values()
     if not any(each.losses for each in passes):
         yield f"{variant.name}: no pass printed a step"
@@ -141,7 +141,7 @@ def _losses(variant: Variant, taken: Captured, ran: Plain) -> Iterator[str]:
 
 
 def _told_apart(run: Run) -> Iterator[str]:
-    """Both variants train alike, and the capture's own comparison of their losses must say so."""
+    """Both variants train in the same way, and the capture's own comparison of their losses must say so."""
     eager, *others = run.variants
     for variant in others:
         apart = divergence(eager.losses, variant.losses)
@@ -158,7 +158,7 @@ def _elsewhere(script: Script, name: str, each: Printed, ran: Printed) -> Iterat
 
 
 def _left_behind(script: Script, taken: Captured) -> Iterator[str]:
-    """What the script writes belongs to a training that is not the user's; the capture names what C wrote by itself."""
+    """What the script writes must not remain, except that the capture names what C code wrote directly."""
     if silently := sorted(name for name in taken.files if f"not put back: {name}" not in taken.output):
         yield f"the capture leaves behind {', '.join(silently[:5])}"
 
@@ -170,7 +170,7 @@ def _cpu_ratio(variant: Variant, taken: Captured, ran: Plain) -> float | None:
 
 
 def _clock(variant: Variant, taken: Captured) -> float | None:
-    """The last steps of a pass are the timed ones; the line of the very last is not printed any more."""
+    """The last steps of a pass are the timed ones; the line of the very last step is no longer printed."""
     if variant.measured is None:
         return None
     printed, ratios = taken.passes[variant.name], []

@@ -12,7 +12,7 @@ _RECORD = re.compile(r"^V\d{4} \S+ \d+ \S+\] (\{.*\})$")
 
 @dataclass(frozen=True)
 class Counts:
-    """How many graphs were compiled, how many of these again, and how often a graph broke."""
+    """How many graphs were compiled, how many of them were recompilations, and how often a graph broke."""
 
     graphs: int = 0
     recompiles: int = 0
@@ -28,7 +28,7 @@ class Counts:
 
 
 def structured(folder: Path) -> Counts:
-    """Of the structured log that TORCH_TRACE writes into that folder."""
+    """The counts of the structured log that TORCH_TRACE writes into a folder."""
     records = [record for log in folder.glob("dedicated_log_torch_trace_*.log") for record in _records(log)]
     artifacts = [record["artifact"]["name"] for record in records if "artifact" in record]
     compiled = [record["compilation_metrics"] for record in records if "compilation_metrics" in record]
@@ -45,7 +45,7 @@ def logged(stderr: str) -> tuple[int, int]:
 
 
 def _records(log: Path) -> Iterator[dict[str, Any]]:
-    """One JSON object a line; payloads follow, indented."""
+    """The records of a log: one JSON object a line, followed by its indented payload."""
     with open(log, errors="replace") as lines:
         for line in lines:
             if record := _RECORD.match(line):

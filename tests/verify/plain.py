@@ -1,4 +1,4 @@
-"""A script without tracekit: a process of Python, watched by torch's own logs only."""
+"""A script without tracekit: a Python process that is observed only through torch's own logs."""
 
 import subprocess
 import tempfile
@@ -26,7 +26,7 @@ class Plain:
 
 
 def run(script: Script, parent: Path, compiled: bool) -> Plain:
-    """Run it in a fresh folder."""
+    """Run a script in a fresh folder."""
     workplace = lay_out(parent)
     before = workplace.files()
     with tempfile.TemporaryDirectory(dir=parent) as folder:

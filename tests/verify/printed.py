@@ -11,12 +11,12 @@ _HERE = re.compile(r"\{\"path\": .*\}$", re.M)
 
 @dataclass(frozen=True)
 class Printed:
-    """`losses` are texts: two runs of one training print the same digits."""
+    """`losses` are texts, because two runs of the same training print the same digits."""
 
     here: dict[str, Any] = field(default_factory=dict)  # sys.path and the like
     losses: list[str] = field(default_factory=list)
     times_ms: list[float] = field(default_factory=list)
-    cpu_ms: list[float] = field(default_factory=list)  # the process's own, whatever else the machine does
+    cpu_ms: list[float] = field(default_factory=list)  # processor time of this process, whatever else the machine does
 
 
 def read(text: str) -> Printed:

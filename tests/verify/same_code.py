@@ -32,7 +32,7 @@ def setup(ctx):
         return loss.detach()
     return step
 """
-# Layers that are never called as modules: its compiled twin has nothing to compile.
+# Layers that are never called as modules, so that the compiled twin has nothing to compile.
 SCRIPT = """
 import torch
 weights = [torch.randn(64, 128, requires_grad=True), torch.randn(128, 128, requires_grad=True)]
@@ -46,7 +46,7 @@ KINDS = {"recipe": (RECIPE, ("eager", "same")), "script": (SCRIPT, ("eager", "co
 
 
 def measured_in_turns(kind: str, folder: Path, passes: int = 8) -> Contrast:
-    """Both of its variants, unprofiled passes alone: those of which the interval is made."""
+    """The unprofiled passes of both variants, from which the interval is computed."""
     text, names = KINDS[kind]
     file = folder / f"{kind}.py"
     file.write_text(text)

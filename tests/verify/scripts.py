@@ -23,15 +23,15 @@ class Script:
     capture: str = ""  # further options of tracekit capture
     variants: tuple[str, ...] = ("eager", "compiled")
     needs: tuple[str, ...] = ()  # libraries
-    says: str = ""  # a part of a sentence in what the capture says of it
-    refused: str = ""  # a part of the sentence with which the capture refuses it
+    says: str = ""  # part of a sentence that the capture prints about it
+    refused: str = ""  # part of the sentence with which the capture refuses it
     compares_pace: bool = True
     ci: bool = False
     xfail: str = ""
     environment: dict[str, str] = field(default_factory=dict)
 
     def command(self) -> list[str]:
-        """What comes after `python`, without arguments."""
+        """What follows `python` on the command line, without the script's arguments."""
         return ["-m", self.module] if self.module else [f"{self.name}.py"]
 
     def given(self, compiled: bool) -> list[str]:
@@ -40,13 +40,13 @@ class Script:
         return [*shlex.split(self.arguments), *flags]
 
     def settings(self, compiled: bool) -> dict[str, str]:
-        """Environment variables: a script that compiles by itself runs eagerly where torch is configured so."""
+        """Environment variables: one of torch's makes a script that compiles by itself run eagerly."""
         off = {"TORCHDYNAMO_DISABLE": "1"} if self.compile == "itself" and not compiled else {}
         return {**self.environment, **off}
 
 
 def read() -> dict[str, Script]:
-    """All of them, in the order of the file."""
+    """All scripts, in the order of the file."""
     tables = tomllib.loads((HERE / "scripts.toml").read_text())
     return {name: Script(name, **_frozen(table)) for name, table in tables.items()}
 

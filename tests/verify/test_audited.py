@@ -43,7 +43,7 @@ def test_every_line_that_blocks_is_found_and_the_losses_are_those_of_a_plain_run
 
 
 def expected(text: str, begins: dict[int, int]) -> Counter[tuple[int, str, str]]:
-    """What the comments say."""
+    """What the comments in a script announce."""
     said: Counter[tuple[int, str, str]] = Counter()
     for number, line in enumerate(text.splitlines(), 1):
         for count, kind, operator in (each.groups() for each in _SAYS.finditer(line.partition("  # ")[2])):
@@ -52,7 +52,7 @@ def expected(text: str, begins: dict[int, int]) -> Counter[tuple[int, str, str]]
 
 
 def statements(text: str) -> dict[int, int]:
-    """Of each line, the one on which its statement begins; of those of a compound one, the innermost."""
+    """For each line, the line on which its innermost statement begins."""
     begins: dict[int, int] = {}
     for node in ast.walk(ast.parse(text)):  # outer ones come first
         if isinstance(node, ast.stmt):

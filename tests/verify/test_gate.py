@@ -38,16 +38,16 @@ def setup(ctx):
 """
 SLOWER = (0.03, 0.1, 0.5)
 COMPARISONS = 50
-# Where an interval is narrower than that to either side, ten per cent cannot hide in it, nor in what is tolerated.
+# If an interval is narrower than this on either side, ten per cent cannot hide in it or in the tolerance.
 REACH = (0.1 - TOLERANCE) / 2
-ALIKE = 4  # captures of one and the same
+ALIKE = 4  # captures of the same recipe
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
 
 
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory):
-    """Captures of the same, in between some of which every step does more: subjects by how much more."""
+    """Captures of the same recipe, some of which do more in every step: the subjects, by how much more."""
     folder = tmp_path_factory.mktemp("gate")
     (folder / "products.py").write_text(RECIPE)
     subjects = {0.0: [], **{share: [] for share in SLOWER}}
@@ -79,7 +79,7 @@ def half_width(row):
 
 
 def drawn_anew(subject, rng, slower=0.0):
-    """The same variant, its passes drawn with replacement, and so much slower."""
+    """The same variant with passes drawn with replacement, and slower by a factor."""
     (member,) = subject.members
     measured = member.variant.measured
     passes = [rng.choice(measured.passes) for _ in measured.passes]
@@ -103,7 +103,7 @@ def test_captures_of_the_same_never_fail_against_each_other(captured):
 
 
 def test_planted_regressions_are_found(captured):
-    """Of ten per cent and more none is missed where the noise leaves that knowable."""
+    """No regression of ten per cent or more is missed if the noise permits certainty."""
     rng = random.Random(2)
     knowable = 0
     for share in SLOWER:

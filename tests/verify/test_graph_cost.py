@@ -9,7 +9,7 @@ from tests.gnn.made import section, variant
 from tracekit.run import Pass
 
 FIXED_NS, PER_THOUSAND_NS = 5_000_000, 10_000
-# It sleeps until moments that are as far apart as planted: who wakes up late, as on a busy machine, sleeps less next.
+# It sleeps until moments at the planted intervals: after waking up late on a busy machine, it sleeps less next.
 RECIPE = f"""
 import time
 from types import SimpleNamespace

@@ -15,7 +15,7 @@ from tracekit.fleet.reading import read_all
 
 RANKS, LATE = 256, {77: 900, 200: 400}
 ROOT = Path(__file__).parents[2]
-# In a process of its own, since its memory is measured; nothing is cached, so that every trace is read.
+# In a separate process, because its memory is measured; nothing is cached, so that every trace is read.
 COORDINATOR = """
 import json, resource, sys, time
 from pathlib import Path
@@ -71,7 +71,7 @@ needs_time = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="T
 def test_256_ranks_are_linear_and_the_stragglers_are_found(job, tmp_path, record_property):
     few, many = coordinate(job, tmp_path, RANKS // 4), coordinate(job, tmp_path, RANKS)
     assert many["ranks"] == RANKS
-    # The later of the two keeps all waiting, and the other comes before it: only the last one is charged.
+    # The later of the two makes all others wait; the other one arrives before it, so only the last one is charged.
     assert {int(rank): caused for rank, caused in many["late"].items() if caused} == {77: {"dataload": 4 * 900_000}}
     growth = many["seconds"] / few["seconds"]
     more = many["memory"] - few["memory"]
@@ -101,7 +101,7 @@ def test_two_dask_workers_take_about_half_of_what_one_takes(job, tmp_path, recor
 
 
 class Deadly(Cluster):
-    """A cluster, of which the worker that is given rank 2 is killed, and the one that is given it next."""
+    """A cluster in which the worker that is given rank 2 is killed, and then the one that is given it next."""
 
     def submit(self, path, infer_steps):
         return self._client.get_executor(pure=False).submit(read_or_die, path, infer_steps)

@@ -48,7 +48,7 @@ class Slow(torch.utils.data.Dataset):
 for batch in torch.utils.data.DataLoader(Slow(), batch_size=None):
     train(batch)
 """
-# Every call meets another constant and compiles again: the span `planted` takes as long as that does.
+# Every call has another constant and is compiled anew: the span `planted` takes as long as that.
 RECOMPILING = """\
 import torch
 
@@ -86,7 +86,7 @@ def setup(ctx):
 
 @dataclass(frozen=True)
 class Case:
-    """A script and what is to be found: the finding, its line, and what it costs a step."""
+    """A script and what must be reported: the finding, its line, and its cost per step."""
 
     script: str
     finding: str

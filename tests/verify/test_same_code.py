@@ -7,12 +7,12 @@ import pytest
 from .same_code import KINDS, measured_in_turns
 
 _COMPARISONS = 40
-_CLAIMS = 4  # of 40 intervals of 95 % two leave out the truth, and five or more once in twenty times
+_CLAIMS = 4  # of 40 intervals of 95 %, two miss the truth on average, and five or more do so once in twenty times
 
 
 @pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
 def test_code_against_itself_is_noise(tmp_path, monkeypatch):
-    # Two threads on a busy machine wait for each other: passes differ thirtyfold, and then anything is noise.
+    # Two threads on a busy machine wait for each other: passes then differ by a factor of thirty, and all is noise.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     measured = []
     for at in range(_COMPARISONS):

@@ -11,7 +11,7 @@ from .comparison import closest, compare, is_busy
 from .scripts import Script
 
 _VERIFY = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
-_ATTEMPTS = 3  # at the pace, on a machine that others use, too
+_ATTEMPTS = 3  # at the pace, if others use the machine, too
 _ALL = scripts.read()
 
 
@@ -56,7 +56,7 @@ def test_every_script_has_a_row():
 
 
 def _compared(script, folder, record_property):
-    """Every difference, as a sentence; what was found becomes rows of the table."""
+    """Every difference, as a sentence; the results become rows of the table."""
     rows, wrong = compare(script, folder)
     for _ in range(_ATTEMPTS - 1):
         if not script.compares_pace or wrong or all(row.keeps_pace for row in rows) or is_busy():

@@ -1,4 +1,4 @@
-"""A folder in which to run a script, as its user has it: the script, the files beside it, and nothing else."""
+"""A folder in which to run a script as its user would: with the files beside it, and nothing else."""
 
 import hashlib
 import os
@@ -10,19 +10,19 @@ from pathlib import Path
 from .scripts import HERE
 
 _NOT_FILES = ("__pycache__", ".torch_trace")
-# Another copy of a library than the installed one, as a user's PYTHONPATH has it.
+# Another copy of a library than the installed one, as on a user's PYTHONPATH.
 _LIBRARY = 'VERSION = "the copy on PYTHONPATH"\n'
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """Always at the same path, for it is printed and compared."""
+    """The folder, always at the same path, because paths are printed and compared."""
 
     folder: Path
     library: Path
 
     def environment(self, more: dict[str, str]) -> dict[str, str]:
-        """Ours, with empty caches, one thread, and the user's PYTHONPATH."""
+        """Our environment, with empty caches, one thread, and the user's PYTHONPATH."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("TORCH", "TRACEKIT", "PYTEST"))}
         return {
             **clean,
@@ -35,7 +35,7 @@ class Workplace:
         }
 
     def files(self) -> dict[str, str]:
-        """Every file's path and what is in it, as a hash."""
+        """The path of every file, and a hash of its content."""
         every = (path for path in self.folder.rglob("*") if path.is_file())
         named = ((path.relative_to(self.folder), path) for path in every)
         return {
@@ -46,7 +46,7 @@ class Workplace:
 
 
 def lay_out(parent: Path) -> Workplace:
-    """A new one, in the place of an earlier one."""
+    """Make a new folder, in place of an earlier one."""
     folder, library = parent / "work", parent / "library"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__", "scripts.toml"))

@@ -204,13 +204,19 @@ def kind_of(name: str, compile_id: str | None) -> Kind:
     return "first" if attempt == "0" else "recompile"
 
 
-_NOUNS = {"recompile": "recompilation", "cudagraph": "CUDA graph"}
+_NOUNS = {
+    "first": "first compilation",
+    "recompile": "recompilation",
+    "backward": "backward graph",
+    "cudagraph": "CUDA graph",
+    "autotune": "autotuning run",
+}
 
 
 def _counted(kind: str, number: int) -> str:
-    """`8 first, 2 recompilations, 3 backward`."""
+    """`8 first compilations`, `1 backward graph`."""
     noun = _NOUNS.get(kind)
-    return f"{count(number)} {kind}" if noun is None else f"{count(number)} {noun}{'' if number == 1 else 's'}"
+    return f"{count(number)} of unknown kind" if noun is None else f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def _sentence(profile: Profile, spans: pa.Table) -> str:

@@ -129,6 +129,6 @@ def _sentence(longest: Ints, total: int, number: int) -> str:
     which = "the only gap" if number == 1 else f"the {count(len(named))} longest of {count(number)} gaps"
     make_up = "is" if number == 1 else "make up"
     return (
-        f"The GPU idles {duration(total)} in the steps that the means cover; {which} {make_up} "
+        f"The GPU idles for {duration(total)} in the steps that the means cover; {which} {make_up} "
         f"{percent(int(named.sum()) / total)} of it, up to {duration(int(longest[0]))} each."
     )

@@ -62,10 +62,10 @@ def _sentence(profile: Profile, breaks: int, places: int) -> str:
     if profile.variant is None:
         return "Cannot be answered: a trace does not name graph breaks. A capture does: tracekit capture."
     if not profile.variant.requested.compile:
-        return "Nothing was compiled, so nothing broke."
+        return "Nothing was compiled, so no graph could break."
     if not breaks:
-        return "No graph break: each compiled function is one graph."
+        return "No graph breaks: each compiled function is one graph."
     return (
-        f"{count(breaks)} graph break{'s' if breaks > 1 else ''} at {count(places)} place{'s' if places > 1 else ''}: "
-        "each splits a graph in two and goes through Python in between."
+        f"{count(breaks)} graph break{'s' if breaks > 1 else ''} in {count(places)} place{'s' if places > 1 else ''}: "
+        "each splits a graph in two, and Python runs in between."
     )

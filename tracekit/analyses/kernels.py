@@ -176,7 +176,7 @@ def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
     if len(idle) == 1:
         ((span, none),) = idle.values()
         return (
-            f"in the {duration(span)} from the first to the last, the GPU is idle {duration(none, like=span)} "
+            f"in the {duration(span)} from the first to the last, the GPU is idle for {duration(none, like=span)} "
             f"({percent(none / span if span else 0)})"
         )
     shares = sorted(none / span if span else 0.0 for span, none in idle.values())

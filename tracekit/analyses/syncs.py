@@ -183,9 +183,9 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     if _no_gpu(trace):
         readers = float(shown["per_step"].to_numpy().sum())
         return (
-            f"No GPU here; {count(readers)} operators a step read a value back, and on a GPU each would wait."
+            f"There is no GPU here, but {count(readers)} operators a step read a value back; on a GPU each would wait."
             if readers
-            else "No GPU here, and no operator that would wait for one."
+            else "There is no GPU here, and no operator would wait for one."
         )
     if not len(shown):
         return "The host never waits for the GPU."
@@ -197,4 +197,4 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     if shown["stall_ns"].null_count == len(shown):
         return f"{sentence}; what that cost the GPU is unknown."
     stall = float(np.nansum(shown["stall_ns"].to_numpy(zero_copy_only=False)))
-    return f"{sentence}, and the GPU idles {duration(stall)} because of them."
+    return f"{sentence}, and the GPU idles for {duration(stall)} because of them."

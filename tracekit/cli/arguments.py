@@ -19,11 +19,14 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         "--steps",
         choices=("annotated", "infer"),
         default="annotated",
-        help="if a trace has no ProfilerStep: take all of it as one step, or infer steps from what repeats in it",
+        help="what to do if a trace has no ProfilerStep: take all of it as one step (annotated, the default), or infer "
+        "steps from what repeats in it",
     )
-    parser.add_argument("--no-cache", action="store_true", help="read every trace again, and cache nothing")
+    parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
     parser.add_argument(
-        "--no-ranks", action="store_true", help="make each trace a variant, even if several are ranks of one job"
+        "--no-ranks",
+        action="store_true",
+        help="make each trace a variant of its own, even if several are ranks of one job",
     )
 
 
@@ -46,7 +49,8 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         type=selection,
         default={},
         metavar="AXIS=VALUE,…",
-        help="only these cells of a study, and the baselines that they are compared with: 'model=gat|gcn,mode=default'",
+        help="use only these cells of a study, and the baselines that they are compared with, as in "
+        "'model=gat|gcn,mode=default'",
     )
 
 
@@ -64,13 +68,13 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PACKAGE",
-        help="one of your packages, in a trace that was not captured by tracekit; repeatable",
+        help="count this package as your code, in a trace that was not captured by tracekit; repeatable",
     )
     parser.add_argument(
         "--compile-log",
         type=Path,
         metavar="DIR",
-        help="the compiler's log for such a trace: the folder that TORCH_TRACE named",
+        help="the compiler's log for a trace that was not captured by tracekit: the folder that TORCH_TRACE named",
     )
 
 
@@ -90,7 +94,9 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that only a script needs, because it knows nothing about steps."""
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module, as in python -m")
     parser.add_argument(
-        "--script", action="store_true", help="it is a training script, even if it defines setup(ctx) like a recipe"
+        "--script",
+        action="store_true",
+        help="treat the file as a training script, even if it defines setup(ctx) like a recipe",
     )
     parser.add_argument(
         "--in-place", action="store_true", help="keep what a script writes in its passes (default: undo it)"
@@ -107,7 +113,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="how many such ends make a step: 4 means 4 optimizer steps with all their micro-batches (default: 1)",
+        help="how many of these ends make a step: 4 means 4 optimizer steps with all their micro-batches (default: 1)",
     )
 
 

@@ -22,15 +22,17 @@ class AuditVerb:
             metavar="FILE",
             help="a training script, unchanged: train.py -- ITS ARGUMENTS, or a recipe",
         )
-        parser.add_argument("--steps", type=positive, default=3, metavar="N", help="steps after the first (default: 3)")
+        parser.add_argument(
+            "--steps", type=positive, default=3, metavar="N", help="steps to run after the first (default: 3)"
+        )
         parser.add_argument(
             "--fail-on",
             type=kinds,
             default=(),
             metavar="A,B,…",
-            help="exit with 1 if there is any of these: sync, copy, mixed, break",
+            help="exit with 1 if any of these is reported: sync, copy, mixed, break",
         )
-        parser.add_argument("--format", choices=("text", "json"), default="text")
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         parser.add_argument(
             "--variant",
             default="eager",
@@ -41,7 +43,7 @@ class AuditVerb:
         add_script_arguments(parser)
         parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
-            "--timeout", type=float, default=600, metavar="S", help="seconds the audit may take (default: 600)"
+            "--timeout", type=float, default=600, metavar="S", help="seconds that the audit may take (default: 600)"
         )
         parser.set_defaults(unknown="A script's own arguments go after --: tracekit audit train.py -- --epochs 3")
 

@@ -35,23 +35,23 @@ class CaptureVerb:
             "--device", default="auto", help="cpu, cuda, cuda:1, …; auto: a GPU if there is one (default: auto)"
         )
         parser.add_argument("--backend", default="inductor", help="inductor or aot_eager (default: inductor)")
-        parser.add_argument("--steps", type=positive, default=20, help="profiled steps (default: 20)")
+        parser.add_argument("--steps", type=positive, default=20, help="number of profiled steps (default: 20)")
         parser.add_argument(
             "--warmup",
             type=positive,
             default=10,
-            help="warm-up steps before the profiled ones, at least (default: 10)",
+            help="least number of warm-up steps before the profiled ones (default: 10)",
         )
         parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
-            "--timeout", type=float, default=1800, metavar="S", help="seconds a pass may take (default: 1800)"
+            "--timeout", type=float, default=1800, metavar="S", help="seconds that a pass may take (default: 1800)"
         )
         parser.add_argument(
             "--passes",
             type=positive,
             default=8,
             metavar="N",
-            help="unprofiled passes of each variant, at most; fewer if the intervals are narrow earlier (default: 8)",
+            help="most unprofiled passes of each variant; fewer if the intervals are narrow before that (default: 8)",
         )
         parser.add_argument(
             "--budget",
@@ -65,7 +65,7 @@ class CaptureVerb:
             type=positive,
             default=0,
             metavar="N",
-            help="also train a recipe for N epochs and compare the metric it reaches (default: do not)",
+            help="also train a recipe for N epochs, and compare the metric that it reaches (default: do not)",
         )
         parser.add_argument(
             "--seeds",
@@ -91,7 +91,7 @@ class CaptureVerb:
             "--python",
             default="",
             metavar="PATH",
-            help="another interpreter to run the passes in; it needs torch and msgspec",
+            help="another interpreter in which to run the passes; it needs torch and msgspec",
         )
         parser.add_argument(
             "-o",

@@ -32,7 +32,10 @@ class CheckVerb:
         )
         limit = parser.add_mutually_exclusive_group(required=True)
         limit.add_argument(
-            "--budget", type=Path, metavar="FILE", help="limits in TOML: [variant.NAME], and below it METRIC = LIMIT"
+            "--budget",
+            type=Path,
+            metavar="FILE",
+            help="a TOML file with the limits: [variant.NAME], and below it METRIC = LIMIT",
         )
         limit.add_argument("--against", type=source, metavar="EARLIER", help="an earlier run of the same variants")
         parser.add_argument(
@@ -58,9 +61,9 @@ class CheckVerb:
         )
         add_format(parser, _FORMATS, _FORMATS[0])
         add_output(parser, "write to this file instead of stdout (-)")
-        parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there as well")
-        parser.add_argument("--markdown", type=Path, metavar="FILE", help="write Markdown there as well")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace again, and cache nothing")
+        parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML to this file")
+        parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write Markdown to this file")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

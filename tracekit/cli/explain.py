@@ -22,7 +22,7 @@ class ExplainVerb:
             type=positive,
             default=1000,
             metavar="N",
-            help="most tokens to print, each counted as 3 bytes of UTF-8 (default: 1000)",
+            help="print at most N tokens, each counted as 3 bytes of UTF-8 (default: 1000)",
         )
         add_baseline(parser)
 

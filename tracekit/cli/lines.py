@@ -43,7 +43,7 @@ class LinesVerb:
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
         parser.add_argument("--full", action="store_true", help="split costs by forward and backward, and by bucket")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace again, and cache nothing")
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

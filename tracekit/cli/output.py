@@ -29,7 +29,9 @@ def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "
 def add_format(parser: argparse.ArgumentParser, formats: Collection[str], first: str, more: str = "") -> None:
     """`--format`, which the suffix of the output file can replace."""
     parser.add_argument(
-        "--format", choices=formats, help=f"{more}default: by the suffix of the file named with -o, else {first}"
+        "--format",
+        choices=formats,
+        help=f"output format; {more}default: by the suffix of the file named with -o, or else {first}",
     )
 
 

@@ -23,8 +23,10 @@ class PlotVerb:
         add_inputs(parser)
         add_knowledge(parser)
         add_baseline(parser)
-        parser.add_argument("--kind", choices=_KINDS, default="attribution", help="which chart (default: attribution)")
-        add_output(parser, "an .svg, .png or .pdf to write; - is stdout, as SVG", required=True)
+        parser.add_argument(
+            "--kind", choices=_KINDS, default="attribution", help="which chart to draw (default: attribution)"
+        )
+        add_output(parser, "the .svg, .png or .pdf file to write; - writes SVG to stdout", required=True)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:

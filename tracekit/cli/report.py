@@ -29,12 +29,12 @@ class ReportVerb:
             "--rows",
             type=rows,
             metavar="N",
-            help="rows of each table, or 'all' (default: a few, in the sections that matter most)",
+            help="rows to show of each table, or 'all' (default: a few, in the sections that matter most)",
         )
         parser.add_argument(
             "--full",
             action="store_true",
-            help="show all sections, rows and conditions; of a large study only the first cells",
+            help="show all sections, rows and conditions (but only the first cells of a large study)",
         )
         parser.add_argument(
             "--hta", action="store_true", help="add sections by HTA: critical path, idle time, overlap, queue length"

@@ -21,7 +21,7 @@ class SweepVerb:
             type=Path,
             default=Path("study"),
             metavar="FOLDER",
-            help="folder of the study; cells that are finished in it are not run again (default: study/)",
+            help="folder of the study; cells that have already finished there are not run again (default: study/)",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="list the cells and estimate the time, but run nothing"
@@ -31,23 +31,23 @@ class SweepVerb:
             type=selection,
             default={},
             metavar="AXIS=VALUE,…",
-            help="run only these cells, as in 'model=gat,mode=max-autotune'; several values of an axis: model=gat|gcn",
+            help="run only these cells, as in 'model=gat,mode=max-autotune'; model=gat|gcn selects several values",
         )
         parser.add_argument(
             "--retry",
             type=names,
             default=(),
             metavar="OUTCOME,…",
-            help="rerun the cells that ended in one of these: oom, timeout, crash, error, skipped; failed means any",
+            help="rerun the cells with one of these outcomes: oom, timeout, crash, error, skipped; failed means any",
         )
         parser.add_argument(
             "--epochs",
             type=positive,
             metavar="N",
-            help="train each cell for N epochs and compare how well they train (default: as the file says)",
+            help="train each cell for N epochs, and compare how well they train (default: as the file says)",
         )
         parser.add_argument(
-            "--seeds", type=positive, metavar="K", help="use K seeds, from 0 on (default: those in the file)"
+            "--seeds", type=positive, metavar="K", help="use K seeds, starting at 0 (default: those in the file)"
         )
         parser.add_argument(
             "--device",

@@ -151,7 +151,7 @@ def _gpu_time(asked: _Asked, profile: Profile) -> Contents | None:
                 }
             )
     first = rows[0]
-    sentence = f"The GPU idles {duration(round(first['here_ns']))} of {duration(gpu_time(profile.trace).span_ns)}"
+    sentence = f"The GPU idles for {duration(round(first['here_ns']))} of {duration(gpu_time(profile.trace).span_ns)}"
     if first["hta_alone_ns"] is not None and abs(first["hta_alone_ns"] - first["here_ns"]) > 1:
         default_ns = round(first["hta_alone_ns"])
         sentence += f"; HTA by default gives {duration(default_ns)}: it rounds to µs and leaves out the last step"

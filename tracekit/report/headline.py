@@ -51,13 +51,13 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         return (
-            f"{text} Under the profiler{_inflation(member)} a step changes by {duration(wall.delta_ns, signed=True)}: "
-            f"{_changes(wall)}."
+            f"{text} Under the profiler{_inflation(member)}, a step changes by {duration(wall.delta_ns, signed=True)} "
+            f"compared with {other}: {_changes(wall)}."
             f"{_contradiction(contrast, wall)}"
         )
     if wall is None or ours is None or theirs is None:
         return f"{name} and {other}: the wall time of a step cannot be compared."
-    noise = "" if wall.delta_interval is None or not wall.noise() else ", within noise"
+    noise = "" if wall.delta_interval is None or not wall.is_noise() else ", within noise"
     takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
     text = f"{name} takes {takes} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
     return text + _compiling(member)
@@ -85,9 +85,9 @@ def _rests_on(contrast: Contrast) -> str:
 
 def _contradiction(contrast: Contrast, wall: Difference) -> str:
     """A sentence if the traces contradict the unprofiled step times, or suggest more certainty than these allow."""
-    if (contrast.ratio > 1) != (wall.delta_ns > 0) and not (contrast.noise and wall.noise()):
+    if (contrast.ratio > 1) != (wall.delta_ns > 0) and not (contrast.noise and wall.is_noise()):
         return " The traces and the unprofiled step times disagree on which is faster: trust the unprofiled step times."
-    if contrast.noise and not wall.noise():
+    if contrast.noise and not wall.is_noise():
         return " The traced difference is between two single passes: with more passes it may vanish."
     return ""
 

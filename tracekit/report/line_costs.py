@@ -137,7 +137,7 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
         sentence = f"{_each(shares, steps_of(answered))} belongs to your lines"
         if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
-            sentence = f"{sentence} (by function, at the line of its def: no calling lines were recorded)"
+            sentence = f"{sentence} (each function as a whole, at the line of its def: no calling lines were recorded)"
         divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = (

@@ -49,7 +49,7 @@ def _of_run(report: "Report", member: Member) -> Iterator[Note]:
 def _of_trace(profile: Profile) -> Iterator[Note]:
     of = (profile.name,)
     for view, reason in profile.attribution.cannot_answer.items():
-        yield Note("cannot answer", of, f"the {view} view: {reason}{'' if reason.endswith('?') else '.'}")
+        yield Note("cannot answer", of, f"the {view} time: {reason}{'' if reason.endswith('?') else '.'}")
     yield from _unknown_steps(profile)
     if profile.none_steady:
         yield Note("mean", of, "no step is steady: the means are over all steps, compilation included.")
@@ -72,7 +72,7 @@ def _unknown_steps(profile: Profile) -> Iterator[Note]:
             if profile.trace.cut_short
             else "they launched work, but none of it is in the trace."
         )
-        yield Note("cannot answer", (profile.name,), f"the {name} view of {unknown} of {len(view.known)} steps: {why}")
+        yield Note("cannot answer", (profile.name,), f"the {name} time of {unknown} of {len(view.known)} steps: {why}")
 
 
 def _of_comparisons(report: "Report") -> Iterator[Note]:
@@ -93,7 +93,7 @@ def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
     contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
     if contrast is None or entry.wall is None:
         return sentence
-    if contrast.noise and not entry.wall.noise():
+    if contrast.noise and not entry.wall.is_noise():
         return (
             f"{sentence} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
         )

@@ -30,16 +30,16 @@ from tracekit.tui.widgets.grid import Grid
 
 
 def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> "TracekitApp":
-    """The app over these inputs, for the command line and for tests alike."""
+    """Make the app for these inputs, both for the command line and for tests."""
     return TracekitApp(paths, baseline, infer_steps)
 
 
 class TracekitApp(App[None]):
-    """Reads what was named (`arrivals`), hands it to the `browser` as it comes, and answers the keys."""
+    """Reads the inputs (`arrivals`), hands them to the `browser` as they arrive, and handles the keys."""
 
     TITLE = "tracekit"
     CSS_PATH = "app.tcss"
-    AUTO_FOCUS = None  # the hidden line for filters would have it
+    AUTO_FOCUS = None  # otherwise the hidden filter line would get the focus
     COMMANDS = {Commands}  # noqa: RUF012 - as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
 
@@ -49,12 +49,12 @@ class TracekitApp(App[None]):
         self.browser = Browser(self.arrivals)
 
     def compose(self) -> ComposeResult:
-        """The whole table."""
+        """The browser fills the screen."""
         yield self.browser
 
     def on_mount(self) -> None:
         """Start reading."""
-        self.animation_level = "none"  # gliding looks slow, and over a slow line it is
+        self.animation_level = "none"  # animations look slow, and over a slow connection they are
         self.set_class(self.no_color, "-no-color")
         leave_with_the_terminal(self)
         self.arrivals.start()
@@ -79,7 +79,7 @@ class TracekitApp(App[None]):
 
     @property
     def opened(self) -> Opened | None:
-        """What was read so far."""
+        """What has been read so far."""
         return self.navigation.opened
 
     @property
@@ -89,7 +89,7 @@ class TracekitApp(App[None]):
 
     @property
     def grid(self) -> Grid | None:
-        """The table that has the keys, else the first one."""
+        """The table that has the focus, or else the first one."""
         return self.browser.grid
 
     @property
@@ -99,11 +99,11 @@ class TracekitApp(App[None]):
 
     @property
     def is_settled(self) -> bool:
-        """Whether all was read, and what is selected is on screen."""
+        """Whether everything has been read and the selection is on screen."""
         return self.navigation.is_shown and not self.arrivals.is_reading
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """What there is nothing to do for has no key."""
+        """Hide the keys that have nothing to do."""
         if len(self.screen_stack) > 1:
             return action == "quit"
         if self.opened is None:
@@ -129,7 +129,7 @@ class TracekitApp(App[None]):
         self.exit(return_code=1 if self.failure is not None else 0)
 
     async def action_widen(self) -> None:
-        """Show all rows again; else widen by one; while reading, leave."""
+        """Drop the filter if there is one, or else the last narrowing; quit if nothing has been read yet."""
         if self.opened is None:
             await self.action_quit()
         elif not self.browser.show_all_rows():
@@ -148,7 +148,7 @@ class TracekitApp(App[None]):
         self.browser.go(self.now.seen(VIEWS[1 - VIEWS.index(self.now.view)]))
 
     def action_baseline(self) -> None:
-        """Set the variants against the next of them."""
+        """Compare the variants with the next of them."""
         if self.opened is not None:
             self.browser.set_baseline(self.opened.next_baseline())
 
@@ -158,11 +158,11 @@ class TracekitApp(App[None]):
             self.browser.go(self.now.at(self.navigation.listed[number].name))
 
     def action_turn(self, way: int) -> None:
-        """Go to the next pane, or the one before, round and round."""
+        """Go to the next or the previous pane, wrapping around at the ends."""
         self.browser.go(self.navigation.beside(way))
 
     def action_timeline(self) -> None:
-        """Go to the timeline; from there, to what encloses the event that is selected on it."""
+        """Go to the timeline; if already there, show what encloses the selected event."""
         if self.now.pane != "timeline":
             self.browser.go(self.now.at("timeline"))
         elif self.now.of("event") is not None:
@@ -181,7 +181,7 @@ class TracekitApp(App[None]):
         )
 
     def action_filter(self) -> None:
-        """Ask for the words that a row must hold."""
+        """Ask for the words that rows must contain."""
         self.browser.filter()
 
     def action_copy(self) -> None:
@@ -205,11 +205,11 @@ class TracekitApp(App[None]):
             self.notify(sanitize(failed), severity="error")
 
     def action_help(self) -> None:
-        """Explain the pane, the widget that has the keys, the keys and the words."""
+        """Explain the pane, the widget with the focus, the keys and the words."""
         pane = self.navigation.pane if self.navigation.shown is not None else None
         sheets = [grid.sheet for grid in self.browser.grids]
         self.push_screen(explaining(pane, self.focused, sheets, keys_for(len(self.navigation.listed))))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """None of Textual's: the palette has this app's own."""
+        """Leave out Textual's commands: the palette has those of this app."""
         return ()

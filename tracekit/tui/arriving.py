@@ -1,4 +1,4 @@
-"""Reading what was named: what is there already is looked at while the rest is read."""
+"""Reading the inputs: what has been read can be explored while the rest is still being read."""
 
 from pathlib import Path
 from threading import Event
@@ -15,11 +15,11 @@ _PATIENCE_S = 1.0
 
 
 class Read(Done):
-    """Variants were read; `ticket` says whether that is all of them."""
+    """Variants were read; `ticket` says whether these are all of them."""
 
 
 class Arrivals:
-    """What was named, how far reading it is, and why nothing came of it (`failure`). Posts `Read` to the app."""
+    """The inputs, how far they have been read, and why nothing could be opened (`failure`). Posts `Read` to the app."""
 
     def __init__(self, app: App[Any], paths: list[Path], baseline: str | None, infer_steps: bool) -> None:
         self.paths, self.baseline, self.infer_steps = paths, baseline, infer_steps
@@ -30,16 +30,16 @@ class Arrivals:
         self._is_drawn = Event()
 
     def start(self) -> None:
-        """In a thread of its own, so that keys are answered while more is read."""
+        """Read in a separate thread, so that the app responds to keys meanwhile."""
         given = (self.paths, self.baseline, self.infer_steps, self.reading)
         Background(self._app, Read).ask(True, lambda: open_report(*given, self._some))
 
     def _some(self, opened: Opened) -> None:
-        """Called by the thread that reads, which leaves the processor to the screen until that is drawn."""
+        """Hand over what has been read. The reading thread calls this and waits until the screen has been drawn."""
         self._is_drawn.clear()
         self._app.post_message(Read(False, opened, None))
         self._is_drawn.wait(_PATIENCE_S)
 
     def drawn(self) -> None:
-        """What was read is on screen: go on."""
+        """Tell the reading thread that the screen shows what was read, so that it goes on."""
         self._is_drawn.set()

@@ -1,4 +1,4 @@
-"""Slow work beside the app, which keeps answering keys: one thread, which runs only the latest request."""
+"""Slow work in one background thread, which runs only the latest request, so that the app keeps responding to keys."""
 
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -10,7 +10,7 @@ from textual.message_pump import MessagePump
 
 
 class Done(Message):
-    """What came of some work, or the error that it ended in. `ticket` says which work it was."""
+    """The result of some work, or the error that ended it. `ticket` says which work it was."""
 
     def __init__(self, ticket: object, result: Any, error: Exception | None) -> None:
         super().__init__()
@@ -18,9 +18,9 @@ class Done(Message):
 
 
 class Background:
-    """Runs work in the order in which it is given; work that was overtaken before it began is left out.
+    """Runs work in the order in which it is requested; skips work that a later request overtook before it began.
 
-    Not Textual's workers: leaving would wait for these, for as long as a trace takes to read.
+    Textual's workers are not used: quitting would wait for them, for as long as a trace takes to read.
     """
 
     def __init__(self, asker: MessagePump, message: type[Done] = Done) -> None:
@@ -30,7 +30,7 @@ class Background:
         self._thread: Thread | None = None
 
     def ask(self, ticket: object, work: Callable[[], Any], can_be_overtaken: bool = True) -> None:
-        """Post a message to the asker with what comes of it."""
+        """Do the work in the background, and post its result to the asker."""
         if self._thread is None:
             self._thread = Thread(target=self._run, daemon=True, name="tracekit-tui")
             self._thread.start()

@@ -1,4 +1,4 @@
-"""The screen from top to bottom: what is selected, the panes' chips, the pane, what its row is, the keys."""
+"""The screen from top to bottom: the selection, the panes' chips, the pane, details of its row, the keys."""
 
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
@@ -27,9 +27,9 @@ from tracekit.units import duration
 
 
 class Browser(Container):
-    """Shows where the user is, and what the pane there answers; what is chosen in a widget leads on.
+    """Shows where the user is and the answer of that pane; a choice in a widget leads to another selection.
 
-    Panes are asked in the background. An answer that comes after the user went on is dropped.
+    Panes are queried in the background. An answer that arrives after the user has moved on is discarded.
     """
 
     def __init__(self, arrivals: Arrivals) -> None:
@@ -52,7 +52,7 @@ class Browser(Container):
         yield KeyBar()
 
     def on_resize(self) -> None:
-        """A small screen leaves few lines for the row."""
+        """Leave fewer lines for the details of the row on a small screen."""
         self.set_class(self.app.size.height < LOW, "-low")
         self.query_one(Status).show()
         self.call_after_refresh(self._show_row)
@@ -67,29 +67,29 @@ class Browser(Container):
 
     @property
     def grid(self) -> Grid | None:
-        """The table that has the keys, else the first one."""
+        """The table that has the focus, or else the first one."""
         focused = self.screen.focused
         grids = self.grids
         return focused if isinstance(focused, Grid) and focused in grids else next(iter(grids), None)
 
     @property
     def place(self) -> Place | None:
-        """The line of the row under the cursor, else of what is selected."""
+        """The line of source that belongs to the row under the cursor, or else to the selection."""
         grid = self.grid
         return self.navigation.place(grid.sheet, grid.cursor) if grid is not None else self.navigation.place(None, 0)
 
     def filter(self) -> None:
-        """Ask for the words that a row must hold."""
+        """Ask for the words that rows must contain."""
         self.query_one(FilterLine).ask(self.grid)
 
     def show_all_rows(self) -> bool:
-        """Drop the filter; False where there is none."""
+        """Drop the filter; False if there is none."""
         return self.query_one(FilterLine).drop(self.grid)
 
-    # Going somewhere, and what the pane there answers.
+    # Going to a selection, and showing the answer of its pane.
 
     def open(self, opened: Opened) -> None:
-        """Look at this from now on."""
+        """Show this from now on."""
         self._remember()
         if self.navigation.open(opened):
             self._ask()
@@ -103,19 +103,19 @@ class Browser(Container):
         self.visit(self.navigation.history.visited(selection))
 
     def visit(self, history: History) -> None:
-        """Go on, back or forth."""
+        """Go to the present entry of this history."""
         self._remember()
         if self.navigation.visit(history):
             self._ask()
 
     def set_baseline(self, name: str) -> None:
-        """Set the variants against that one."""
+        """Compare the variants with that one."""
         opened = self.navigation.opened
         if opened is not None and name != opened.report.baseline.name:
             self._background.ask(("baseline", name), lambda: opened.against(name), can_be_overtaken=False)
 
     def _remember(self) -> None:
-        """Where the cursor is, for when the user comes back."""
+        """Remember where the cursor is, for when the user comes back."""
         if (grid := self.grid) is not None:
             self.navigation.remember((self.grids.index(grid), grid.cursor))
 
@@ -133,7 +133,7 @@ class Browser(Container):
         self._background.ask((opened, self.navigation.now), lambda: about(opened.profile(variant), row))
 
     async def on_done(self, message: Done) -> None:
-        """Show the answer of a pane, another baseline, or an event of the timeline."""
+        """Show what the background work produced: the answer of a pane, another baseline, or details of an event."""
         result = message.result
         if isinstance(message.error, TracekitError):
             result = Content((prose(str(message.error)),))
@@ -146,7 +146,7 @@ class Browser(Container):
         elif message.ticket == (self.navigation.opened, self.navigation.now):
             await self._show(result)
 
-    # Where the widgets lead.
+    # What happens when something is chosen in a widget.
 
     def on_grid_entered(self, message: Grid.Entered) -> None:
         """Narrow to a row."""
@@ -172,7 +172,7 @@ class Browser(Container):
         self.go(self.navigation.now.without("event").narrowed("window", window, label))
 
     def on_chosen(self, message: Chosen) -> None:
-        """An event of the timeline is what is selected; tell it, or what is around it."""
+        """Select an event of the timeline, and describe it or show what encloses it."""
         opened, name, row = self.navigation.opened, message.stretch.variant, message.row
         if opened is None or self.navigation.now.pane != "timeline":
             return
@@ -227,7 +227,7 @@ class Browser(Container):
         self.query_one(Chips).show([(each.name, each.title) for each in listed], pane.name if pane.is_listed else "")
 
     def _state(self) -> tuple[str, bool]:
-        """Whose time it is; and while that lasts, that more is read, or that an answer is still being worked out."""
+        """Which view is shown; and while that is so, that more is being read, or that an answer is in preparation."""
         is_asked = self.navigation.opened is not None and not self.navigation.is_shown
         if self._arrivals.is_reading:
             return self._arrivals.reading.brief, True

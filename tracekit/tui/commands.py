@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from tracekit.tui.app import TracekitApp
 
 _Command = tuple[str, str, Callable[[], object]]
-_STEPS = 2_000  # as many as a person might look for by number
+_STEPS = 2_000  # more than anybody will look for by number
 
 
 class Commands(Provider):
-    """What can be done now."""
+    """The commands that apply now."""
 
     async def discover(self) -> Hits:
         """Every command, before anything is typed."""
@@ -27,7 +27,7 @@ class Commands(Provider):
             yield DiscoveryHit(title, act, help=about)
 
     async def search(self, query: str) -> Hits:
-        """What fits."""
+        """The commands that match the query."""
         matcher = self.matcher(query)
         for title, about, act in self._commands():
             score = matcher.match(title)
@@ -61,7 +61,7 @@ class Commands(Provider):
                 "Only this variant and its baseline",
                 partial(app.browser.go, now.narrowed("variant", name, shown)),
             )
-            yield f"Baseline {shown}", "Compare the variants with it", partial(app.browser.set_baseline, name)
+            yield f"Baseline {shown}", "Compare the other variants with it", partial(app.browser.set_baseline, name)
         findings = findings_sheet(opened, now)
         for index in range(len(findings)):
             said = dict(findings.row_in_full(index))

@@ -8,12 +8,12 @@ from tracekit.sanitize import sanitize
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.screens.choice import ChoiceScreen
 
-_ROWS = 1_000  # terminals drop what is much longer
+_ROWS = 1_000  # terminals reject much longer texts
 _NAMED = {"name", "finding", "line", "module", "bucket", "call", "region", "inside of", "text"}  # titles of columns
 
 
 def copy(app: App[Any], sheet: Sheet, cursor: int) -> None:
-    """Ask what to copy to the clipboard, and do it."""
+    """Ask what to copy to the clipboard, and copy it."""
 
     def chosen(text: str | None) -> None:
         if text is not None:

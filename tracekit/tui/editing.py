@@ -1,4 +1,4 @@
-"""Opening a line in the user's editor, which gets the terminal meanwhile."""
+"""Opening a line in the user's editor, which takes over the terminal meanwhile."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from textual.app import App, SuspendNotSupported
 
 
 def edit(app: App[Any], path: Path, line: int) -> str:
-    """Wait until the editor is left; what went wrong, or nothing."""
+    """Open the editor and wait until the user closes it. Returns what went wrong, or nothing."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         with app.suspend():

@@ -13,7 +13,7 @@ from tracekit.tui.screens.choice import ChoiceScreen
 _FORMATS = {
     "s": ("svg", "SVG, a picture of the screen"),
     "t": ("txt", "text, as it is on the screen"),
-    "p": ("parquet", "Parquet, the table with the cursor: every column of the rows shown"),
+    "p": ("parquet", "Parquet, the table that has the cursor: all columns of the rows shown"),
 }
 
 
@@ -35,7 +35,7 @@ def _write(app: App[Any], kind: str, name: str, sheet: Sheet | None) -> str:
     path = _free(name, kind)
     try:
         if kind == "parquet" and sheet is not None:
-            import pyarrow.parquet as pq  # a tenth of a second that nobody needs to see the first screen
+            import pyarrow.parquet as pq  # here, so that its tenth of a second does not delay the start
 
             pq.write_table(sheet.shown, path)
         else:
@@ -54,6 +54,6 @@ def screen_text(app: App[Any]) -> str:
 
 
 def _free(name: str, kind: str) -> Path:
-    """A name that no file has."""
+    """A name that no file has yet."""
     names = (Path(f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}") for number in count(1))
     return next(path for path in names if not path.exists())

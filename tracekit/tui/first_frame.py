@@ -7,18 +7,18 @@ from pathlib import Path
 
 from tracekit.sanitize import sanitize
 
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[2J\x1b[H", "\x1b[?1049l"  # the other screen, on which the app will draw
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[2J\x1b[H", "\x1b[?1049l"  # the alternate screen, on which the app will draw
 
 
 def show(paths: Sequence[Path]) -> None:
-    """What is opened, where the app will say it."""
+    """Say what is being opened, in the line where the app will say it."""
     width = os.get_terminal_size(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2).columns
     named = sanitize("  ".join(path.name for path in paths), max(width - 14, 8))
     _write(f"{_ENTER}\x1b[1m tracekit \x1b[0m {named}\r\n\r\n  Reading {named} …")
 
 
 def leave() -> None:
-    """Back to the screen before, where the app did not come to do it."""
+    """Restore the terminal's main screen, if the app failed before it could do so."""
     _write(_LEAVE)
 
 

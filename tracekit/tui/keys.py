@@ -1,4 +1,4 @@
-"""The keys: every one has an id and says in its tooltip what it does; the help is made of these."""
+"""The keys: each has an id and a tooltip that says what it does; the help is made from the tooltips."""
 
 from dataclasses import replace
 
@@ -20,45 +20,76 @@ NEED_CONTENT = {
 }
 
 _LEAVE = [
-    Binding("q", "quit", "Quit", id="quit", tooltip="Leave; so does Ctrl-C"),
+    Binding("q", "quit", "Quit", id="quit", tooltip="Quit; Ctrl-C does the same"),
     Binding("ctrl+c", "quit", id="interrupt", show=False, priority=True, system=True),
 ]
 _WIDEN = Binding(
-    "escape", "widen", "Widen", key_display="esc", id="widen", tooltip="Widen by one step; while reading, quit"
+    "escape",
+    "widen",
+    "Widen",
+    key_display="esc",
+    id="widen",
+    tooltip="Undo the last narrowing; quit while nothing has been read yet",
 )
 _FILTER = Binding(
-    "slash", "filter", "Filter", key_display="/", id="filter", tooltip="Only rows that contain these words"
+    "slash",
+    "filter",
+    "Filter",
+    key_display="/",
+    id="filter",
+    tooltip="Show only the rows that contain the words you type",
 )
 _DIGITS = [
     Binding("1", "pane(0)", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane with that number"),
     *(Binding(str((k + 1) % 10), f"pane({k})", id=f"pane-{k + 1}", show=False) for k in range(1, 10)),
 ]
-_BEFORE = Binding("[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="Previous or next pane")
+_BEFORE = Binding(
+    "[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="Go to the previous or next pane"
+)
 _AFTER = Binding("]", "turn(1)", id="next", show=False)
 
 KEYS = [
     *_LEAVE,
     _WIDEN,
-    Binding("alt+left", "back", "Back", id="back", show=False, key_display="alt ← →", tooltip="Back and forward"),
+    Binding("alt+left", "back", "Back", id="back", show=False, key_display="alt ← →", tooltip="Go back and forward"),
     Binding("alt+right", "forth", id="forth", show=False),
     _FILTER,
-    Binding("question_mark", "help", "Help", key_display="?", id="help", tooltip="What keys and words mean"),
-    Binding("t", "timeline", "Timeline", id="timeline", tooltip="What is selected on the timeline, and back"),
-    Binding("w", "view", "Wall/host", id="view", tooltip="Wall time of a step, or what the host does meanwhile"),
-    Binding("b", "baseline", "Baseline", id="baseline", tooltip="Compare with the next variant instead"),
+    Binding("question_mark", "help", "Help", key_display="?", id="help", tooltip="Explain the keys and words"),
+    Binding(
+        "t",
+        "timeline",
+        "Timeline",
+        id="timeline",
+        tooltip="Show the selection on the timeline; press again to see what encloses the event",
+    ),
+    Binding(
+        "w",
+        "view",
+        "Wall/host",
+        id="view",
+        tooltip="Switch between the wall time of a step and what the host does meanwhile",
+    ),
+    Binding("b", "baseline", "Baseline", id="baseline", tooltip="Make the next variant the baseline"),
     Binding("e", "edit", "Editor", id="edit", tooltip="Open the line in $EDITOR"),
     Binding("y", "copy", "Copy", id="copy", tooltip="Copy name, row or table to the clipboard (OSC 52)"),
     Binding("x", "export", "Export", id="export", tooltip="Write what is on screen as SVG, text or Parquet"),
     Binding("g", "jump", "Go", id="jump", tooltip="Go to any pane by a letter"),
-    Binding("ctrl+p", "command_palette", "Palette", key_display="^p", id="palette", tooltip="Find everything by name"),
+    Binding(
+        "ctrl+p",
+        "command_palette",
+        "Palette",
+        key_display="^p",
+        id="palette",
+        tooltip="Find any pane, variant, step or action by name",
+    ),
     *_DIGITS,
     _BEFORE,
     _AFTER,
-    # Textual's own; named here for the help.
+    # Textual handles this key; it is listed here for the help.
     Binding("tab", "", id="tab", show=False, key_display="tab", tooltip="Go to the next table of a pane"),
 ]
 
-# A study has pages in place of panes, and nothing to widen but a filter.
+# A study has pages in place of panes, and nothing to widen except a filter.
 STUDY_KEYS = [
     *_LEAVE,
     _FILTER,
@@ -70,6 +101,6 @@ STUDY_KEYS = [
 
 
 def keys_for(panes: int) -> list[Binding]:
-    """The keys as the help has them: digits only for as many panes as there are."""
+    """The keys as the help lists them, with only as many digits as there are panes."""
     digits = "1" if panes < 2 else f"1–{min(panes, 9)}" + (" 0" if panes > 9 else "")
     return [replace(key, key_display=digits) if key.id == "pane-1" else key for key in KEYS]

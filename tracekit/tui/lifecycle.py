@@ -1,4 +1,4 @@
-"""Leaving when the terminal goes away: nothing may stay behind and wait for keys that cannot come."""
+"""Quitting when the terminal goes away: no process may stay behind and wait for keys that cannot come."""
 
 import asyncio
 import os
@@ -12,14 +12,14 @@ from typing import Any
 
 from textual.app import App
 
-_PATIENCE = 0.5  # seconds for leaving in order
+_PATIENCE = 0.5  # seconds for an orderly exit
 _CODES = {"SIGHUP": 129, "SIGTERM": 143, "SIGINT": 130}  # 128 and the number of the signal, as shells have it
 
 
 def leave_with_the_terminal(app: App[Any]) -> None:
-    """Leave in order on a signal that asks for it; and at once where the terminal has hung up.
+    """Quit in an orderly way on a signal that asks for it, and immediately if the terminal has hung up.
 
-    Textual's own thread for keys would read the end of input for ever.
+    Otherwise Textual's input thread would read the end of the input forever.
     """
     if app.is_headless:
         return
@@ -33,7 +33,7 @@ def leave_with_the_terminal(app: App[Any]) -> None:
 
 def _watch(terminal: int) -> None:
     poll = select.poll()
-    poll.register(terminal, 0)  # asks for nothing but hanging up and errors
+    poll.register(terminal, 0)  # only hang-ups and errors are of interest
     while not any(what & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, what in poll.poll()):
         pass
     time.sleep(_PATIENCE)

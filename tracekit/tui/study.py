@@ -1,4 +1,4 @@
-"""The terminal UI of a study: its cells and tables; Enter opens the run of a cell, and leaving that leads back."""
+"""The terminal UI of a study: its cells and tables; Enter opens the run of a cell, and quitting that leads back."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +21,7 @@ from tracekit.tui.widgets.key_bar import KeyBar
 
 
 def browse(folder: Path) -> int:
-    """Show a study, and the runs of the cells that are opened, until the user leaves. Raises TracekitError."""
+    """Show a study, and the runs of the cells that the user opens, until the user quits. Raises TracekitError."""
     from tracekit.tui.app import build_app
 
     pages, row = study_pages(folder), 0
@@ -32,12 +32,12 @@ def browse(folder: Path) -> int:
             return app.return_code or 0
         row, opened = app.chosen, build_app([_run_of(pages, app.chosen)])
         opened.run()
-        if opened.return_code and opened.failure is None:  # it was ended by a signal or by a mistake of ours
+        if opened.return_code and opened.failure is None:  # a signal or a bug in tracekit ended it
             return opened.return_code
 
 
 class StudyApp(App[None]):
-    """The pages of a study; `chosen` is the row of the cell whose run is to be opened."""
+    """The pages of a study; `chosen` is the row of the cell whose run the user wants to open."""
 
     TITLE = "tracekit"
     CSS_PATH = "app.tcss"
@@ -53,16 +53,16 @@ class StudyApp(App[None]):
 
     @property
     def page(self) -> Page:
-        """The one on screen."""
+        """The page on screen."""
         return self._pages.pages[self._at]
 
     @property
     def grid(self) -> Grid:
-        """Its table."""
+        """The table of that page."""
         return self.query_one(Grid)
 
     def compose(self) -> ComposeResult:
-        """The study's name, the pages' chips, the table, what its row is, the keys."""
+        """The study's name, the pages' chips, the table, details of its row, the keys."""
         study = self._pages.study
         with Horizontal(id="top"):
             yield Static("tracekit", id="brand", markup=False)
@@ -76,7 +76,7 @@ class StudyApp(App[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        """The table has the keys."""
+        """Give the table the focus."""
         self.animation_level = "none"
         leave_with_the_terminal(self)
         self.grid.styles.height = "1fr"
@@ -84,7 +84,7 @@ class StudyApp(App[None]):
         self._show_chips()
 
     def on_resize(self, event: events.Resize) -> None:
-        """A small screen leaves few lines for the row."""
+        """Leave fewer lines for the details of the row on a small screen."""
         self.set_class(event.size.height < LOW, "-low")
 
     def on_grid_moved(self) -> None:
@@ -106,11 +106,11 @@ class StudyApp(App[None]):
             self._go(number)
 
     def action_turn(self, way: int) -> None:
-        """Go to the next page, or the one before, round and round."""
+        """Go to the next or the previous page, wrapping around at the ends."""
         self._go((self._at + way) % len(self._pages.pages))
 
     def action_filter(self) -> None:
-        """Ask for the words that a row must hold."""
+        """Ask for the words that rows must contain."""
         self.query_one(FilterLine).ask(self.grid)
 
     def action_widen(self) -> None:

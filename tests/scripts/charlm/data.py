@@ -1,4 +1,4 @@
-"""Windows of a text."""
+"""Windows into a text."""
 
 import torch
 from torch.utils.data import Dataset

@@ -1,4 +1,4 @@
-"""`python -m charlm.train --epochs 3`: loader workers that import the package anew, an end by sys.exit."""
+"""`python -m charlm.train --epochs 3`: loader workers that import the package anew, and an exit by sys.exit."""
 
 import argparse
 import sys

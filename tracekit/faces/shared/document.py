@@ -220,7 +220,7 @@ def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
         "delta_interval": wall.delta_interval if wall is not None else None,
         "wall": wall.parts if wall is not None else None,
         "interval": wall.intervals if wall is not None else None,
-        "noise": [key for key in WALL if wall.parts[key] and wall.noise(key)] if wall is not None else None,
+        "noise": [key for key in WALL if wall.parts[key] and wall.is_noise(key)] if wall is not None else None,
         "host_delta_ns": host.delta_ns if host is not None else None,
         "host": host.parts if host is not None else None,
         "host_interval": host.intervals if host is not None else None,

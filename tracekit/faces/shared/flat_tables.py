@@ -140,7 +140,7 @@ def bucket_row(block: Breakdown, name: str, key: str) -> dict[str, Any]:
         "delta_ns": difference.delta_ns if whole else difference.parts[key],
         "delta_low_ns": interval[0] if interval else None,
         "delta_high_ns": interval[1] if interval else None,
-        "noise": difference.noise(None if whole else key) if interval else None,
+        "noise": difference.is_noise(None if whole else key) if interval else None,
     }
 
 

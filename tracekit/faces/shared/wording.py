@@ -28,7 +28,7 @@ def is_noise(numbers: Breakdown, key: str, name: str) -> bool:
     difference = numbers.differences.get(name)
     if difference is None or interval(numbers, key, name) in ("–", ""):
         return False
-    return difference.noise(key if key != TOTAL else None)
+    return difference.is_noise(key if key != TOTAL else None)
 
 
 def uncertainty(numbers: Breakdown, key: str, name: str) -> str:

@@ -32,7 +32,7 @@ def allocator(profile: Profile) -> Iterator[Finding]:
     yield Finding(
         "allocator",
         f"Device memory is allocated or freed {times(round(calls, 1))} a step, most of all by {bare(culprits[0].name)}"
-        f"{location.at}: the GPU idles {duration(sum(each.step_ns for each in culprits))} a step meanwhile",
+        f"{location.at}: the GPU idles for {duration(sum(each.step_ns for each in culprits))} a step meanwhile",
         advice="Let PyTorch's allocator reuse its memory: do not call torch.cuda.empty_cache() in the loop, keep "
         "batches to one size, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes vary, and lower the "
         "peak where memory is full.",

@@ -75,7 +75,7 @@ def _in_process(waits: "_Waits") -> tuple[str, str]:
     collating = waits.collating
     parts = [f"{duration(each.step_ns)} in {plain(each.name)}" for each in waits.culprits]
     if collating >= _NAMED:
-        parts.append(f"{percent(collating)} of it collating")
+        parts.append(f"{percent(collating)} of it in collating")
     said = f", which is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
     return said, f"{_OTHER_PROCESSES} {_COLLATING if collating >= _NAMED else _ONCE}"
 

@@ -37,7 +37,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
         "eager_remainders",
         f"Besides replaying CUDA graphs {times(round(replays.sum() / steps))} a step, the host submits work in "
         f"{many(round(len(eager) / steps), 'separate call')} a step, most often under {operator}{location.at}: the GPU "
-        f"idles {duration(idle)} a step waiting for that",
+        f"idles for {duration(idle)} a step waiting for that",
         advice="Move the work between the replays into the graphs: remove graph breaks, work on the CPU and sizes that "
         "vary in between, capture the optimizer too (capturable=True), and use a single graph for the step where "
         "possible.",

@@ -19,8 +19,8 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
         culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
         yield Finding(
             "cold_start",
-            f"The GPU idles {duration(mean.parts['module_load'])} a step while its code is loaded, at the first use of "
-            "each kernel",
+            f"The GPU idles for {duration(mean.parts['module_load'])} a step while its code is loaded, at the first "
+            "use of each kernel",
             advice="Warm up before you measure or record; CUDA_MODULE_LOADING=EAGER loads everything at the start.",
             where=Where(operator=culprits[0].name) if culprits else Where(),
             evidence=evidence(profile, culprits[0].rows) if culprits else (),
@@ -31,7 +31,7 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
         chosen = pieces.of("profiler")
         yield Finding(
             "profiler_overhead",
-            f"The GPU idles {duration(mean.parts['profiler'])} a step because of the profiler itself",
+            f"The GPU idles for {duration(mean.parts['profiler'])} a step because of the profiler itself",
             advice="Record fewer steps, without stacks and shapes, and rely on the step time of a run that is not "
             "profiled.",
             evidence=evidence(profile, blamed_events(profile, chosen)),

@@ -61,7 +61,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     advice, link = _ADVICE[name]
     yield Finding(
         name,
-        f"The host is too slow{line_at}: the GPU idles {duration(idle, like=mean.step_ns)} of "
+        f"The host is too slow{line_at}: the GPU idles for {duration(idle, like=mean.step_ns)} of "
         f"{duration(mean.step_ns)} a step, waiting for {_parts(profile, chosen, mean.step_ns)}"
         f"{_under(profile, culprits)}; {_launches(profile)}",
         advice=advice.format(most=duration(idle)),

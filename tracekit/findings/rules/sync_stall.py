@@ -132,7 +132,7 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
     return Finding(
         "sync_stall",
         f"{who}{location.at} {reason.said}: the host waits {times(round(number, 1))} a step, {duration(waited)} in "
-        f"all, and the GPU then idles {duration(culprit.step_ns)} a step",
+        f"all, and the GPU then idles for {duration(culprit.step_ns)} a step",
         advice=reason.advice,
         where=location,
         evidence=evidence(profile, culprit.rows),

@@ -9,7 +9,7 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
-_EQUAL = "Without a GPU, the host view is the same as this one, to the nanosecond."
+_EQUAL = "Without a GPU, the time of the host is divided in exactly the same way, so it is not shown separately."
 _KEYS = {"wall": WALL, "host": HOST}
 
 

@@ -168,7 +168,7 @@ def _compiled(seen: Effects) -> str:
         clauses.append(f"{_plural(len(seen.ledger.limits), 'function')} given up at the recompile limit")
     if seen.ledger.skips:
         clauses.append(f"{_plural(len(seen.ledger.skips), 'CUDA graph')} not recorded")
-    return f"{', '.join(clauses)}."
+    return f"Compiling resulted in {_and(clauses)}."
 
 
 def _most_to_gain(seen: Effects) -> Iterator[str]:

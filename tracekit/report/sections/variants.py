@@ -63,7 +63,10 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (column("spread_ns", _REAL, "interquartile range of the unprofiled steps", "ns"), measured("spread_ns")),
     (column("steps", _WHOLE, "unprofiled steps timed"), measured("steps")),
-    (column("throughput", _REAL, "unprofiled steps per second"), of_variant(throughput)),
+    (
+        column("throughput", _REAL, "unprofiled steps per second", title="throughput (steps/s)"),
+        of_variant(throughput),
+    ),
     (column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"), measured("epoch_steps")),
     (column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"), of_variant(epoch_ns)),
     (
@@ -95,7 +98,12 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         of_variant(cold_cost_ns),
     ),
     (
-        column("pay_back_steps", _REAL, "steps until the time saved makes up for compiling; null where it never does"),
+        column(
+            "pay_back_steps",
+            _REAL,
+            "steps until the time saved makes up for compiling; null where it never does",
+            title="steps to break even",
+        ),
         of_known(lambda report, member: finite(break_even_steps(member, report.base_of(member)))),
     ),
     (

@@ -1,1 +1,1 @@
-"""Everything the screens show, without Textual: what was opened, what is selected, and what each pane says of it."""
+"""Everything that the screens show, without Textual: what was opened, what is selected, and each pane's answer."""

@@ -7,26 +7,26 @@ from tracekit.engine.buckets import KEYS
 from tracekit.tui.model.bucket_table import BucketLine, BucketTable
 from tracekit.units import apportioned
 
-# What fills a bar beside its colour: no two buckets that may stand side by side have the same.
+# What fills a bar besides its colour: any two buckets that can be neighbours have different patterns.
 PATTERNS = " ·╱░╲-┼╳"
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A bucket's part of a bar: `cells` wide, never 0."""
+    """A bucket's part of a bar; `cells` is its width, which is never 0."""
 
     line: BucketLine
     cells: int
 
     @property
     def text(self) -> str:
-        """Exactly as wide as the segment: its label where that fits, else its mark; the rest is its pattern."""
+        """Text exactly as wide as the segment: the label if it fits, or else the mark, then the pattern."""
         shown = f" {self.line.label} " if len(self.line.label) + 2 <= self.cells else self.line.mark
         return shown + self.pattern[len(shown) :]
 
     @property
     def pattern(self) -> str:
-        """As wide as the segment."""
+        """The pattern, as wide as the segment."""
         return pattern(self.line.key) * self.cells
 
 
@@ -40,12 +40,12 @@ class Bar:
 
     @property
     def cells(self) -> int:
-        """How long the bar is."""
+        """The length of the bar."""
         return sum(segment.cells for segment in self.segments)
 
 
 def pattern(key: str) -> str:
-    """The sign that fills the bars of a bucket."""
+    """The character that fills the bars of a bucket."""
     return PATTERNS[KEYS.index(key) % len(PATTERNS)] if key in KEYS else " "
 
 
@@ -66,5 +66,5 @@ def _bar(numbers: BucketTable, total: BucketLine, name: str, width: int, longest
 
 
 def apportion(parts: list[int], width: int, whole: int) -> list[int]:
-    """Each part's cells where `whole` takes `width`."""
+    """The cells of each part if `whole` takes `width` cells."""
     return apportioned([Fraction(part * width, whole) for part in parts])

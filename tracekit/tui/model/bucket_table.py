@@ -21,7 +21,7 @@ _MARKS = ascii_lowercase + ascii_uppercase
 
 @dataclass(frozen=True)
 class Share:
-    """What one variant spends on one bucket; `thousandths` of the breakdown's unit, text as the report has it."""
+    """What one variant spends on one bucket: in `thousandths` of the breakdown's unit, and as text of the report."""
 
     thousandths: int
     value: str
@@ -40,7 +40,7 @@ class Change:
 
 @dataclass(frozen=True)
 class BucketLine:
-    """One bucket, or the total, whose key is empty. The mark stands for the bucket where its label has no room."""
+    """One bucket, or the total, whose key is empty. The mark stands for the bucket where its label does not fit."""
 
     key: str
     mark: str
@@ -55,7 +55,7 @@ class BucketLine:
 class BucketTable:
     """The table of one view: a column for each variant that can answer, in order, and a reason for each that cannot.
 
-    Names are the report's own: whoever draws one sanitizes it first.
+    Names are as in the report: whatever draws one must sanitize it first.
     """
 
     view: str
@@ -73,7 +73,7 @@ class BucketTable:
 
 
 def bucket_table(report: Report, view: str) -> BucketTable:
-    """The breakdown of one view; without lines where no variant can answer."""
+    """The breakdown of one view; it has no lines if no variant can answer."""
     numbers = of_view(report, view)
     if numbers is not None:
         return shown(numbers)
@@ -82,7 +82,7 @@ def bucket_table(report: Report, view: str) -> BucketTable:
 
 
 def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
-    """The breakdown of the steps of these numbers alone; without intervals, which are over all steady steps."""
+    """The breakdown of only the steps with these numbers; without intervals, which cover all steady steps."""
     numbers = of_view(report, view)
     means: dict[str, dict[str, float]] = {}
     for profile in report.profiles:
@@ -98,9 +98,9 @@ def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
 
 
 def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
-    """A row for each bucket and one for the whole: of each variant value and share, and what differs from the baseline.
+    """A row for each bucket and one for the total: each variant's value and share, and the differences.
 
-    Each column of text has one of numbers beside it, by which it is sorted.
+    Beside each column of text is one of numbers, by which it is sorted.
     """
     columns: dict[pa.Field, list[str]] = {
         column("bucket", pa.string(), "where the time of a step goes", role="name"): [
@@ -118,7 +118,7 @@ def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
         texts = [f"{share.value} {share.share:>7}" for share in shares]
         add(name, "mean per counted step, and its share of the step", texts, [share.thousandths for share in shares])
     compared = [*numbers.lines[-1].changes] if numbers.lines else []
-    around: Role = "figure" if len(compared) == 1 else "detail"  # of several, it is shown for the row under the cursor
+    around: Role = "figure" if len(compared) == 1 else "detail"  # of several, only for the row under the cursor
     for name in compared:
         changes = [line.changes[name] for line in numbers.lines]
         values = [change.thousandths for change in changes]
@@ -139,7 +139,7 @@ def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
 
 
 def shown(numbers: Breakdown) -> BucketTable:
-    """A breakdown of the report as screens show it."""
+    """Convert a breakdown of the report to the form that screens show."""
     return BucketTable(
         view=numbers.name,
         title=sanitize(numbers.title),

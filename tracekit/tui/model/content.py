@@ -1,4 +1,4 @@
-"""What a pane shows: pieces, from top to bottom. Blocks of the report become pieces, whatever question they answer."""
+"""What a pane shows: pieces, from top to bottom. Any block of the report can become a piece."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Code:
-    """A file with what its lines cost: rows of a sheet, one for each line of the file, and the line to begin at."""
+    """A file with the costs of its lines: a sheet with a row for each line of the file, and the line to begin at."""
 
     sheet: Sheet
     path: str
@@ -42,7 +42,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The timeline of some variants, and what of it is to be seen."""
+    """The timeline of some variants, and the part of it to show."""
 
     profiles: tuple[Profile, ...]
     target: Target | None = None
@@ -53,14 +53,14 @@ Piece = Prose | Sheet | BucketTable | StepStrip | Code | Lanes
 
 @dataclass(frozen=True)
 class Content:
-    """The pieces; where the cursor begins: which sheet, and which row of its table."""
+    """The pieces, and where the cursor begins: in which sheet, and in which row of it."""
 
     pieces: tuple[Piece, ...]
     begin: tuple[int, int] = (0, 0)
 
     @property
     def sheets(self) -> list[Sheet]:
-        """Its tables."""
+        """The tables among the pieces."""
         return [
             piece.sheet if isinstance(piece, Code) else piece
             for piece in self.pieces
@@ -82,7 +82,7 @@ class Place:
 
 
 def place_in(sheet: Sheet, index: int) -> Place | None:
-    """The user's line that a row speaks of, where it names one: by its columns `file` and `line`.
+    """The user's line that a row names in its columns `file` and `line`, if it names one.
 
     In the table `lines` of the report, `line` is a text, and `line_number` has the number.
     """
@@ -103,7 +103,7 @@ def place_in(sheet: Sheet, index: int) -> Place | None:
 
 
 def words(opened: Opened, selection: Selection, chapter: str) -> tuple[Piece, ...]:
-    """What the report says in words about a chapter; nothing where less is selected than it speaks of."""
+    """The sentences of the report about a chapter; none if the selection is narrower than what they describe."""
     if any(facet.kind != "variant" for facet in selection.facets):
         return ()
     opened = opened.narrowed(selection)
@@ -111,14 +111,14 @@ def words(opened: Opened, selection: Selection, chapter: str) -> tuple[Piece, ..
 
 
 def of_all_steps(selection: Selection) -> tuple[Piece, ...]:
-    """That a pane is narrowed by variants alone, where more is selected."""
+    """A remark that only the selected variant narrows a pane, if more than that is selected."""
     if all(facet.kind in ("variant", "finding", "event") for facet in selection.facets):
         return ()
     return (prose("This covers all steps: of the selection, only a variant narrows it.", tone="quiet"),)
 
 
 def to_source(sheet: Sheet, selection: Selection) -> Sheet:
-    """The same, where Enter on a row that names a line shows it."""
+    """The same sheet, in which Enter on a row that names a line shows that line."""
 
     def enter(row: int) -> Selection | None:
         at = sheet.index_of(row)
@@ -133,7 +133,7 @@ def to_source(sheet: Sheet, selection: Selection) -> Sheet:
 
 @singledispatch
 def pieces_of(block: Block, title: str = "") -> tuple[Piece, ...]:
-    """A block of the report as a pane shows it."""
+    """Convert a block of the report to the pieces that a pane shows."""
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
@@ -178,7 +178,7 @@ def _(block: Table, title: str = "") -> tuple[Piece, ...]:
 
 
 def records(rows: pa.Table) -> pa.Table:
-    """Few rows of many columns, turned: a row for each column, a column for each row."""
+    """Transpose a table of few rows and many columns: a row for each column, a column for each row."""
     first, *fields = readable(rows)
     names = texts(rows[first.name].to_pylist(), first, None)
     columns: Sequence[list[str]] = [[heading(each) for each in fields]]

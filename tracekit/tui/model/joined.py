@@ -15,10 +15,10 @@ _LINE = LINE_COLUMNS.names
 def joined(
     tables: Mapping[str, pa.Table], keys: Sequence[str], value: str, number: str, baselines: Mapping[str, str]
 ) -> pa.Table:
-    """A row for each value of the keys; what a variant has nothing of is 0 in it, and null where it cannot answer.
+    """A row for each value of the keys; a variant without such a row has 0, and one that cannot answer has null.
 
-    `value` is a quantity in ns, `number` how many. `baselines` names the variant that each is compared with. The
-    line is that of the variant in which the row costs most.
+    `value` is a quantity in ns, `number` a count. `baselines` names the variant that each is compared with. The line
+    is that of the variant in which the row costs most.
     """
     rows: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for name, table in tables.items():
@@ -28,7 +28,7 @@ def joined(
     fields = [first.schema.field(key) for key in keys]
     columns: list[list[Any]] = [[key[k] for key in rows] for k in range(len(keys))]
     values = {name: [_value(of, name, value) for of in rows.values()] for name in tables}
-    is_alone = len(tables) == 1  # then its name is above the table
+    is_alone = len(tables) == 1  # its name is above the table
     for name in tables:
         meaning = metadata(first.schema.field(value), "comment")
         fields.append(column(f"{name}_ns", pa.float64(), meaning, "ns", title="takes" if is_alone else name))
@@ -56,7 +56,7 @@ def deltas(table: pa.Table) -> list[str]:
 
 
 def _value(of: Mapping[str, dict[str, Any]], name: str, column_name: str) -> float | None:
-    """What a variant has there: 0 where it has no such row, null where its row has no answer."""
+    """The value of a variant: 0 if it has no such row, null if its row has no answer."""
     if name not in of:
         return 0.0
     value = of[name][column_name]

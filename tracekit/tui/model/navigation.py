@@ -11,12 +11,12 @@ from tracekit.tui.model.panes.source import code_at
 from tracekit.tui.model.selection import History, Selection
 from tracekit.tui.model.sheet import Sheet
 
-Cursor = tuple[int, int]  # which table of a pane, and which of its rows
-_ROWS = 1_000_000  # of the answers that stay known
+Cursor = tuple[int, int]  # a table of a pane, and a row of that table
+_ROWS = 1_000_000  # of all remembered answers together, at most
 
 
 class Navigation:
-    """The history of selections. Each is answered by its pane; `shown` is the one whose answer is on screen."""
+    """The history of selections. A pane answers each of them; `shown` is the one whose answer is on screen."""
 
     def __init__(self) -> None:
         self.opened: Opened | None = None
@@ -34,12 +34,12 @@ class Navigation:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the answer to what is selected is on screen."""
+        """Whether the answer to the selection is on screen."""
         return self.opened is not None and self.shown == self.now
 
     @property
     def pane(self) -> Pane:
-        """The pane of what is selected."""
+        """The pane of the present selection."""
         return self.pane_of(self.now)
 
     def pane_of(self, selection: Selection) -> Pane:
@@ -52,35 +52,35 @@ class Navigation:
         return [pane for pane in self.panes if pane.is_listed]
 
     def beside(self, way: int) -> Selection:
-        """The same in the next listed pane, or in the one before, round and round."""
+        """The same selection in the next or the previous listed pane, wrapping around at the ends."""
         names = [pane.name for pane in self.listed]
         at = names.index(self.now.pane) if self.now.pane in names else 0
         return self.now.at(names[(at + way) % len(names)])
 
     def open(self, opened: Opened) -> bool:
-        """Look at this from now on, from the same place if it is still there; False where no pane needs to be asked."""
+        """Show this from now on, with the same selection if it still exists; False if no pane needs to be queried."""
         before, self.opened, self.panes = self.opened, opened, all_panes(opened)
-        if before is opened:  # every question has been answered meanwhile
+        if before is opened:  # it is the same object: every question has been answered meanwhile
             return False
         self._codes.clear()
         self._answers.clear()
         self.shown = None
         names = {pane.name for pane in self.panes}
         if before is None or not {*before.variants} <= {*opened.variants} or self.now.pane not in names:
-            # The first that arrived; or one that came later gave others new names, which the history does not know.
+            # The first variants to arrive, or later ones that gave others new names, which the history does not know.
             answered = any(profile.means["wall"] is not None for profile in opened.report.profiles)
             self.history = History(Selection(view=VIEWS[0] if answered else VIEWS[1]))
         return True
 
     def visit(self, history: History) -> bool:
-        """Go on, back or forth; False where that leads nowhere else."""
+        """Go to the present entry of this history; False if that is where the user is already."""
         if self.opened is None or history == self.history:
             return False
         self.history = history
         return True
 
     def point_at(self, variant: str, row: int) -> None:
-        """Select an event of the timeline, or none (−1), in place of the one before: it moves with every key."""
+        """Select an event of the timeline, or none (−1). It replaces the previous one, as it changes with every key."""
         if self.opened is None or self.now.of("event") == (variant, row):
             return
         selection = self.now.without("event")
@@ -92,13 +92,13 @@ class Navigation:
 
     @property
     def answer(self) -> Content | None:
-        """The answer to what is selected, where it was asked before and is still known."""
+        """The answer to the selection, if it was asked for before and is still remembered."""
         return self._answers.get(self.now)
 
     def answered(self, content: Content) -> None:
-        """The answer to what is selected is on screen; of those before, the latest stay known.
+        """Note that the answer to the selection is on screen; of earlier answers, the latest are remembered.
 
-        Files may be edited meanwhile: they are read again.
+        Source files are read again, as they may be edited meanwhile.
         """
         self.shown = self.now
         self._answers.pop(self.now, None)
@@ -108,16 +108,16 @@ class Navigation:
             del self._answers[next(iter(self._answers))]
 
     def remember(self, cursor: Cursor) -> None:
-        """Where the cursor was in the answer on screen, for when the user comes back."""
+        """Remember where the cursor was in the answer on screen, for when the user comes back."""
         if self.shown is not None:
             self._cursors[self.shown] = cursor
 
     def begin(self, content: Content) -> Cursor:
-        """Where the cursor begins in the answer to what is selected."""
+        """Where the cursor begins in the answer to the selection."""
         return self._cursors.get(self.now, content.begin)
 
     def place(self, sheet: Sheet | None, row: int) -> Place | None:
-        """The line that a row names; else that of what is selected."""
+        """The line that a row names, or else that of the selection."""
         place = place_in(sheet, row) if sheet is not None else None
         if place is not None or self.opened is None:
             return place
@@ -127,7 +127,7 @@ class Navigation:
         return place_of(self.opened.profile(event[0]), event[1]) if event is not None else None
 
     def code_at(self, place: Place) -> Code | None:
-        """The file around a line, with what its lines cost in the selected steps."""
+        """The file around a line, with the costs of its lines in the selected steps."""
         key = place.file, self.now.view, self.now.of("steps")
         if key not in self._codes:
             self._codes[key] = code_at(self.opened, place, self.now) if self.opened is not None else None
@@ -135,12 +135,12 @@ class Navigation:
 
     @property
     def path(self) -> list[str]:
-        """What it is narrowed to, in words; the pane itself where only Enter leads there and nothing is narrowed."""
+        """The narrowings in words; without any, the title of a pane that only Enter leads to."""
         chosen = [facet.label for facet in self.now.facets]
         return [*chosen, self.pane.title] if not self.pane.is_listed and not chosen else chosen
 
     def whose_time(self, width: int) -> str:
-        """Which view, and against which variant, on a screen of that width."""
+        """Which view is shown, and compared with which variant, for a screen of that width."""
         if self.opened is None:
             return ""
         names = self.opened.variants

@@ -1,4 +1,4 @@
-"""What was opened: the report, and what queries work out of its traces once."""
+"""What was opened: the report, and what queries derive from its traces only once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,9 +24,9 @@ from tracekit.tui.model.work import Work, blamed, work_of
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A report. Queries ask for the variants of a selection, and for the steps that it counts.
+    """A report, and the variants and steps that a selection covers.
 
-    What was worked out of a variant is shared with what is made of this by `narrowed` and `against`.
+    What has been derived from a variant is shared with the copies that `narrowed` and `against` make.
     """
 
     report: Report
@@ -36,32 +36,32 @@ class Opened:
 
     @property
     def variants(self) -> list[str]:
-        """The names of those that were read, as the report has them."""
+        """The names of the variants that have been read, as in the report."""
         return [profile.name for profile in self.report.profiles]
 
     @property
     def about(self) -> str:
-        """What ran, and on what, where a run says so."""
+        """What ran, and on which device, if a run says so."""
         run = self.report.subject.run
         return sanitize(f"{run.recipe} on {run.device}") if run is not None else ""
 
     @cached_property
     def outline(self) -> Outline:
-        """The report's chapters, every table with them."""
+        """The report's chapters, with every table."""
         return outline(self.report, fold=True)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every question of the report was answered: the first screen needs only a few."""
+        """Whether every question of the report has been answered: the first screen needs only a few of them."""
         return "outline" in vars(self)
 
     @cached_property
     def owners(self) -> list[VariantOwners]:
-        """The variants of which it is known whose their time is."""
+        """The variants whose time could be assigned to lines and modules."""
         return owned(self.report)
 
     def owners_over(self, selection: Selection) -> list[VariantOwners]:
-        """The same for the selected view and steps; where that view cannot be answered, for the one that can."""
+        """The same for the selected steps and view, or for the other view if the selected one cannot be answered."""
         chosen = []
         is_known = any(self.profile(each.name).means[selection.view] is not None for each in self.owners)
         view = selection.view if is_known else "host"
@@ -81,7 +81,7 @@ class Opened:
         return self._means_of_steps[key]
 
     def work(self, profile: Profile) -> Work:
-        """The work of a variant, event by event; worked out on first use."""
+        """The work of a variant, event by event; computed on first use."""
         if profile.name not in self._works:
             self._works[profile.name] = work_of(profile)
         return self._works[profile.name]
@@ -98,7 +98,7 @@ class Opened:
         return next(profile for profile in self.report.profiles if profile.name == name)
 
     def chosen(self, selection: Selection) -> list[Profile]:
-        """The variants to show: all, or one and its baseline."""
+        """The variants to show: all of them, or one and its baseline."""
         name = selection.of("variant")
         if name is None:
             return self.report.profiles
@@ -106,40 +106,40 @@ class Opened:
         return [profile for profile in self.report.profiles if profile.name in wanted]
 
     def narrowed(self, selection: Selection) -> "Opened":
-        """The same with the variants of a selection alone."""
+        """The same with only the variants of a selection."""
         profiles = self.chosen(selection)
         if len(profiles) == len(self.report.profiles):
             return self
         return replace(self, report=self.report.narrowed([profile.name for profile in profiles]))
 
     def sentences(self, chapter: str) -> Iterator[tuple[str, Sentences]]:
-        """What the report says in words about a chapter: of which variants, and the sentences."""
+        """The sentences of the report about a chapter, each with the variants that it is about."""
         for each in self.outline.chapters:
             if each.id == chapter:
                 for entry in each.entries:
                     yield from ((entry.of, block) for block in entry.blocks if isinstance(block, Sentences))
 
     def tables(self, analysis: str, profiles: Sequence[Profile]) -> dict[str, pa.Table]:
-        """What an analysis says of these variants, those left out of which it says nothing."""
+        """The tables of an analysis, by variant; variants for which it has no table are left out."""
         answers = {p.name: answer.table for p, answer in self.report.answers if answer.analysis == analysis}
         return {p.name: answers[p.name] for p in profiles if p.name in answers and answers[p.name].num_rows}
 
     def against(self, baseline: str) -> "Opened":
-        """The same variants against another of them."""
+        """The same variants, compared with another of them."""
         turned = replace(self, report=self.report.against(baseline))
         _ = turned.outline
         return turned
 
     def next_baseline(self) -> str:
-        """The variant after the present baseline, round and round."""
+        """The variant after the present baseline; after the last one, the first."""
         names = self.variants
         return names[(names.index(self.report.baseline.name) + 1) % len(names)]
 
 
 def steps_of(profile: Profile, selection: Selection) -> Bools:
-    """The steps that figures are over: those selected, or else those that the report counts.
+    """The steps that figures cover: those selected, or else those that the report counts.
 
-    What is behind a bucket of the host covers the steps that the selected view can answer.
+    For a bucket of the host, these are the steps that the selected view can answer.
     """
     chosen, bucket = selection.of("steps"), selection.of("bucket")
     is_behind = bucket is not None and bucket not in ON_THE_GPU
@@ -150,7 +150,7 @@ def steps_of(profile: Profile, selection: Selection) -> Bools:
 
 
 def steps_within(profile: Profile, chosen: tuple[int, int]) -> Bools:
-    """The steps of these numbers, the first and the last included."""
+    """The steps with these numbers, including the first and the last."""
     numbers = np.array(profile.trace.steps.number, np.int64)
     inside: Bools = (numbers >= chosen[0]) & (numbers <= chosen[1])
     return inside

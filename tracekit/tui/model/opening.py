@@ -1,4 +1,4 @@
-"""Reading what was named, with reports of how far it is."""
+"""Reading the inputs, and reporting progress."""
 
 import time
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes import all_panes
 from tracekit.units import count, size
 
-_LONG_S = 1.0  # of reading, after which what was read so far is shown
+_LONG_S = 1.0  # of reading, after which the app shows what it has so far
 
 
 @dataclass
 class Reading:
-    """How far reading is; written by the thread that reads, looked at by the one that draws."""
+    """The progress of reading, which the reading thread writes and the drawing thread reads."""
 
     began: float = field(default_factory=time.monotonic)
     files: list[str] = field(default_factory=list)
@@ -27,23 +27,23 @@ class Reading:
     asking: bool = False
 
     def opening(self, path: Path) -> None:
-        """The next file."""
+        """Begin with the next file."""
         self.files.append(sanitize(path.name, 60))
         self.file_began, self.seen = time.monotonic(), None
 
     def watch(self, seen: Seen) -> None:
-        """More of it was read."""
+        """Note that more of the file has been read."""
         self.seen = seen
 
     def lines(self) -> list[str]:
-        """What is done, and how far what is being done is."""
+        """What has been done, and the progress of what is being done."""
         if self.asking:
             return [*(f"{name}: read" for name in self.files), "answering every question"]
         return [*(f"{name}: read" for name in self.files[:-1]), *(self._now(name) for name in self.files[-1:])]
 
     @property
     def brief(self) -> str:
-        """What is read now, in a few words."""
+        """What is being read now, in a few words."""
         share = f", {100 * self.seen.done / max(self.seen.size, 1):.0f} %" if self.seen is not None else ""
         return (
             "answering every question"
@@ -72,10 +72,10 @@ def open_report(
     reading: Reading,
     arrived: Callable[[Opened], None] = lambda opened: None,
 ) -> Opened:
-    """Read, attribute and ask everything; of several files those that can be read. Raises TracekitError.
+    """Read, attribute and analyse the inputs; of several files, those that can be read. Raises TracekitError.
 
-    `arrived` gets what can be looked at meanwhile: where reading takes long, the variants that are there when the next
-    is begun; in the end all of them, before answering the questions that the first screen does not need.
+    `arrived` gets what can be shown meanwhile: if reading takes long, the variants read so far, whenever the next one
+    begins; in the end all of them, before the questions are answered that the first screen does not need.
     """
     so_far: list[Subject] = []
     shown = time.monotonic()
@@ -103,8 +103,8 @@ def open_report(
 
 
 def _opened(subject: Subject, baseline: str | None, strict: bool = True) -> Opened:
-    """What was read, with only its panes worked out. Unless it is `strict`, the baseline may still be to come."""
+    """What has been read, with its panes prepared. Unless `strict`, the baseline need not have been read yet."""
     is_there = strict or baseline in [profile.name for profile in subject.profiles]
     opened = Opened(report(subject, baseline if is_there else None))
-    all_panes(opened)  # what these look at is worked out here, and not where keys are answered
+    all_panes(opened)  # derives what panes need in this thread, and not in the one that handles keys
     return opened

@@ -1,4 +1,4 @@
-"""The values of a column: of a few rows, those that hold a word, and in which order they come."""
+"""The values of a column: which of some rows contain a word, and how the values are ordered."""
 
 from typing import Any
 
@@ -9,20 +9,20 @@ from tracekit.intervals import Bools, Ints
 
 
 def holding(column: pa.Array, word: str) -> Bools:
-    """Which texts contain a word, in capitals or not."""
+    """Which texts contain a word, ignoring case."""
     if pa.types.is_dictionary(column.type):
         labels = np.append(holding(column.dictionary, word), False)
         indices = column.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
         holds: Bools = labels[indices]
         return holds
-    import pyarrow.compute as pc  # for who sorts or filters: it takes a tenth of a second to import
+    import pyarrow.compute as pc  # only sorting and filtering need it: it takes a tenth of a second to import
 
     contain: Bools = pc.match_substring(column, word, ignore_case=True).fill_null(False).to_numpy(zero_copy_only=False)
     return contain
 
 
 def in_order(values: pa.Array, descending: bool) -> Ints:
-    """Which of these values comes first, second, and so on."""
+    """The order in which these values come: which is first, second, and so on."""
     import pyarrow.compute as pc
 
     order = pc.array_sort_indices(_comparable(values), order="descending" if descending else "ascending")
@@ -31,7 +31,7 @@ def in_order(values: pa.Array, descending: bool) -> Ints:
 
 
 def _comparable(values: pa.Array) -> pa.Array:
-    """Of few texts for many rows, their places among each other: these are sorted sooner."""
+    """The ranks of the texts, if few distinct texts fill many rows: numbers are sorted faster."""
     import pyarrow.compute as pc
 
     if not pa.types.is_dictionary(values.type):

@@ -1,4 +1,4 @@
-"""A table as screens show it: sorted, filtered, and turned into text only where it is looked at."""
+"""A table as screens show it: sorted, filtered, and with text made only for the rows that are shown."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,27 +19,27 @@ from tracekit.tui.model.selection import Selection
 from tracekit.units import duration
 
 DELTA = "Δ"
-NONE = "·"  # for nothing of a quantity that adds up
-_LONGEST = 1000  # letters of a cell
-_READ, _WORDS = 20, 5  # rows that decide whether a column holds sentences, and the spaces of one
+NONE = "·"  # a zero in a column of quantities that add up
+_LONGEST = 1000  # characters of a cell
+_READ, _WORDS = 20, 5  # rows that decide whether a column holds sentences, and the spaces in one
 _MEASURED = 200  # rows that decide how wide a column is
-_LABELS = 5_000  # kernels whose names are told apart
+_LABELS = 5_000  # kernels whose short names are made distinct
 _OF_ALL_ROWS = {"table", "fields", "details", "titles", "numbers", "sentences", "widths", "_kernels", "_extremes"}
 
-Destination = Selection | Path | None  # what is to be looked at, or the run that is to be opened
+Destination = Selection | Path | None  # what to show next, or the run to open
 Enter = Callable[[int], Destination]
 
 
 def nowhere(_: int) -> None:
-    """What Enter does where there is nothing to go to."""
+    """What Enter does if a row leads nowhere."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Rows of an Arrow table, whose fields say unit, meaning and role. Rows are numbered as the table has them.
+    """Rows of an Arrow table, whose fields give unit, meaning and role. Rows are numbered as in the table.
 
-    `enter` says what a row leads to. Columns whose name begins with Δ are differences, and quantities of which a row
-    has nothing are dots. `marks` are signs before the first column and their colours, by row.
+    `enter` says what a row leads to. Columns whose name begins with Δ are differences, and zeros of quantities that
+    add up are shown as dots. `marks` are signs before the first column and their colours, by row.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Sheet:
     sort: tuple[str, bool] | None = None  # column, and whether the largest come first
     pattern: str = ""
     marks: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the column that sorts them
-    variants: tuple[str, ...] = ()  # whose names are in titles: where there is no room, what they share is left out
+    sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the columns by which they are sorted
+    variants: tuple[str, ...] = ()  # whose names occur in titles: if room is short, what they share is left out
 
     @cached_property
     def table(self) -> pa.Table:
-        """The rows in one piece: taking some of many pieces is slow."""
+        """The rows in one piece: taking rows from many pieces is slow."""
         return self.rows.combine_chunks()
 
     @cached_property
@@ -70,7 +70,7 @@ class Sheet:
 
     @cached_property
     def titles(self) -> list[str]:
-        """What the columns are called, variants by their own names; no two alike: how many is no longer how long."""
+        """The titles of the columns, all different (a count and a duration can share one), with names of variants."""
         titles = [heading(each) for each in self.fields]
         alike = {title for title in titles if titles.count(title) > 1}
         return self._named(
@@ -85,13 +85,13 @@ class Sheet:
 
     @cached_property
     def _detail_titles(self) -> list[str]:
-        """What is called by the only variant needs no name of it."""
+        """The titles of the details, without the name of the variant if there is only one."""
         titles = self._named(map(heading, self.details))
         only = f"{sanitize(self.variants[0])} " if len(self.variants) == 1 else ""
         return [title.removeprefix(only) for title in titles]
 
     def titles_within(self, width: int) -> list[str]:
-        """The titles; of those that are longer than `width` the names of variants as short as that takes."""
+        """The titles; in those that are longer than `width`, names of variants are shortened as far as needed."""
         names = sorted(map(sanitize, self.variants), key=len, reverse=True)
         shown = []
         for title in self.titles:
@@ -103,12 +103,12 @@ class Sheet:
 
     @cached_property
     def numbers(self) -> list[bool]:
-        """Which columns are flush right."""
+        """Which columns are aligned to the right."""
         return [is_number(each) for each in self.fields]
 
     @cached_property
     def sentences(self) -> list[bool]:
-        """Which columns hold sentences, which begin with what matters; names may end with what tells them apart."""
+        """Which columns hold sentences: these are cut at the end, whereas a name may be distinguished by its end."""
         first = [self._texts(each, self.order[:_READ]) for each in self.fields]
         return [
             role(each) == "" and any(text.count(" ") >= _WORDS for text in texts)
@@ -117,12 +117,12 @@ class Sheet:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """What the columns mean."""
+        """The meanings of the columns, by title."""
         return {title: meaning(each) for title, each in zip(self.titles, self.fields, strict=True) if meaning(each)}
 
     @cached_property
     def order(self) -> Ints:
-        """The rows that are shown, first to last."""
+        """The rows that are shown, in the order in which they are shown."""
         rows = np.flatnonzero(self._fitting) if self.pattern else np.arange(self.table.num_rows)
         if self.sort is not None and self.sort[0] in self.table.column_names:
             column, descending = self.sort
@@ -134,15 +134,15 @@ class Sheet:
         return len(self.order)
 
     def row_at(self, index: int) -> int:
-        """The row of the table that is shown there."""
+        """The row of the table that is shown at this position."""
         return int(self.order[index])
 
     def destination(self, index: int) -> Destination:
-        """What the row shown there leads to."""
+        """What the row shown at this position leads to."""
         return self.enter(self.row_at(index)) if 0 <= index < len(self) else None
 
     def index_of(self, row: int) -> int | None:
-        """Where that row is shown; None where it is filtered out."""
+        """The position at which a row is shown; None if it is filtered out."""
         at = np.flatnonzero(self.order == row)
         return int(at[0]) if len(at) else None
 
@@ -153,7 +153,7 @@ class Sheet:
         return [list(values) for values in zip(*columns, strict=True)] if columns else [[] for _ in rows]
 
     def row_in_full(self, index: int) -> list[tuple[str, str]]:
-        """Title and value of everything that is known of a row, nothing shortened."""
+        """Title and value of everything that is known about a row, with nothing shortened."""
         rows = self.order[index : index + 1]
         shown = []
         titles = [*self.titles, *self._detail_titles]
@@ -167,29 +167,29 @@ class Sheet:
 
     @cached_property
     def widths(self) -> list[int]:
-        """How wide the values of each column are, by some of its rows and its largest numbers."""
+        """How wide the values of each column are, judging by some of its rows and by its extreme numbers."""
         rows = self.table.num_rows
         spread = np.arange(0, rows, max(-(-rows // _MEASURED), 1))
         shown = np.concatenate((spread, self._extremes))
         return [max(map(len, self._texts(each, shown)), default=0) for each in self.fields]
 
     def sorted_by(self, column: str, descending: bool) -> "Sheet":
-        """The same in another order."""
+        """The same rows in another order."""
         return self._with(sort=(column, descending))
 
     def filtered(self, pattern: str) -> "Sheet":
-        """Only the rows of which some text holds every word of the pattern, in capitals or not."""
+        """Only the rows whose texts contain every word of the pattern, ignoring case."""
         return self._with(pattern=pattern)
 
     def _with(self, **changes: Any) -> "Sheet":
-        """The same rows, of which nothing needs to be worked out again."""
+        """A sheet with the same rows, which keeps everything that was computed from them."""
         other = replace(self, **changes)
         vars(other).update({name: value for name, value in vars(self).items() if name in _OF_ALL_ROWS})
         return other
 
     @property
     def shown(self) -> pa.Table:
-        """What is on screen, for exports: every column, the rows in their order."""
+        """The rows on screen, for exports: in the same order, with every column."""
         return self.table.take(pa.array(self.order))
 
     def _texts(self, of: pa.Field, rows: Ints) -> list[str]:
@@ -203,13 +203,13 @@ class Sheet:
             return ["–" if value is None else str(value) for value in values]
         if pa.types.is_nested(of.type):
             return texts(values, of, _LONGEST)
-        distinct = [*dict.fromkeys(values)]  # of long tables few are
+        distinct = [*dict.fromkeys(values)]  # long tables have few distinct values
         shown = dict(zip(distinct, texts(distinct, of, _LONGEST), strict=True))
         return [shown[value] for value in values]
 
     @cached_property
     def _kernels(self) -> dict[str, str]:
-        """Short names, all of them different."""
+        """Short names of the kernels, all of them different."""
         columns = [self.table[each.name] for each in self.fields if role(each) == "kernel"]
         names = [name for column in columns for name in column.unique().to_pylist() if name is not None][:_LABELS]
         return {name: sanitize(short_name) for name, short_name in zip(names, distinct_short_names(names), strict=True)}
@@ -233,7 +233,7 @@ class Sheet:
         return wanted
 
     def _searched(self, of: pa.Field) -> pa.Array:
-        """A column of text, with the shown form beside the full one."""
+        """The text of a column to search: the form shown beside the full one."""
         column = in_one(self.table[of.name])
         if role(of) != "kernel":
             return column

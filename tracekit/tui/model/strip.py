@@ -10,13 +10,13 @@ from tracekit.sanitize import sanitize
 from tracekit.units import duration
 
 COMPILES, UNKNOWN, OUTLIER = sparks.COMPILES, sparks.UNKNOWN, "!"
-_FAR = 1.5  # times the distance of the quartiles beyond the third: what stands out (Tukey 1977)
-_MUCH = 1.1  # times the median: steps that are all alike have no outliers
+_FAR = 1.5  # interquartile ranges above the third quartile: longer steps stand out (Tukey 1977)
+_MUCH = 1.1  # times the median, at least: steps that are all alike have no outliers
 
 
 @dataclass(frozen=True)
 class StepStrip:
-    """The lines, which steps are selected (first and last), and whether any can be."""
+    """The lines, which steps are selected (first and last), and whether steps can be selected."""
 
     lines: tuple[Line, ...]
     selected: tuple[int, int] | None = None
@@ -24,11 +24,11 @@ class StepStrip:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of steps that any line has, ascending."""
+        """The numbers of all steps that any of the lines has, ascending."""
         return sorted({number for line in self.lines for number in line.steps})
 
     def glyphs(self, line: Line, width: int) -> str:
-        """The line in at most that many cells, several steps per cell where there are more steps than cells."""
+        """The line in at most `width` cells, with several steps per cell if there are more steps than cells."""
         cells = min(len(line.values), width)
         drawn = [*sparks.glyphs(line, width)]
         far = outliers(line)
@@ -39,12 +39,12 @@ class StepStrip:
         return "".join(drawn)
 
     def step_of(self, line: Line, cell: int, width: int) -> int | None:
-        """The number of the first step in that cell of a line."""
+        """The number of the first step in this cell of a line."""
         cells = min(len(line.steps), width)
         return line.steps[cell * len(line.steps) // cells] if 0 <= cell < cells else None
 
     def cell_of(self, line: Line, number: int, width: int) -> int | None:
-        """The cell in which the step of that number is drawn; None where the line has none of it."""
+        """The cell in which the step with this number is drawn; None if the line has no such step."""
         cells = min(len(line.steps), width)
         if number not in line.steps or not cells:
             return None
@@ -52,14 +52,14 @@ class StepStrip:
         return next(k for k in range(cells) if (k + 1) * len(line.steps) // cells > at)
 
     def legend(self, line: Line) -> str:
-        """Which steps, how long they take, and what is marked."""
+        """Which steps these are, how long they take, and which are marked."""
         names = [str(n) for n, far in zip(line.steps, outliers(line), strict=True) if far]
         few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         far = f"; {OUTLIER} = step{'s' * (len(names) > 1)} {few} stand{'s' * (len(names) == 1)} out" if names else ""
         return f"{sparks.legend(line)}{far}"
 
     def about(self, number: int) -> str:
-        """How long the step of that number takes in each line."""
+        """How long the step with this number takes in each line."""
         said = []
         for line in self.lines:
             if number in line.steps:
@@ -72,12 +72,12 @@ class StepStrip:
 
 
 def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable: bool = True) -> StepStrip:
-    """The strip of these lines, their names harmless."""
+    """The strip of these lines, with sanitized names."""
     return StepStrip(tuple(replace(line, name=sanitize(line.name)) for line in lines), selected, selectable)
 
 
 def outliers(line: Line) -> list[bool]:
-    """Which steps take far longer than most that compile nothing."""
+    """The steps that compile nothing, yet take far longer than most of these."""
     usual = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
     if len(usual) < 4 or line.over:
         return [False] * len(line.values)

@@ -1,4 +1,4 @@
-"""A study as sheets: its cells with how they ended, and the tables of its report."""
+"""A study as sheets: its cells and their outcomes, and the tables of its report."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ CELLS = pa.schema(
         column("step_ns", _REAL, "a step, unprofiled", "ns"),
         column("speed_up", _REAL, "step time of the setting's first variant divided by its own, over the seeds", "×"),
         column("compile_ns", _REAL, "time inside compilations", "ns"),
-        column("above_start_bytes", pa.int64(), "held at the peak, beyond what was held before the first step", "B"),
+        column("above_start_bytes", pa.int64(), "peak memory beyond that before the first step", "B"),
         column("took_ns", _REAL, "time from its start to its end", "ns", role="detail"),
         column("why", pa.string(), "why it failed", role="detail"),
         column("recommendation", pa.string(), "recommendation for its setting", role="detail"),
@@ -40,7 +40,7 @@ CELLS = pa.schema(
 
 @dataclass(frozen=True)
 class Page:
-    """One sheet under its title."""
+    """One sheet and its title."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ class Page:
 
 @dataclass(frozen=True)
 class StudyPages:
-    """What there is to look at: the cells first; `runs` has the run of each row of theirs, None where it has none."""
+    """The pages, the one of the cells first; `runs` has the run of each row of that page, or None if it has none."""
 
     study: Study
     pages: list[Page]
@@ -97,7 +97,7 @@ def _run(result: CellResult) -> Path | None:
 
 
 def _pages(section: Section) -> Iterator[Page]:
-    """Its tables; where it has none, its sentences as one."""
+    """The tables of a section; if it has none, its sentences as a table."""
     tables = [block for block in section.blocks if isinstance(block, Table) and len(block.rows)]
     for table in tables:
         title = section.title if table is tables[0] else table.name.replace("_", " ")

@@ -1,4 +1,4 @@
-"""What the steps of a variant are made of, event by event: the GPU's activities, or what operators compute."""
+"""The work in the steps of a variant, event by event: the GPU's activities, or what operators compute."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,9 +25,9 @@ _SUMS = pa.schema(
 
 @dataclass(frozen=True)
 class Work:
-    """A row for each stretch of work: the event, the place of its step (−1: none), its name, its ns, its launch call.
+    """A row for each stretch of work: event, index of its step (−1: none), name, duration in ns and launch call.
 
-    `kind` counts one occurrence where it is 1: an operator that computes in several stretches is one.
+    `once` marks the rows that count as an occurrence: an operator that computes in several stretches counts once.
     """
 
     profile: Profile
@@ -39,21 +39,21 @@ class Work:
 
     @cached_property
     def name(self) -> Rows:
-        """The number of each event's name, −1 for no event."""
+        """The number of each event's name; −1 if there is no event."""
         return _names(self.profile, self.event)
 
     @cached_property
     def operator(self) -> Rows:
-        """The number of the name of the operator that launched each, −1 where none is known."""
+        """The number of the name of the operator that launched each row; −1 if none is known."""
         return _names(self.profile, self.profile.trace.operators.of(self.launch))
 
     def kinds(self, bucket: str) -> Bools:
-        """Which of the GPU's activities such a bucket is made of."""
+        """Which of the GPU's activities belong to a bucket."""
         chosen: Bools = of_activities(self.profile.trace.rows(self.event).roles) == CODES[bucket]
         return chosen
 
     def by_name(self, names: Rows, chosen: Bools, steps: int, role: Role = "name") -> pa.Table:
-        """The sums of chosen rows by the name given to each, per step; the costliest first."""
+        """The sums of the chosen rows per step, by the name given to each; the costliest first."""
         texts = self.profile.trace.names
         codes = names[chosen].astype(np.int64) + 1
         total = np.zeros(len(texts) + 1, np.int64)
@@ -73,7 +73,7 @@ class Work:
 
 
 def work_of(profile: Profile) -> Work:
-    """The GPU's activities; without a GPU, the stretches in which operators compute."""
+    """The GPU's activities, or without a GPU the stretches in which operators compute."""
     trace = profile.trace
     if trace.device != "gpu":
         return blamed(profile, profile.attribution.pieces, "cpu_compute")
@@ -91,7 +91,7 @@ def work_of(profile: Profile) -> Work:
 
 
 def blamed(profile: Profile, pieces: Pieces, bucket: str) -> Work:
-    """The stretches of a bucket, and the events to blame for them: together they are the bucket, exactly."""
+    """The stretches of a bucket and the events to blame for them: they add up to exactly the bucket."""
     chosen = pieces.of(bucket)
     event = pieces.event[chosen]
     once = np.zeros(len(event), bool)

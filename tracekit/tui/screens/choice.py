@@ -17,7 +17,7 @@ LETTERS = "abcdefghijklmnoprstuvwxyz"
 
 
 class ChoiceScreen(Over[Any]):
-    """Ends with what belongs to the key that was pressed; with None for Esc."""
+    """Returns the value of the key that was pressed, or None for Esc."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "Close", key_display="esc", id="choice.close", tooltip="Back")
@@ -26,10 +26,10 @@ class ChoiceScreen(Over[Any]):
     def __init__(self, title: str, choices: Sequence[tuple[str, str, Any]]) -> None:
         super().__init__()
         self._title = title
-        self._choices = choices  # key, text, and what it stands for
+        self._choices = choices  # key, text and value
 
     def compose(self) -> Iterator[Widget]:
-        """A line for each."""
+        """One line for each choice."""
         table = Table.grid(padding=(0, 2))
         for key, text, _ in self._choices:
             table.add_row(Text(key, "bold"), Text(text))

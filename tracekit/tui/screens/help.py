@@ -17,7 +17,7 @@ from tracekit.tui.screens.over import Over
 
 
 class HelpScreen(Over[None]):
-    """Over the pane it explains: what it is for, what the widget with the keys is for, the keys, the words."""
+    """Explains the pane below it: what the pane and the widget with the focus are for, the keys and the words."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark", "dismiss", "Close", key_display="esc", id="help.close", tooltip="Back")
@@ -41,7 +41,7 @@ class HelpScreen(Over[None]):
                 yield Static(_pairs(self._words), markup=False)
 
     def on_mount(self) -> None:
-        """Arrows scroll it at once."""
+        """Give the text the focus, so that the arrow keys scroll it."""
         super().on_mount()
         self.query_one("#help").focus()
 
@@ -49,7 +49,7 @@ class HelpScreen(Over[None]):
 def explaining(
     pane: Pane | None, focused: Widget | None, sheets: Iterable[Sheet], keys: Iterable[Binding]
 ) -> HelpScreen:
-    """The help of a pane, of the widget that has the keys, and of the words in its tables."""
+    """The help for a pane, for the widget that has the focus, and for the words in its tables."""
     if pane is None:
         return HelpScreen("tracekit", ["Nothing is open yet."], keys, {})
     about, first, words = [pane.help], list[Binding](), dict[str, str]()

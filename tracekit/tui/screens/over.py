@@ -1,4 +1,4 @@
-"""What covers a pane: while it is open, the line of keys below shows its keys."""
+"""A screen that covers the panes: while it is open, the line of keys below shows its keys."""
 
 from typing import TypeVar
 
@@ -13,11 +13,11 @@ class Over(ModalScreen[Result]):
     """A screen over the panes."""
 
     def on_mount(self) -> None:
-        """Its keys, and no longer those of the pane."""
+        """Show its keys in place of the pane's."""
         self._tell_keys()
 
     def on_unmount(self) -> None:
-        """The pane's again."""
+        """Show the pane's keys again."""
         self._tell_keys()
 
     def _tell_keys(self) -> None:

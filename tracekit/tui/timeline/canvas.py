@@ -1,4 +1,4 @@
-"""One line of the screen, cell by cell: characters, and for each the number of the ink that it is drawn with."""
+"""One line of the screen, cell by cell: the characters, and for each the number of the ink with which it is drawn."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -17,7 +17,7 @@ Inks = NDArray[np.int32]
 
 
 class Inkwell:
-    """The inks of a palette, by numbers, so that a whole line is inked at once."""
+    """The inks of a palette, by number, so that a whole line can be coloured at once."""
 
     def __init__(self, palette: Palette) -> None:
         self.palette = palette
@@ -43,28 +43,28 @@ class Inkwell:
 
     @cached_property
     def blank(self) -> int:
-        """A lane on which nothing happens, and what marks a step on it."""
+        """The inks of an empty lane, and of the mark of a step on it."""
         return self.number(Ink(self.palette.line, self.palette.track))
 
     @cached_property
     def solid(self) -> Inks:
-        """For each category, two alternating styles of what happens."""
+        """For each category, two alternating inks of its events."""
         return self._numbered(Ink(shade, self.palette.track) for pair in self.palette.solid for shade in pair)
 
     @cached_property
     def on_solid(self) -> Inks:
-        """For each category, the two styles of text on it; where there are patterns, on no background."""
+        """For each category, the two inks of text on its events; with patterns, they have no background."""
         if self.palette.patterns:
             return self.solid
         return self._numbered(Ink(readable_on(shade), shade) for pair in self.palette.solid for shade in pair)
 
     @cached_property
     def beside(self) -> int:
-        """What is written beside a short event."""
+        """The ink of a name beside a short event."""
         return self.number(Ink(self.palette.muted, self.palette.track))
 
     def selected(self, category: int, written: bool) -> int:
-        """The stretch of a category that is selected, and what is written on it."""
+        """The ink of the selected stretch of a category, or of the text written on it."""
         palette = self.palette
         if palette.patterns:
             return self.number(Ink(palette.background, palette.accent, bold=True))
@@ -74,7 +74,7 @@ class Inkwell:
         return self.number(Ink(light, blend(palette.track, palette.accent, 0.3)))
 
     def half_selected(self, ink: int, category: int, upper: bool) -> int:
-        """An ink of two halves, one of which is of the stretch of a category that is selected."""
+        """An ink of two halves, one of which belongs to the selected stretch of a category."""
         light = self.palette.lit[category]
         return self.number(self[ink]._replace(colour=light) if upper else self[ink]._replace(background=light))
 
@@ -95,14 +95,14 @@ class Line:
 
     @staticmethod
     def filled(char: str, ink: int, width: int, inkwell: Inkwell) -> "Line":
-        """The same everywhere."""
+        """A line that is the same everywhere."""
         return Line(char * width, np.full(width, ink, np.int32), inkwell)
 
     def __len__(self) -> int:
         return len(self._chars)
 
     def write(self, text: str, first: int, room: int, ink: int) -> None:
-        """Text that may come from a trace, cut to the room; nothing where there is none."""
+        """Write text, which may come from a trace, cut to the room; write nothing if there is none."""
         room = min(room, len(self) - first)
         if room <= 0 or first < 0:
             return
@@ -113,7 +113,7 @@ class Line:
         self._inks[first : first + len(cells)] = ink
 
     def select(self, first: int, beyond: int, category: int, upper: bool | None = None) -> None:
-        """Draw some cells as the stretch of that category that is selected; of two lanes the upper or the lower."""
+        """Draw some cells as the selected stretch of a category; with two lanes, in the upper or the lower half."""
         for at in range(max(first, 0), min(beyond, len(self))):
             if upper is None:
                 self._inks[at] = self._inkwell.selected(category, written=self._is_filled(at))
@@ -125,7 +125,7 @@ class Line:
         return self._inkwell[int(self._inks[at])].background != self._inkwell.palette.track
 
     def runs(self) -> list[Run]:
-        """Neighbouring cells of one ink together."""
+        """The line as runs of neighbouring cells that have the same ink."""
         bounds = runs(self._inks).tolist()
         return [
             ("".join(self._chars[first:beyond]), self._inkwell[int(self._inks[first])])
@@ -135,7 +135,7 @@ class Line:
 
 
 def fitted(text: str, room: int) -> str:
-    """The text without control characters, in at most that many cells; what is cut ends in `…`."""
+    """The text without control characters, in at most `room` cells; a text that is cut ends in `…`."""
     shown = sanitize(text)
     if cell_len(shown) <= room:
         return shown

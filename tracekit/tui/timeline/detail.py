@@ -1,4 +1,4 @@
-"""What is there to say about the stretch that is selected? Its full name, and what it took, followed and belongs to."""
+"""What is known about the selected stretch: its full name, its duration, what launched it and what encloses it."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from tracekit.timeline.labels import short_name
 from tracekit.tui.timeline.slices import Slice, alike, bounds, event, find, lane_of
 from tracekit.units import count, duration
 
-_AROUND = 4  # of what surrounds an event, the innermost
+_AROUND = 4  # enclosing events that are named, from the innermost on
 
 
 def title(index: Index, chosen: Slice) -> str:
-    """The full name; its kind, where no event stands for it. Text of the trace, not sanitized."""
+    """The full name, or the kind of a stretch that is no event. Text from the trace, not sanitized."""
     row = event(index, chosen)
     category = CATEGORIES[lane_of(index, chosen).category[chosen.position]]
     if index.groups[chosen.group].family == "wall":
@@ -22,7 +22,7 @@ def title(index: Index, chosen: Slice) -> str:
 
 
 def facts(index: Index, chosen: Slice) -> list[str]:
-    """How long and when, its number among those of its name, what launched it, what encloses it. Not sanitized."""
+    """How long it took and when, its number among events of its name, what launched and encloses it. Not sanitized."""
     start, end = bounds(index, chosen)
     group = index.groups[chosen.group]
     said = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]
@@ -38,7 +38,7 @@ def facts(index: Index, chosen: Slice) -> list[str]:
 
 
 def _when(index: Index, start: int) -> str:
-    """After the beginning of which step; of what precedes all steps, before the first."""
+    """The time since its step began, or until the first step if it precedes all steps."""
     lows = index.step_bounds[0]
     step = int(np.searchsorted(lows, start, side="right")) - 1
     if step < 0:
@@ -47,7 +47,7 @@ def _when(index: Index, start: int) -> str:
 
 
 def surrounding(index: Index, chosen: Slice) -> list[str]:
-    """Short names of what is around an event on its thread, operators and Python frames, the innermost first."""
+    """Short names of the operators and Python frames that enclose an event on its thread, the innermost first."""
     group = index.groups[chosen.group]
     start, end = bounds(index, chosen)
     lanes = list(group.lanes[: chosen.lane])

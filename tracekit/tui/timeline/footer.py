@@ -1,4 +1,4 @@
-"""Below the picture: what is selected, what the colours stand for, and to what the variants are locked."""
+"""Below the picture: what is selected, what the colours stand for, and how the variants are locked."""
 
 from collections.abc import Iterator
 
@@ -11,21 +11,21 @@ from tracekit.tui.timeline.palette import Ink, Run
 from tracekit.tui.timeline.state import State
 from tracekit.units import duration
 
-_ROOMY = 14  # lines of the widget from which on there is room for the legend
+_ROOMY = 14  # lines of the widget: with fewer, there is no legend
 
 
 def height(room: int) -> int:
-    """How many lines it takes of those that the widget has."""
+    """How many of the widget's lines the footer takes."""
     return 2 if room >= _ROOMY else 1
 
 
 def draw(state: State, width: int, room: int, inkwell: Inkwell) -> list[list[Run]]:
-    """What is selected, and the legend; on a low widget without that."""
+    """What is selected, and the legend if the widget is high enough for it."""
     return [_selected(state, width, inkwell), _legend(state, width, inkwell)][: height(room)]
 
 
 def _selected(state: State, width: int, inkwell: Inkwell) -> list[Run]:
-    """What there is to say of the selection, else how much is on the screen."""
+    """A description of the selection, or else how much time is on the screen."""
     palette = inkwell.palette
     line = Line.filled(" ", inkwell.plain(palette.foreground), width, inkwell)
     if state.note or not state.is_selected:
@@ -44,7 +44,7 @@ def _extent(state: State) -> str:
 
 
 def _legend(state: State, width: int, inkwell: Inkwell) -> list[Run]:
-    """The kinds that occur, as many as there is room for, in the order in which every face has them."""
+    """The kinds that occur, as many as fit, in the same order as in every face."""
     palette = inkwell.palette
     line = Line.filled(" ", inkwell.plain(palette.muted), width, inkwell)
     at = 1

@@ -1,4 +1,4 @@
-"""The whole picture, line by line: a scale on top, then each variant with its steps and its lanes."""
+"""The whole picture, line by line: first the scale, then each variant with its steps and its lanes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ from tracekit.tui.timeline.view import View
 from tracekit.units import duration, tick
 
 _TICK = 14  # columns between the marks of the scale, at least
-_RANGE = 12  # columns of a range, at least: it says how long it is
+_RANGE = 12  # columns of a range, at least, so that its length can be written on it
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Which lanes of which variant are on a line of the frame; without a row its heading."""
+    """The variant and the lanes that are on a line of the frame; without a row it is the variant's heading."""
 
     variant: int
     row: Row | None = None
@@ -30,7 +30,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Drawing:
-    """How large the picture is, and with what it is drawn."""
+    """The size of the picture, and the inks with which it is drawn."""
 
     width: int
     height: int
@@ -38,12 +38,12 @@ class Drawing:
 
     @property
     def gutter(self) -> int:
-        """Cells for the titles of the lanes."""
+        """The cells for the titles of the lanes."""
         return min(max(self.width // 6, 9), 20)
 
     @property
     def columns(self) -> int:
-        """Cells for the lanes."""
+        """The cells for the lanes."""
         return max(self.width - self.gutter, 1)
 
     def edges(self, window: tuple[int, int]) -> Ints:
@@ -58,27 +58,27 @@ class Drawing:
     def column(self, window: tuple[int, int], moment: Ints) -> Ints: ...
 
     def column(self, window: tuple[int, int], moment: int | Ints) -> int | Ints:
-        """The column of a moment, or of each of some, outside the picture too."""
+        """The column of a moment, or of each of several moments, which may lie outside the picture."""
         low, high = window
         return (moment - low) * self.columns // (high - low)
 
 
 @dataclass
 class Frame:
-    """The lines, and what each of them shows; None for the scale."""
+    """The lines, and what each of them shows, which is None for the scale."""
 
     drawing: Drawing
     lines: list[list[Run]] = field(default_factory=list)
     spots: list[Spot | None] = field(default_factory=list)
 
     def add(self, line: list[Run], spot: Spot | None = None) -> None:
-        """One more."""
+        """Append a line."""
         self.lines.append(line)
         self.spots.append(spot)
 
 
 def draw(state: State, names: Sequence[str], drawing: Drawing) -> Frame:
-    """The scale, and of each variant as many rows as there is room for: those with the lane that the keys are on."""
+    """Draw the scale, and as many rows of each variant as fit, including that of the lane that has the cursor."""
     frame = Frame(drawing)
     frame.add(_scale(state, drawing))
     room = max(drawing.height - 1 - len(names), len(names))
@@ -98,7 +98,7 @@ def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing
     laid = rows(index, height, share=not drawing.inkwell.palette.patterns)
     chosen = state.chosen if state.variant == variant else None
     cursor = next((k for k, row in enumerate(laid) if chosen and _is_on(chosen, row)), 0)
-    first = 1 + max(cursor - height + 1, 0)  # the wall lane stays
+    first = 1 + max(cursor - height + 1, 0)  # the wall lane is always shown
     shown = [0, *range(first, min(first + height - 1, len(laid)))]
     for number in shown:
         row = laid[number]
@@ -147,7 +147,7 @@ def _begins(view: View, variant: int, drawing: Drawing) -> Bools:
 
 
 def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]:
-    """The variant's name, and its steps where they begin, as many as there is room for."""
+    """The variant's name, and the numbers of its steps where they begin, as many as fit."""
     inkwell, palette = drawing.inkwell, drawing.inkwell.palette
     index, window = view.variants[variant], view.window(variant)
     title = Line.filled(" ", inkwell.plain(palette.foreground), drawing.gutter, inkwell)
@@ -157,7 +157,7 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
     first = int(np.searchsorted(highs, window[0], side="right"))
     beyond = int(np.searchsorted(lows, window[1], side="left"))
     columns = np.maximum(drawing.column(window, lows[first:beyond]), 0)
-    at, before_last = np.unique(columns[::-1], return_index=True)  # of those that share a column the last goes on
+    at, before_last = np.unique(columns[::-1], return_index=True)  # of steps that share a column, the last one is shown
     steps = len(columns) - 1 - before_last
     free = 0
     for step, column, following in zip(
@@ -165,7 +165,7 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
     ):
         text = f"┬ step {index.numbers[step]} "
         if column < free or (following - column < len(text) and lows[step] < window[0]):
-            continue  # no room, or its end alone would take that of the one that follows
+            continue  # it does not fit, or would take the room of the next one
         chosen = step == view.step
         fits = column + len(text) <= drawing.columns
         line.write(
@@ -176,12 +176,12 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
 
 
 def _scale(state: State, drawing: Drawing) -> list[Run]:
-    """Marks at round offsets from where the step begins, and the range that is chosen."""
+    """Marks at round offsets from where the step begins, and the chosen range."""
     view, inkwell, palette = state.view, drawing.inkwell, drawing.inkwell.palette
     ink = inkwell.plain(palette.muted)
     line = Line.filled(" ", ink, drawing.width, inkwell)
     shares = view.lock == "share"
-    unit = view.length(view.lead) / 1000 if shares else 1.0  # by shares, marks are at tenths of a percent
+    unit = view.length(view.lead) / 1000 if shares else 1.0  # locked by share, marks are at multiples of 0.1 %
     step = round_step(view.span / unit * _TICK / drawing.columns)
     low, high = (-1, -1) if state.range is None else (drawing.column((view.low, view.high), at) for at in state.range)
     low, high = max(low, 0), min(max(high, low + _RANGE), drawing.columns)
@@ -197,6 +197,6 @@ def _scale(state: State, drawing: Drawing) -> list[Run]:
 
 
 def round_step(least: float) -> int:
-    """1, 2 or 5 times a power of ten, and not less."""
+    """The smallest number that is 1, 2 or 5 times a power of ten and at least this large."""
     power: int = 10 ** int(np.log10(max(least, 1)))
     return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least)

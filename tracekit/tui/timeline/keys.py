@@ -1,4 +1,4 @@
-"""The keys of the timeline; the help is made of their tooltips."""
+"""The keys of the timeline; the help is made from their tooltips."""
 
 from textual.binding import Binding
 
@@ -22,10 +22,12 @@ KEYS = [
     Binding("shift+right", "move('beside', 1)", id="beside-right", show=False),
     Binding("plus,equals_sign", "move('zoom', 2)", "Zoom", id="zoom-in", key_display="+ -", tooltip="Zoom in and out"),
     Binding("minus", "move('zoom', 0.5)", id="zoom-out", show=False),
-    Binding("f", "act('fit')", "Fit", id="fit", tooltip="Fit the whole step; again: the whole recording"),
+    Binding("f", "act('fit')", "Fit", id="fit", tooltip="Fit the whole step; press again for the whole recording"),
     Binding("z", "act('near')", "Zoom to", id="near", tooltip="Zoom to the selection, or to the range"),
     Binding("enter", "enter", "Open", key_display="⏎", id="open", tooltip="More about what is selected"),
-    Binding("r", "act('range')", "Range", id="range", tooltip="Begin a range at the selection; again: end it there"),
+    Binding(
+        "r", "act('range')", "Range", id="range", tooltip="Begin a range at the selection; press again to end it there"
+    ),
     Binding(
         "comma",
         "move('alike', -1)",
@@ -42,11 +44,11 @@ KEYS = [
     ),
     Binding("n", "move('step', 1)", "Step", id="step-after", key_display="n p", tooltip="Next and previous step"),
     Binding("p", "move('step', -1)", id="step-before", show=False),
-    Binding("i", "move('gap', 1)", "Idle", id="gap", tooltip="Next visible gap of the GPU; I: previous"),
+    Binding("i", "move('gap', 1)", "Idle", id="gap", tooltip="Next visible gap of the GPU; I goes to the previous one"),
     Binding("I", "move('gap', -1)", id="gap-before", show=False),
-    Binding("s", "move('sync', 1)", "Sync", id="sync", tooltip="Next sync; S: previous"),
+    Binding("s", "move('sync', 1)", "Sync", id="sync", tooltip="Next sync; S goes to the previous one"),
     Binding("S", "move('sync', -1)", id="sync-before", show=False),
-    Binding("c", "move('compile', 1)", "Compile", id="compile", tooltip="Next compilation; C: previous"),
+    Binding("c", "move('compile', 1)", "Compile", id="compile", tooltip="Next compilation; C goes to the previous one"),
     Binding("C", "move('compile', -1)", id="compile-before", show=False),
     Binding("l", "act('lock')", "Lock", id="lock", tooltip="Lock variants by time into the step, or by share of it"),
     Binding(

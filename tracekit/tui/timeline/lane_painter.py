@@ -1,6 +1,6 @@
-"""A lane as a line of the screen: eighths of a block say how much of a column is covered; names are where they fit.
+"""A lane as a line of the screen: eighths of blocks say how much of a column is covered; names are written if they fit.
 
-Where rows are few two lanes share a line, in halves of blocks, and the strength of the colour says how much is covered.
+If there are few rows, two lanes share a line, as halves of blocks whose strength of colour says how much is covered.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from tracekit.tui.timeline.palette import SHADES
 
 _HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
 _PATTERNS = np.array([*(each.pattern for each in CATEGORIES), " "])  # the last is that of NONE
-_LITTLE = "·"  # of a pattern: less than an eighth is covered
+_LITTLE = "·"  # in place of a pattern, if less than an eighth is covered
 _STEP = "│"
-_ON, _BESIDE = 4, 5  # cells from which on a name is written on an event, or beside it
-_READABLE = 5  # cells of a name that is cut
-_SHORT = 3  # columns of a stretch that has its name beside it
+_ON, _BESIDE = 4, 5  # cells that a name needs, on an event or beside it
+_READABLE = 5  # cells of a name that is cut, at least
+_SHORT = 3  # columns of a stretch that has its name beside it, at most
 
 
 @dataclass(frozen=True)
 class LanePainter:
-    """The columns in which the lanes of a variant are drawn: between `edges`; `begins` are those in which steps do."""
+    """Draws the lanes of a variant in the columns between `edges`; `begins` are the columns in which steps begin."""
 
     index: Index
     edges: Ints
@@ -34,7 +34,7 @@ class LanePainter:
     inkwell: Inkwell
 
     def one_lane(self, group: int, lane: int) -> Line:
-        """A lane that has a line of its own."""
+        """Draw a lane that has a line of its own."""
         columns = self.index.groups[group].lanes[lane].columns(self.edges)
         empty = columns.category == NONE
         height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
@@ -49,7 +49,7 @@ class LanePainter:
         return line
 
     def two_lanes(self, group: int, upper: int, lower: int) -> Line:
-        """Two lanes, one above the other, on one line."""
+        """Draw two lanes, one above the other, on one line."""
         lanes = self.index.groups[group].lanes
         above, below = (_strengths(lanes[lane].columns(self.edges)) for lane in (upper, lower))
         empty = (above == NONE) & (below == NONE)
@@ -61,7 +61,7 @@ class LanePainter:
         return np.where(height == 1, _LITTLE, _PATTERNS[columns.category])
 
     def _write_on(self, line: Line, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
-        """Names on the events that fill enough columns; the columns of those that have theirs now."""
+        """Write names on the events that fill enough columns. Returns the columns of these events."""
         bounds = runs(events)
         named = np.zeros(len(events), bool)
         for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
@@ -77,7 +77,7 @@ class LanePainter:
         return named
 
     def _write_kinds(self, line: Line, columns: Columns, full: Bools, named: Bools) -> None:
-        """The kind of many short stretches of one kind."""
+        """Write their kind on many short stretches of one kind."""
         categories = np.where(full & ~named, columns.category, NONE)
         bounds = runs(categories)
         for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
@@ -88,9 +88,9 @@ class LanePainter:
                 line.write(f" {text} ", first + (beyond - first - len(text) - 2) // 2, len(text) + 2, ink)
 
     def _write_beside(self, line: Line, columns: Columns, named: Bools, group: int, lane: int) -> None:
-        """Names of short events, where nothing happens after them: of neighbours the longest one's."""
+        """Write the names of short events that nothing follows; among neighbours, only that of the longest."""
         bounds = runs((columns.category == NONE).astype(np.int8))
-        low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # neighbouring stretches, from edge to edge
+        low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # adjacent stretches, from edge to edge
         chosen = (columns.category[low] != NONE) & (middle - low <= _SHORT) & (high - middle >= _BESIDE) & ~named[low]
         if not chosen.any():
             return
@@ -101,18 +101,18 @@ class LanePainter:
 
 
 def _readable(texts: Sequence[str], room: int) -> str:
-    """The longest of the names that fits, else what can be read of the last: `113…` of a duration would be another."""
+    """The longest name that fits, or else the last one cut if that is legible: `113…` of a duration would mislead."""
     cut = texts[-1] if room >= _READABLE and not texts[-1][:1].isdigit() else ""
     return next((text for text in texts if cell_len(text) <= room), cut)
 
 
 def _shades(columns: Columns) -> Ints:
-    """Neighbours of one category that can be told apart take turns between its two shades."""
+    """Alternate between the two shades of a category where neighbours of it can be distinguished."""
     turns: Ints = columns.category.astype(np.int64) * 2 + ((columns.filling & 1) & (columns.filling != NONE))
     return turns
 
 
 def _strengths(columns: Columns) -> Inks:
-    """For each column, the number of its shade; NONE where nothing happens."""
+    """For each column, the number of its shade; NONE if nothing happens in it."""
     strength = np.minimum((columns.share * SHADES).astype(np.int32), SHADES - 1)
     return np.where(columns.category == NONE, NONE, columns.category * np.int32(SHADES) + strength).astype(np.int32)

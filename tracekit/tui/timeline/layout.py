@@ -1,4 +1,4 @@
-"""Which lanes are on which rows of the screen: one on each while there is room, else the last ones in pairs."""
+"""Which lanes are on which rows of the screen: one on each if they fit, or else the last ones in pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from tracekit.timeline import Family, Index
 
 _MAY_SHARE: tuple[Family, ...] = ("frames", "host")
-_FRAMES = 4  # rows of Python frames that are shown; more are below the screen
+_FRAMES = 4  # rows of Python frames that are shown at first; the others are below the screen
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a variant: one lane of a group, or two of them; the group's first row has the `title`."""
+    """A row of a variant: one or two lanes of a group, whose first row has the `title`."""
 
     group: int
     lanes: tuple[int] | tuple[int, int]
@@ -19,7 +19,7 @@ class Row:
 
 
 def rows(index: Index, room: int, share: bool = True) -> list[Row]:
-    """All lanes of a variant from top to bottom; where they are more than there is room for, the last share rows."""
+    """All lanes of a variant from top to bottom; if they do not all fit, the last ones share rows."""
     excess = sum(len(group.lanes) for group in index.groups) - room if share else 0
     laid: list[Row] = []
     for number, group in reversed([*enumerate(index.groups)]):
@@ -34,7 +34,7 @@ def rows(index: Index, room: int, share: bool = True) -> list[Row]:
 
 
 def heights(wanted: Sequence[int], room: int) -> list[int]:
-    """How many rows each variant gets of those that there are: what it wants, or an equal part of what is left."""
+    """How many rows each variant gets: as many as it wants, or an equal part of what is left."""
     given = [0] * len(wanted)
     for number, _ in sorted(enumerate(wanted), key=lambda each: each[1]):
         waiting = sum(1 for each in given if not each)

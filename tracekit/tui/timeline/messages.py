@@ -9,8 +9,8 @@ from tracekit.tui.timeline.targets import Stretch
 class Chosen(Message):
     """A stretch of a lane was selected, or `entered`.
 
-    `row` is that of its event in the events table, −1 where it stands for none; `category` the key of its kind: a
-    bucket, `region` or `idle`.
+    `row` is that of its event in the events table, −1 if it is no event; `category` is the key of its kind: a bucket,
+    `region` or `idle`.
     """
 
     def __init__(self, stretch: Stretch, row: int, category: str, entered: bool = False) -> None:

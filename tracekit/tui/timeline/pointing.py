@@ -1,4 +1,4 @@
-"""What the mouse points at: a click selects, a drag moves through time, the wheel goes nearer or farther."""
+"""What the mouse points at: a click selects, a drag moves through time, and the wheel zooms."""
 
 from dataclasses import dataclass, replace
 
@@ -14,14 +14,14 @@ WHEEL = 1.25  # zoom factor for each notch
 
 @dataclass(frozen=True)
 class Drag:
-    """Where a button went down, and what was on the screen; `moved` as soon as the pointer left that column."""
+    """Where a button was pressed, and what was on the screen; `moved` once the pointer has left that column."""
 
     column: int
     state: State
     moved: bool = False
 
     def to(self, column: int, frame: Frame) -> "tuple[Drag, State]":
-        """What is on the screen when the pointer is there."""
+        """What is on the screen once the pointer is in this column."""
         by = (self.column - column) / frame.drawing.columns
         return replace(self, moved=self.moved or column != self.column), self.state.pan(by)
 
@@ -32,7 +32,7 @@ def share(column: int, frame: Frame) -> float:
 
 
 def clicked(state: State, frame: Frame, column: int, line: int) -> State:
-    """With what is drawn there selected: of what shares the column the longest, of two lanes the inner one."""
+    """The state after a click: selects the longest stretch in the column, and of two lanes the inner one."""
     spot = frame.spots[line] if line < len(frame.spots) else None
     if spot is None:
         return state

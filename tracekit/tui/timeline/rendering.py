@@ -1,4 +1,4 @@
-"""The whole of the widget, line by line: the picture, what is still waited for, and what is below."""
+"""The whole widget, line by line: the picture, remarks such as what is still being indexed, and the footer."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from tracekit.tui.timeline.state import State
 
 
 def rendered(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
-    """As many lines as the widget is high; without a state the remarks alone."""
+    """As many lines as the widget is high; without a state, only the remarks."""
     blank = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
     drawing = Drawing(width, height - footer.height(height) - len(remarks), inkwell)
     frame, below = Frame(drawing), []

@@ -1,4 +1,4 @@
-"""Which event is selected, and which comes next: of the same name, on the same lane, of the same kind."""
+"""Which event is selected, and which one is next: by name, on the same lane, or of the same kind."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tracekit.timeline.categories import HOST
 
 @dataclass(frozen=True)
 class Slice:
-    """One stretch on one lane of a variant: the numbers of group and lane, and its position on it."""
+    """One stretch on one lane of a variant: the numbers of group and lane, and the position on the lane."""
 
     group: int
     lane: int
@@ -20,23 +20,23 @@ class Slice:
 
 
 def lane_of(index: Index, chosen: Slice) -> Lane:
-    """The lane that it is on."""
+    """The lane on which the stretch is."""
     return index.groups[chosen.group].lanes[chosen.lane]
 
 
 def bounds(index: Index, chosen: Slice) -> tuple[int, int]:
-    """Its start and end, ns on the trace's clock."""
+    """The start and end of the stretch, in ns on the trace's clock."""
     lane = lane_of(index, chosen)
     return int(lane.start[chosen.position]), int(lane.end[chosen.position])
 
 
 def event(index: Index, chosen: Slice) -> int:
-    """Its row in the events table; −1 where it stands for none."""
+    """The row of the stretch in the events table; −1 if it is no event."""
     return int(lane_of(index, chosen).row[chosen.position])
 
 
 def find(index: Index, row: int) -> Slice | None:
-    """Where an event is; None where it is on no lane."""
+    """The stretch that shows an event; None if it is on no lane."""
     start = index.profile.trace.ts_ns[row]
     for number, group in enumerate(index.groups):
         if group.family in ("gpu", "host", "frames"):
@@ -49,7 +49,7 @@ def find(index: Index, row: int) -> Slice | None:
 
 
 def alike(index: Index, chosen: Slice) -> Ints:
-    """The rows of all events of its name that are on such lanes, itself among them; nothing where it is no event."""
+    """The rows of all events of the same name on lanes of the same kind; empty if the stretch is no event."""
     row = event(index, chosen)
     if row < 0 or index.groups[chosen.group].family == "wall":
         return np.zeros(0, np.int64)
@@ -58,7 +58,7 @@ def alike(index: Index, chosen: Slice) -> Ints:
 
 
 def next_alike(index: Index, chosen: Slice, way: int) -> Slice | None:
-    """The next event of its name, or the one before; of a bucket or a gap, the next such stretch of its lane."""
+    """The next or previous event of the same name; for a bucket or a gap, the next such stretch of the lane."""
     rows = alike(index, chosen)
     if len(rows):
         position = int(np.searchsorted(rows, event(index, chosen))) + way
@@ -70,14 +70,14 @@ def next_alike(index: Index, chosen: Slice, way: int) -> Slice | None:
 
 
 def beside(index: Index, chosen: Slice, way: int) -> Slice | None:
-    """The next stretch of its lane, or the one before."""
+    """The next or previous stretch of the same lane."""
     position = chosen.position + way
     inside = 0 <= position < len(lane_of(index, chosen))
     return Slice(chosen.group, chosen.lane, position) if inside else None
 
 
 def nearest(index: Index, group: int, lane: int, moment: int) -> Slice | None:
-    """What covers a moment on a lane, else the stretch that is nearest; None on a lane without any."""
+    """The stretch of a lane that covers a moment, or else the nearest one; None on an empty lane."""
     row = index.groups[group].lanes[lane]
     position = int(np.searchsorted(row.start, moment, side="right")) - 1
     near = [each for each in (position, position + 1) if 0 <= each < len(row)]
@@ -88,17 +88,17 @@ def nearest(index: Index, group: int, lane: int, moment: int) -> Slice | None:
 
 
 def next_gap(index: Index, moment: int, way: int, least: int) -> Slice | None:
-    """The first gap of the GPU that starts after a moment, or the last before it, and lasts at least that many ns."""
+    """The first gap of the GPU after a moment, or the last before it, that lasts at least `least` ns."""
     return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least)
 
 
 def next_compile(index: Index, moment: int, way: int, least: int) -> Slice | None:
-    """The first compilation that starts after a moment, or the last before it; of nested ones the outermost."""
+    """The first compilation after a moment, or the last before it; of nested ones, the outermost."""
     return _next_on(index, "compile", moment, way, lambda lane: np.ones(len(lane), bool))
 
 
 def next_sync(index: Index, moment: int, way: int, least: int) -> Slice | None:
-    """The first sync call that starts after a moment, or the last before it."""
+    """The first sync call after a moment, or the last before it."""
     rows = np.flatnonzero((index.kinds.category == CATEGORY["sync"]) & (index.kinds.lanes == HOST))
     at = _beyond(index.profile.trace.ts_ns[rows], moment, way)
     return find(index, int(rows[at])) if at != NONE else None
@@ -125,7 +125,7 @@ def _next_on(
 
 
 def _beyond(starts: Ints, moment: int, way: int) -> int:
-    """The position of the first start after a moment, or of the last before it; NONE where there is none."""
+    """The position of the first start after a moment, or of the last before it; NONE if there is none."""
     position = int(np.searchsorted(starts, moment, side="right" if way > 0 else "left"))
     position -= way < 0
     return position if 0 <= position < len(starts) else NONE

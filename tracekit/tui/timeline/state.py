@@ -1,4 +1,4 @@
-"""What is on the screen and what is selected on it, and where every key leads from there. No Textual here."""
+"""What is on the screen, what is selected on it, and what each key does from there. No Textual here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,17 +10,17 @@ from tracekit.tui.timeline.view import View
 from tracekit.units import duration
 
 FIRST_LANE = Slice(0, 0, NONE)
-_SEEN = 40  # a stretch that takes less than this part of the width is hard to see
-_LEAST_GAP = 0.005  # of what is on the screen: shorter gaps are passed over
+_SEEN = 40  # a stretch narrower than this fraction of the width is hard to see
+_LEAST_GAP = 0.005  # of the time on the screen: shorter gaps are skipped
 _FURTHER = {1: "further", -1: "earlier"}
 
 
 @dataclass(frozen=True)
 class State:
-    """A view, the lane that the keys are on, and what is selected there: `chosen.position` is NONE where nothing is.
+    """A view, the lane with the cursor, and the selected stretch: `chosen.position` is NONE if nothing is selected.
 
-    `range` is between two offsets of the view; while it is `extended`, it reaches from there to what is selected.
-    `note` is said once.
+    `range` lies between two offsets of the view; while it is `extended`, it reaches from its start to the selection.
+    `note` is shown once.
     """
 
     view: View
@@ -32,7 +32,7 @@ class State:
 
     @property
     def index(self) -> Index:
-        """The lanes of the variant that has the keys."""
+        """The lanes of the variant that has the cursor."""
         return self.view.variants[self.variant]
 
     @property
@@ -42,25 +42,25 @@ class State:
 
     @property
     def stretch(self) -> tuple[int, int]:
-        """What is selected, else what is on the screen, ns on the variant's clock."""
+        """The selected stretch, or else the time on the screen, in ns on the variant's clock."""
         return bounds(self.index, self.chosen) if self.is_selected else self.view.window(self.variant)
 
     @property
     def moment(self) -> int:
-        """The middle of what of it is on the screen."""
+        """The middle of the part of the stretch that is on the screen."""
         low, high = self.view.window(self.variant)
         start, end = self.stretch
         start, end = max(start, low), min(end, high)
         return (start + end) // 2 if start <= end else (low + high) // 2
 
     def seen(self, view: View) -> "State":
-        """Another part, of the same selection; a variant that has the step has the keys."""
+        """The same selection in another view; the cursor goes to a variant that has the step."""
         variant = self.variant if view.has_step(self.variant) else view.lead
         chosen = self.chosen if variant == self.variant else FIRST_LANE
         return replace(self, view=view, variant=variant, chosen=chosen, note="")
 
     def selected(self, variant: int, chosen: Slice | None, otherwise: str = "") -> "State":
-        """With another stretch selected, and brought onto the screen; without one that is said."""
+        """Select another stretch and bring it onto the screen; if there is none, say so."""
         if chosen is None:
             return replace(self, note=otherwise)
         start, end = bounds(self.view.variants[variant], chosen)
@@ -76,24 +76,24 @@ class State:
         return min(low, start), max(high, end)
 
     def pan(self, share: float) -> "State":
-        """Further by a share of what is on the screen."""
+        """Move by a share of what is on the screen."""
         return self.seen(self.view.panned(share))
 
     def zoom(self, factor: float, at: float | None = None) -> "State":
-        """So many times as near, around a share of the width; around what is selected where none is given."""
+        """Zoom by a factor around a point of the width, or around the selection if no point is given."""
         if at is None:
             at = (self.view.offset(self.variant, self.moment) - self.view.low) / self.view.span
         return self.seen(self.view.zoomed(factor, at))
 
     def step(self, way: int) -> "State":
-        """The same part of the next step, or the one before."""
+        """Show the same part of the next or the previous step."""
         following = self.seen(self.view.at_step(self.view.step + way))
         if following.view.step == self.view.step:
             return replace(self, note=f"no {_FURTHER[way]} step")
         return following
 
     def lane(self, way: int) -> "State":
-        """On the next lane or the one before, of the next variant too, at the same moment."""
+        """Go to the next or the previous lane at the same moment, also that of another variant."""
         lanes = [
             (variant, group, lane)
             for variant, index in enumerate(self.view.variants)
@@ -111,18 +111,18 @@ class State:
         return self.at(variant, group, lane, moment)
 
     def lane_at(self, variant: int, group: int, lane: int) -> "State":
-        """On a lane, with nothing selected."""
+        """Go to a lane, with nothing selected."""
         if not self.view.has_step(variant):
             return self
         return replace(self, variant=variant, chosen=Slice(group, lane, NONE), note="")
 
     def pointed(self, variant: int, chosen: Slice) -> "State":
-        """With a stretch selected that is on the screen."""
+        """Select a stretch that is on the screen."""
         state = replace(self, variant=variant, chosen=chosen, note="")
         return replace(state, range=state._reached())
 
     def at(self, variant: int, group: int, lane: int, moment: int) -> "State":
-        """On a lane, with what is there at a moment or nearest to it, if that can be seen."""
+        """Go to a lane, and select the stretch at or nearest to a moment if it is on the screen."""
         chosen = nearest(self.view.variants[variant], group, lane, moment)
         low, high = self.view.window(variant)
         if chosen is not None:
@@ -132,20 +132,20 @@ class State:
         return self.lane_at(variant, group, lane)
 
     def beside(self, way: int) -> "State":
-        """The next stretch of the lane; where nothing is selected, what is in the middle of the screen."""
+        """Select the next stretch of the lane, or if nothing is selected the one in the middle of the screen."""
         if not self.is_selected:
             return self.at(self.variant, self.chosen.group, self.chosen.lane, self.moment)
         return self.selected(self.variant, beside(self.index, self.chosen, way), "the lane ends here")
 
     def alike(self, way: int) -> "State":
-        """The next instance of what is selected, or the one before."""
+        """Select the next or the previous event of the same name."""
         if not self.is_selected:
             return replace(self, note="select an event first: ↑ ↓, or a click")
         following = next_alike(self.index, self.chosen, way)
         return self.selected(self.variant, following, f"no {_FURTHER[way]} instance")
 
     def jump(self, way: int, kind: str) -> "State":
-        """The next gap, sync or compilation, or the one before."""
+        """Select the next or the previous gap, sync or compilation."""
         low, high = self.view.window(self.variant)
         moment = self.stretch[0] if self.is_selected else self.view.begin(self.variant) - 1
         if not low <= moment < high:
@@ -156,7 +156,7 @@ class State:
         return self.selected(self.variant, following, f"no {_FURTHER[way]} {what}")
 
     def to_event(self, variant: int, row: int) -> "State":
-        """An event, in the step that contains it."""
+        """Select an event, and show the step that contains it."""
         chosen = find(self.view.variants[variant], row)
         if chosen is None:
             return replace(self, note="this event is on no lane")
@@ -164,19 +164,19 @@ class State:
         return self.to_moment(variant, start).selected(variant, chosen).nearer()
 
     def to_stretch(self, variant: int, start: int, end: int) -> "State":
-        """A stretch of time of a variant, as the range."""
+        """Make a stretch of time of a variant the range."""
         state = self.to_moment(variant, start)
         low, high = (state.view.offset(variant, moment) for moment in (start, end))
         return replace(state.seen(state.view.to(low, high)), variant=variant, range=(low, high), extended=None)
 
     def to_moment(self, variant: int, moment: int) -> "State":
-        """The step of a variant that contains a moment, or the last before it."""
+        """Show the step of a variant that contains a moment, or the last one before it."""
         lows = self.view.variants[variant].step_bounds[0]
         step = max(int((lows <= moment).sum()) - 1, 0)
         return self.seen(self.view.at_step(step))
 
     def nearer(self) -> "State":
-        """As near as it takes to see what is selected as more than a line."""
+        """Zoom in as far as needed for the selection to be more than a line."""
         start, end = self.stretch
         wide = self.view.offset(self.variant, end) - self.view.offset(self.variant, start)
         if wide * _SEEN >= self.view.span:
@@ -184,19 +184,19 @@ class State:
         return self.seen(self.view.near(self.variant, start, end).zoomed(2 / _SEEN))
 
     def near(self) -> "State":
-        """The range, else what is selected, fills the screen, or half of it."""
+        """Zoom so that the range fills the screen, or else the selection half of it."""
         if self.range is not None:
             return replace(self, view=self.view.to(*self.range), extended=None)
         return self.seen(self.view.near(self.variant, *self.stretch)) if self.is_selected else self
 
     def fit(self) -> "State":
-        """The whole step; where that is on the screen, everything."""
+        """Show the whole step, or the whole recording if the step is on the screen already."""
         fitted = self.view.fitted()
         same = (fitted.low, fitted.high) == (self.view.low, self.view.high)
         return self.seen(fitted.everything() if same else fitted)
 
     def ranged(self) -> "State":
-        """Begin a range at what is selected; end one that has begun."""
+        """Begin a range at the selection, or end the range that has begun."""
         if self.extended is not None:
             return replace(self, extended=None)
         start, end = (self.view.offset(self.variant, moment) for moment in self.stretch)
@@ -205,17 +205,17 @@ class State:
         return replace(self, range=(start, end), extended=(start, end), note="")
 
     def cleared(self) -> "State":
-        """Without the range; without the selection, where there is no range."""
+        """Drop the range, or the selection if there is no range."""
         if self.range is not None:
             return replace(self, range=None, extended=None, note="")
         return replace(self, chosen=replace(self.chosen, position=NONE), note="")
 
     def toggled_lock(self) -> "State":
-        """Locked by share of the step instead of by time, or the other way round."""
+        """Lock the variants by share of the step instead of by time, or vice versa."""
         return self.seen(self.view.locked("share" if self.view.lock == "ns" else "ns").fitted())
 
 
-MOVES: dict[str, Callable[..., State]] = {  # each takes how far, or which way
+MOVES: dict[str, Callable[..., State]] = {  # each takes a distance or a direction
     "pan": State.pan,
     "zoom": State.zoom,
     "step": State.step,

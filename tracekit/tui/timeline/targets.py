@@ -1,4 +1,4 @@
-"""What a timeline can be asked to show: a step, a stretch of time, an event."""
+"""What a timeline can be asked to show: a step, a stretch of time or an event."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ from tracekit.tui.timeline.state import State
 
 @dataclass(frozen=True)
 class Step:
-    """A step, by its position among those of its variant, 0 … ."""
+    """A step, by its position among those of its variant, from 0."""
 
     step: int
 
@@ -33,7 +33,7 @@ Target = Step | Stretch | Event
 
 
 def shown(state: State, target: Target) -> State:
-    """With the target on the screen; of a variant that is not there, as it was."""
+    """The state with the target on the screen; unchanged, with a note, if its variant is not on this timeline."""
     if isinstance(target, Step):
         return state.seen(state.view.at_step(target.step).fitted())
     names = [index.profile.name for index in state.view.variants]

@@ -1,4 +1,4 @@
-"""What part of each variant is on the screen: all are locked to one step, and to one offset from where it begins."""
+"""Which part of each variant is on the screen: all are locked to one step, and to one offset from its start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,19 +10,19 @@ import numpy as np
 from tracekit.timeline import Index
 
 Lock = Literal["ns", "share"]
-LEAST = 1000  # ns: no picture is wider in columns, and each column is a nanosecond at least
-_MARGIN = 0.02  # on both sides of what is fitted
+LEAST = 1000  # ns: no picture has more columns, and each column is at least a nanosecond
+_MARGIN = 0.02  # on both sides of what is fitted to the screen
 
 
 @dataclass(frozen=True)
 class View:
-    """A window `[low, high)` of the leading variant, ns from where its step begins.
+    """A window `[low, high)` of the leading variant, in ns from the start of its step.
 
-    The others show the same offsets of the same step or, locked by `share`, the same shares of it.
+    The others show the same offsets of the same step or, if locked by `share`, the same shares of it.
     """
 
     variants: tuple[Index, ...]
-    step: int  # ordinal: which of its steps each variant shows
+    step: int  # ordinal of the step that each variant shows
     low: int
     high: int
     lead: int = 0
@@ -35,29 +35,29 @@ class View:
 
     @property
     def span(self) -> int:
-        """How much of the leading variant is on the screen, ns."""
+        """How much of the leading variant is on the screen, in ns."""
         return self.high - self.low
 
     def has_step(self, variant: int) -> bool:
-        """Whether a variant has as many steps; only then it has a window, and offsets mean something on its clock."""
+        """Whether a variant has this step; only then does it have a window, and can offsets be moments on its clock."""
         return self.step < len(self.variants[variant].step_bounds[0])
 
     def begin(self, variant: int) -> int:
-        """When the step begins, ns on the variant's clock."""
+        """When the step begins, in ns on the variant's clock."""
         return int(self.variants[variant].step_bounds[0][self.step])
 
     def length(self, variant: int) -> int:
-        """How long the step takes, at least 1 ns."""
+        """The duration of the step, at least 1 ns."""
         lows, highs = self.variants[variant].step_bounds
         return max(int(highs[self.step] - lows[self.step]), 1)
 
     def window(self, variant: int) -> tuple[int, int]:
-        """What a variant shows, ns on its own clock."""
+        """The window of a variant, in ns on its own clock."""
         low = self.moment(variant, self.low)
         return low, max(self.moment(variant, self.high), low + LEAST)
 
     def moment(self, variant: int, offset: int) -> int:
-        """An offset of the leading variant as a moment on a variant's clock, ns."""
+        """An offset of the leading variant as a moment on a variant's clock, in ns."""
         if self.lock == "share" and variant != self.lead:
             offset = offset * self.length(variant) // self.length(self.lead)
         return self.begin(variant) + offset
@@ -81,16 +81,16 @@ class View:
         return low, max(high, low + LEAST)
 
     def to(self, low: int, high: int) -> "View":
-        """Another window, moved or narrowed to where there is something to see."""
+        """Another window, moved or narrowed so that it stays within what was recorded."""
         first, last = self.bounds
         span = min(max(high - low, LEAST), last - first)
         begins = min(max((low + high - span) // 2, first), last - span)
         return replace(self, low=begins, high=begins + span)
 
     def anchored(self) -> "View":
-        """The same part of the leading variant, locked to the step that is in the middle of it.
+        """The same part of the leading variant, locked to the step in the middle of it.
 
-        Where several steps are on the screen, it stays as it is: the others would jump.
+        With several steps on the screen nothing changes, because the other variants would jump.
         """
         lows = self.variants[self.lead].step_bounds[0]
         begin = self.begin(self.lead)
@@ -102,29 +102,29 @@ class View:
         return replace(self, step=step, low=self.low - by, high=self.high - by)
 
     def panned(self, share: float) -> "View":
-        """Further by a share of what is on the screen; to the left where it is negative."""
+        """Moved by a share of what is on the screen; to the left if it is negative."""
         by = round(self.span * share)
         return self.to(self.low + by, self.high + by).anchored()
 
     def zoomed(self, factor: float, at: float = 0.5) -> "View":
-        """Zoomed by that factor; what is at that share of the width stays there."""
+        """Zoomed by a factor; what is at the point `at` of the width stays there."""
         span = max(round(self.span / factor), LEAST)
         low = self.low + round((self.span - span) * at)
         return self.to(low, low + span)
 
     def fitted(self) -> "View":
-        """The whole step, of the variant in which it takes longest."""
+        """The whole step, as long as it takes in the slowest variant."""
         ends = (self.offset(variant, self.begin(variant) + self.length(variant)) for variant in self._shown)
         length = max(ends)
         margin = int(length * _MARGIN)
         return self.to(-margin, length + margin)
 
     def everything(self) -> "View":
-        """All that was recorded."""
+        """Everything that was recorded."""
         return self.to(*self.bounds)
 
     def at_step(self, step: int) -> "View":
-        """The same offsets of another step; the nearest that there is. A variant that has it leads."""
+        """The same offsets of another step, or of the nearest that exists. A variant that has the step leads."""
         most = max(len(index.step_bounds[0]) for index in self.variants)
         step = min(max(step, 0), most - 1)
         having = [variant for variant, index in enumerate(self.variants) if step < len(index.step_bounds[0])]
@@ -132,12 +132,12 @@ class View:
         return view.to(view.low, view.high)
 
     def locked(self, lock: Lock) -> "View":
-        """Locked by ns or by the share of the step."""
+        """Locked by time or by the share of the step."""
         view = replace(self, lock=lock)
         return view.to(view.low, view.high)
 
     def showing(self, variant: int, start: int, end: int) -> "View":
-        """So that a stretch of a variant, ns on its clock, is on the screen: moved no more than it takes."""
+        """Moved as little as needed to bring a stretch of a variant, in ns on its clock, onto the screen."""
         low, high = self.offset(variant, start), self.offset(variant, end)
         if self.low <= low and high <= self.high:
             return self
@@ -147,7 +147,7 @@ class View:
         return self.to(middle - self.span // 2, middle + self.span // 2)
 
     def near(self, variant: int, start: int, end: int) -> "View":
-        """So that a stretch of a variant takes half the width."""
+        """Zoomed so that a stretch of a variant takes half the width."""
         low, high = self.offset(variant, start), self.offset(variant, end)
         around = max((high - low) // 2, 1)
         return self.to(low - around, high + around)

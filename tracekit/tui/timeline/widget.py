@@ -1,4 +1,4 @@
-"""The timeline as a widget: it draws what is on the screen, and answers keys and the mouse."""
+"""The timeline as a widget: it draws the picture, and handles the keys and the mouse."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -34,7 +34,7 @@ _FEW_COLOURS = {"standard", "windows"}
 class Timeline(Widget, can_focus=True):
     """Variants one above the other, locked to one step. They are indexed in the background.
 
-    Posts `Chosen` where a stretch is selected or entered, and `RangeChosen`.
+    Posts `Chosen` if a stretch is selected or entered, and `RangeChosen` if a range is.
     """
 
     DEFAULT_CSS = "Timeline { height: 1fr; min-height: 6; }"
@@ -57,7 +57,7 @@ class Timeline(Widget, can_focus=True):
             self._become(shown(self.state, target))
 
     def on_mount(self) -> None:
-        """Begin to index. Not in a worker of Textual's: leaving would wait for that."""
+        """Begin to index, but not in one of Textual's workers: quitting would wait for it."""
         Thread(target=self._index, daemon=True).start()
 
     def _index(self) -> None:
@@ -69,7 +69,7 @@ class Timeline(Widget, can_focus=True):
             self.post_message(answer)
 
     def on_indexed(self, message: Indexed) -> None:
-        """Once all are there, show those that could be read."""
+        """Once all variants are indexed, show those that could be read."""
         message.stop()
         if message.error is not None and not isinstance(message.error, TracekitError):
             raise message.error
@@ -81,7 +81,7 @@ class Timeline(Widget, can_focus=True):
         self._redraw()
 
     def _remarks(self) -> list[str]:
-        """What is still being indexed, and what could not be."""
+        """Remarks on what is still being indexed, and on what could not be."""
         remarks = []
         for number, profile in enumerate(self._profiles):
             if number not in self._answers:
@@ -116,7 +116,7 @@ class Timeline(Widget, can_focus=True):
         self._redraw()
 
     def notify_style_update(self) -> None:
-        """Another theme has other colours behind the lanes."""
+        """Draw anew, as another theme has other colours behind the lanes."""
         super().notify_style_update()
         self._frame = None
 
@@ -134,24 +134,24 @@ class Timeline(Widget, can_focus=True):
         return self._frame
 
     def render_line(self, y: int) -> Strip:
-        """A line of the frame."""
+        """A line of the widget."""
         lines = self._drawn().lines
         if y >= len(lines):
             return Strip.blank(self.size.width)
         return Strip([Segment(text, _style(ink)) for text, ink in lines[y]], self.size.width)
 
     def action_move(self, name: str, by: float) -> None:
-        """Go where one of `MOVES` leads."""
+        """Make one of the `MOVES`."""
         if self.state is not None:
             self._become(MOVES[name](self.state, by))
 
     def action_act(self, name: str) -> None:
-        """What one of `ACTS` does."""
+        """Do one of the `ACTS`."""
         if self.state is not None:
             self._become(ACTS[name](self.state))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """What there is nothing to do for is left to others: Enter and Esc lead on where nothing is selected."""
+        """Leave keys that have nothing to do here to others: Enter and Esc, for example, if nothing is selected."""
         selected = self.state is not None and self.state.is_selected
         if action == "enter":
             return self._is_event
@@ -161,16 +161,16 @@ class Timeline(Widget, can_focus=True):
 
     @property
     def _is_event(self) -> bool:
-        """Whether an event stands for what is selected: none does for a gap."""
+        """Whether the selection is an event: a gap, for example, is none."""
         return self.state is not None and self.state.is_selected and event(self.state.index, self.state.chosen) >= 0
 
     def action_enter(self) -> None:
-        """Tell that more is wanted of what is selected."""
+        """Report that the user wants to see more of the selection."""
         if self.state is not None:
             self._tell(self.state, entered=True)
 
     def on_mouse_down(self, message: events.MouseDown) -> None:
-        """A drag may begin."""
+        """Remember where a drag may begin."""
         if self.state is not None:
             self._drag = Drag(message.x, self.state)
             self.capture_mouse()
@@ -182,18 +182,18 @@ class Timeline(Widget, can_focus=True):
             self._become(state)
 
     def on_mouse_up(self, message: events.MouseUp) -> None:
-        """Without a drag it was a click: select."""
+        """Select, if it was a click and not a drag."""
         self.release_mouse()
         drag, self._drag = self._drag, None
         if drag is not None and not drag.moved and self.state is not None:
             self._become(clicked(self.state, self._drawn(), message.x, message.y))
 
     def on_mouse_scroll_up(self, message: events.MouseScrollUp) -> None:
-        """Nearer to what is under the pointer."""
+        """Zoom in around the pointer."""
         self._wheel(message, WHEEL)
 
     def on_mouse_scroll_down(self, message: events.MouseScrollDown) -> None:
-        """Farther from it."""
+        """Zoom out around the pointer."""
         self._wheel(message, 1 / WHEEL)
 
     def _wheel(self, message: events.MouseEvent, factor: float) -> None:

@@ -1,1 +1,1 @@
-"""What is drawn: widgets that show pieces of content, and know nothing of traces."""
+"""Widgets, which draw pieces of content and know nothing of traces."""

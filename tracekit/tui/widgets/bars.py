@@ -15,7 +15,7 @@ _DIM = Style(dim=True)
 
 
 class Bars(Widget):
-    """A bar and its value for each variant, drawn to the width there is."""
+    """A bar and its value for each variant, drawn to fit the width."""
 
     def __init__(self, numbers: BucketTable) -> None:
         super().__init__()
@@ -27,15 +27,15 @@ class Bars(Widget):
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """What the width takes."""
+        """As many lines as it takes at this width."""
         return len(self.lines(width))
 
     def render(self) -> Text:
-        """Draw to the width."""
+        """Draw to fit the width."""
         return Text("\n").join(self.lines(self.content_size.width))
 
     def lines(self, width: int) -> list[Text]:
-        """A bar and its value for each variant; a reason for each without one."""
+        """A bar and its value for each variant, or the reason why it has none."""
         numbers, unanswered = self._numbers, self._numbers.unanswered
         names = aligned([*numbers.names, *unanswered], max(width // 4, 8))
         lines: list[Text] = []

@@ -1,4 +1,4 @@
-"""Below a pane: what the row under the cursor is in full, and the source around its line."""
+"""Below a pane: the row under the cursor in full, and the source around its line."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,11 +15,11 @@ from tracekit.tui.model.content import Code, Place
 from tracekit.tui.model.sheet import NONE, Sheet
 
 _DIM, _BOLD = Style(dim=True), Style(bold=True)
-_LONG = 40  # letters of a value that gets a line of its own
-_AROUND = 3  # lines above and below
-LOW = 36  # lines of a screen: with fewer, there are few below a pane
+_LONG = 40  # characters of a value that gets a line of its own
+_AROUND = 3  # lines of source above and below
+LOW = 36  # lines of a screen: with fewer, this widget is small
 _PADDING = 1  # cells on either side
-_WIDE = 120  # cells that hold both side by side
+_WIDE = 120  # cells that are enough for both side by side
 
 CodeAt = Callable[[Place], Code | None]
 
@@ -34,14 +34,14 @@ class Below(Horizontal):
         self._shown: object = None
 
     def compose(self) -> ComposeResult:
-        """The row, and beside it the source."""
+        """The row, with the source beside it."""
         yield Static("", id="row", markup=False)
         excerpt = Static("", id="excerpt", markup=False)
         excerpt.display = False
         yield excerpt
 
     def show(self, sheet: Sheet | None, index: int, place: Place | None) -> None:
-        """A row of a sheet, and its line."""
+        """Show a row of a sheet, and its line of source."""
         before, self._row = self._row, (sheet, index, place, self.size)
         if before is not None and before[0] is sheet and before[1:] == self._row[1:]:
             return
@@ -49,12 +49,12 @@ class Below(Horizontal):
         self._show(values(row), place)
 
     def explain(self, text: str) -> None:
-        """What the pane is for, where there is no row to speak of."""
+        """Say what the pane is for, if there is no row to describe."""
         self._row = None
         self._show([Text(text, _DIM)], None)
 
     def tell(self, lines: Sequence[str], place: Place | None) -> None:
-        """Sentences, the first of them in bold, and a line."""
+        """Show sentences, the first of them in bold, and a line of source."""
         self._row = None
         self._show([Text(line, Style() if k else _BOLD) for k, line in enumerate(lines)], place)
 
@@ -78,7 +78,7 @@ class Below(Horizontal):
 
 
 def fitted(lines: Sequence[Text], console: Console, width: int, height: int) -> list[Text]:
-    """The lines; where there are more than there is room for, the last of those that fit ends in `…`."""
+    """The lines that fit; if some do not, the last one that does ends in `…`."""
     wrapped = [*Text("\n").join(lines).wrap(console, width)]
     if len(wrapped) <= height:
         return [*lines]
@@ -90,7 +90,7 @@ def fitted(lines: Sequence[Text], console: Console, width: int, height: int) -> 
 
 
 def values(row: list[tuple[str, str]]) -> list[Text]:
-    """Long values on lines of their own, first; short ones one after the other."""
+    """First the long values on lines of their own, then the short ones one after another."""
     long = [Text.assemble((f"{title} ", _BOLD), value.strip()) for title, value in row if len(value) > _LONG]
     short = Text()
     for title, value in row:
@@ -100,7 +100,7 @@ def values(row: list[tuple[str, str]]) -> list[Text]:
 
 
 def around(code: Code, line: int, height: int) -> Text:
-    """The lines around one, with what they cost in the margin."""
+    """The lines of source around one, with their costs in the margin."""
     first = max(min(line - 1 - _AROUND, len(code.sheet) - height), 0)
     rows = code.sheet.cells(first, first + height)
     costs = range(code.sheet.titles.index("line"))

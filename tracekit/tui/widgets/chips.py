@@ -1,4 +1,4 @@
-"""The panes as chips in one line, with the one shown among them; those without room are a click or a key away."""
+"""The panes as chips in one line that includes the current one; those that do not fit are a click or a key away."""
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,12 +16,12 @@ _MORE = "…"
 
 
 class Chips(Widget):
-    """Titles with the digits that lead to them; a click goes there."""
+    """Titles with the digits that lead to them; a click on one goes to its pane."""
 
     COMPONENT_CLASSES = {"chips--here", "chips--other"}  # noqa: RUF012 - as Textual declares it
 
     class Picked(Message):
-        """Go to that pane."""
+        """The user asks for that pane."""
 
         def __init__(self, name: str) -> None:
             super().__init__()
@@ -29,11 +29,11 @@ class Chips(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="chips")
-        self._panes: list[tuple[str, str]] = []  # name and text
+        self._panes: list[tuple[str, str]] = []  # name and title
         self._here = ""
 
     def show(self, panes: list[tuple[str, str]], here: str) -> None:
-        """These panes, by name and title."""
+        """Show these panes, each a name and a title."""
         keys = [f"{_KEYS[k]} " if k < len(_KEYS) else "" for k in range(len(panes))]
         before = self._panes, self._here
         self._panes = [
@@ -45,7 +45,7 @@ class Chips(Widget):
 
     @property
     def in_sight(self) -> list[tuple[str, str]]:
-        """As many as fit, the one that is shown among them."""
+        """As many chips as fit, including that of the current pane."""
         room = max(self.size.width - 2 * len(_MORE), 1)
         at = next((k for k, (name, _) in enumerate(self._panes) if name == self._here), 0)
         start = 0

@@ -1,4 +1,4 @@
-"""How wide the columns of a table are, and what their headings read like."""
+"""How wide the columns of a table are, and what their headings say."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -10,12 +10,12 @@ from tracekit.sanitize import sanitize
 from tracekit.tui.model.sheet import Sheet
 
 GAP = 2  # cells between columns
-_LEAST, _NAMED, _LEGIBLE, _MOST = 12, 28, 36, 60  # cells of a text; the first is the name
-_HEADS = (40, 28, 20, 14, 10)  # cells of a heading over numbers: the most for which there is room
+_LEAST, _NAMED, _LEGIBLE, _MOST = 12, 28, 36, 60  # cells of a text; the first column is the name
+_HEADS = (40, 28, 20, 14, 10)  # cells of a heading over numbers: the largest that fits is used
 
 
 def column_widths(sheet: Sheet, room: int) -> list[int]:
-    """Numbers get all they need; headings and texts what is left, the longest cut first."""
+    """Numbers get the width they need; headings and texts share what is left, and the longest are cut first."""
     numbers, values = sheet.numbers, sheet.widths
     texts = [k for k, number in enumerate(numbers) if not number]
     least = {k: _LEAST if k else _NAMED for k in texts}
@@ -30,23 +30,23 @@ def column_widths(sheet: Sheet, room: int) -> list[int]:
     least = {k: min(widths[k], width) for k, width in least.items()}
     while needed(widths) > room and (wide := [k for k in texts if widths[k] > least[k]]):
         widths[max(wide, key=lambda k: widths[k] - least[k])] -= 1
-    for k in texts:  # what is left over goes to the texts that are cut
+    for k in texts:  # what remains goes to the texts that are cut
         widths[k] += min(max(values[k] - widths[k], 0), max(room - needed(widths), 0))
     return widths
 
 
 def needed(widths: list[int]) -> int:
-    """The cells of all columns and what is between them."""
+    """The cells of all columns and of the gaps between them."""
     return sum(widths) + GAP * max(len(widths) - 1, 0)
 
 
 def cut_titles(sheet: Sheet, widths: list[int]) -> list[str]:
-    """Titles that fit; of those that do not, what tells them apart."""
+    """The titles; those that do not fit are cut so that they remain distinguishable."""
     return [cut_apart(sheet.titles_within(width), width)[k] for k, width in enumerate(widths)]
 
 
 def heading(sheet: Sheet, widths: list[int]) -> str:
-    """The line above the rows; an arrow stands behind the title of the column that they are sorted by."""
+    """The line above the rows, with an arrow after the title of the column by which they are sorted."""
     titles, text = cut_titles(sheet, [max(width - 1, 1) for width in widths]), ""
     for title, width, each, number in zip(titles, widths, sheet.fields, sheet.numbers, strict=True):
         arrow = {(each.name, True): "▼", (each.name, False): "▲"}.get(sheet.sort or ("", True), "")
@@ -56,7 +56,7 @@ def heading(sheet: Sheet, widths: list[int]) -> str:
 
 
 def cut_columns(sheet: Sheet, rows: Sequence[Sequence[str]], widths: list[int]) -> list[list[str]]:
-    """Cells that stand on a screen together, column by column: names so that they can be told apart."""
+    """The cells that are on screen together, column by column; names are cut so that they remain distinguishable."""
     return [
         [cut_off(text, width) for text in column] if is_sentence else cut_apart([*column], width)
         for column, width, is_sentence in zip(zip(*rows, strict=True), widths, sheet.sentences, strict=True)

@@ -9,11 +9,11 @@ from tracekit.profile.names import stem
 from tracekit.sanitize import sanitize
 
 _SEPARATOR, _MORE = " ▸ ", "…"
-_NAMES = (40, 24, 16, 10, 6)  # letters of a name: the most that leaves room for the path
+_NAMES = (40, 24, 16, 10, 6)  # characters of a name: the largest that leaves room for the path is used
 
 
 class Crumbs(Static):
-    """One line, made to the width there is: the last narrowing matters most, and is cut last."""
+    """One line that fits the width: the last narrowing matters most, and is cut last."""
 
     def __init__(self) -> None:
         super().__init__(id="crumbs", markup=False)
@@ -21,19 +21,19 @@ class Crumbs(Static):
         self._path: list[str] = []
 
     def show(self, opened: list[str], path: list[str]) -> None:
-        """What was opened, and the narrowings."""
+        """Show what was opened, and the narrowings."""
         self._opened, self._path = opened, path
         self.on_resize()
 
     def on_resize(self) -> None:
-        """Fit it."""
+        """Fit the line to the new width."""
         line = fitting(self._opened, self._path, max(self.content_size.width, 20))
         if line != self.content:
             self.update(line, layout=False)
 
 
 def fitting(opened: list[str], path: list[str], width: int) -> str:
-    """The names of what was opened shortened as far as needed; if that is not enough, only the last narrowings."""
+    """The path, with shorter names of what was opened if needed; if that is not enough, only the last narrowings."""
     for longest in _NAMES:
         names = short(opened if longest == _NAMES[0] else [stem(Path(name)) for name in opened], longest)
         line = _SEPARATOR.join(["  ".join(names), *(sanitize(each, max(longest, 16)) for each in path)])

@@ -1,4 +1,4 @@
-"""The words that a row of a table must hold, asked for in a line that is there only while it has the keys."""
+"""The words that rows of a table must contain, typed into a line that is visible only while it has the focus."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from tracekit.tui.widgets.grid import Grid
 
 
 class FilterLine(Input):
-    """Filters a table as it is typed; Enter keeps the filter."""
+    """Filters a table while the user types; Enter keeps the filter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Keep", key_display="⏎", id="filter.keep", tooltip="Keep the filter"),
@@ -21,14 +21,14 @@ class FilterLine(Input):
         self._grid: Grid | None = None
 
     def ask(self, grid: Grid | None) -> None:
-        """Ask for the words for that table."""
+        """Ask for the words by which to filter this table."""
         self._grid = grid
         self.value = grid.sheet.pattern if grid is not None else ""
         self.display = True
         self.focus()
 
     def drop(self, grid: Grid | None) -> bool:
-        """Show all rows of that table again, or of the one that is being filtered; False where they are shown."""
+        """Show all rows of the table that is being filtered, or else of this one; False if it shows them already."""
         grid = self._grid if self.display else grid
         if not self.display and (grid is None or not grid.sheet.pattern):
             return False
@@ -42,7 +42,7 @@ class FilterLine(Input):
         self.drop(None)
 
     def forget(self) -> None:
-        """The table is no longer on screen."""
+        """Forget the table, which is no longer on screen."""
         self._grid, self.display = None, False
 
     def on_input_changed(self, message: Input.Changed) -> None:
@@ -61,7 +61,7 @@ class FilterLine(Input):
             self._grid.change(self._grid.sheet.filtered(pattern))
 
     def _close(self) -> None:
-        """Give the keys back to the table."""
+        """Give the focus back to the table."""
         self.display = False
         if self._grid is not None:
             self._grid.focus()

@@ -1,15 +1,15 @@
-"""The rows of a sheet as text that fits the columns of a screen; only those that are looked at are turned into text."""
+"""The rows of a sheet as text that fits the columns of a screen; only the rows on screen are turned into text."""
 
 from functools import cached_property
 
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.columns import GAP, column_widths, cut_columns, heading, needed
 
-_SIGN = 2  # cells before the first column, where rows have signs
+_SIGN = 2  # cells before the first column, if rows have signs
 
 
 class FittedRows:
-    """A sheet in a room of so many cells."""
+    """A sheet that is fitted to a number of cells."""
 
     def __init__(self, sheet: Sheet, room: int) -> None:
         self.sheet, self.room = sheet, room
@@ -19,7 +19,7 @@ class FittedRows:
 
     @property
     def width(self) -> int:
-        """The cells of a row; more than there is room for where the columns are too many."""
+        """The cells of a row, which are more than fit if there are too many columns."""
         return needed(self.widths) + self.signs
 
     @cached_property
@@ -28,7 +28,7 @@ class FittedRows:
         return " " * self.signs + heading(self.sheet, self.widths)
 
     def texts(self, row: int, top: int, height: int) -> list[str]:
-        """A row's values cut to the columns, so that what is on screen with it, from `top` on, can be told from it."""
+        """A row's values cut to the columns so that they differ from those of the rows on screen, from `top` on."""
         if row not in self._texts:
             start = min(max(top - height, 0), row)
             stop = max(start + 3 * max(height, 1), row + 1)
@@ -37,7 +37,7 @@ class FittedRows:
         return self._texts[row]
 
     def column_at(self, cell: int) -> int | None:
-        """The column of a cell of the heading."""
+        """The column to which a cell of the heading belongs."""
         left = cell - self.signs
         for column, width in enumerate(self.widths):
             if left < width + GAP:

@@ -1,8 +1,8 @@
 """A table of any length: only the rows on screen are turned into text and drawn.
 
-No library's table does what these are read for: every cell has a unit of its own, differences have their colours, names
-are cut so that those on screen can be told apart, and texts give way to numbers. Two million rows are on screen at once
-and sorted in 0.3 s, where textual-fastdatatable 0.19.5 takes 0.8 s and 1.9 s; `make bench-tui` measures it.
+No library's table offers what these need: every cell has a unit of its own, differences are coloured, names are cut so
+that those on screen remain distinguishable, and texts give way to numbers. Two million rows appear without delay and
+are sorted in 0.3 s, where textual-fastdatatable 0.19.5 takes 0.8 s and 1.9 s; `make bench-tui` measures this.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ _STRIDE = 16
 
 
 class Grid(Scrolled, can_focus=True):
-    """Rows of a sheet below a heading; one is under the cursor. Arrows beyond its ends leave it."""
+    """Rows of a sheet below a heading; one is under the cursor. An arrow key beyond the first or last row leaves it."""
 
     HELP = (
         "Arrows move; Enter narrows to the row; / filters, o sorts by the next column, O reverses the order; y copies."
@@ -52,7 +52,7 @@ class Grid(Scrolled, can_focus=True):
     ]
 
     class Moved(Message):
-        """Another row is under the cursor, or it is another table that has the keys."""
+        """Another row is under the cursor, or another table has the focus."""
 
         def __init__(self, grid: "Grid") -> None:
             super().__init__()
@@ -65,7 +65,7 @@ class Grid(Scrolled, can_focus=True):
         """Enter was pressed on a row."""
 
     class Left(Moved):
-        """An arrow went beyond the first (`way` −1) or the last row (1)."""
+        """An arrow key went beyond the first row (`way` −1) or the last row (1)."""
 
         def __init__(self, grid: "Grid", way: int) -> None:
             super().__init__(grid)
@@ -81,23 +81,23 @@ class Grid(Scrolled, can_focus=True):
         self.set_reactive(Grid.virtual_size, Size(0, len(sheet) + 1))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Lines that show all of it."""
+        """As many lines as it takes to show all rows."""
         return len(self.sheet) + 1
 
     def on_resize(self, event: events.Resize) -> None:
-        """At first the row under the cursor is in the middle."""
+        """Scroll so that the row under the cursor is in the middle, the first time."""
         if event.size.height > 2 and not self._is_centred:
             self._is_centred = True
             self._centre(event.size.height)
         self.show_cursor()
 
     def show(self, sheet: Sheet) -> None:
-        """Show another sheet, from its first row on."""
+        """Show another sheet, starting at its first row."""
         self._become(sheet)
         self.start_at(0)
 
     def start_at(self, row: int) -> None:
-        """Put the cursor on a row, and that in the middle."""
+        """Put the cursor on a row, and scroll that row to the middle."""
         self.cursor = min(row, max(len(self.sheet) - 1, 0))
         self._leads_on = self.sheet.destination(self.cursor) is not None
         self._is_centred = False
@@ -107,7 +107,7 @@ class Grid(Scrolled, can_focus=True):
         self.scroll_to(x=0, y=max(self.cursor - height // 2, 0), animate=False, force=True)
 
     def change(self, sheet: Sheet) -> None:
-        """Show other rows of the sheet, or the same in another order, from the first on."""
+        """Show other rows of the sheet, or the same rows in another order, starting at the first."""
         self._become(sheet)
         self.cursor = 0
         self.show_cursor()
@@ -121,11 +121,11 @@ class Grid(Scrolled, can_focus=True):
         self.refresh(layout=len(sheet) != before)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """Enter is for rows that lead somewhere."""
+        """Offer Enter only on rows that lead somewhere."""
         return action != "enter" or self._leads_on
 
     def _moved(self) -> None:
-        """Another row is under the cursor: Enter may lead on from this one, or not."""
+        """Update what depends on the row under the cursor, such as whether Enter leads somewhere."""
         leads_on = self.sheet.destination(self.cursor) is not None
         if leads_on != self._leads_on:
             self._leads_on = leads_on
@@ -133,11 +133,11 @@ class Grid(Scrolled, can_focus=True):
         self.post_message(self.Moved(self))
 
     def _drawn(self) -> TableLines:
-        """What is drawn: anew when the sheet, the room there is or the colours change."""
+        """What is drawn, made anew whenever the sheet, the width or the colours change."""
         width, lines = self.size.width, self._lines
         if lines is None or lines.sheet is not self.sheet or lines.width != width:
             lines = self._lines = TableLines(self.sheet, width, self._styles())
-            # Set without Textual's laying out the screen anew, which only another number of rows calls for.
+            # Set without letting Textual lay out the screen anew, which only another number of rows requires.
             self.set_reactive(Grid.virtual_size, Size(lines.rows.width + WIDTH, len(self.sheet) + 1))
         return lines
 
@@ -151,19 +151,19 @@ class Grid(Scrolled, can_focus=True):
         )
 
     def notify_style_update(self) -> None:
-        """Another theme has other colours."""
+        """Draw anew, as another theme has other colours."""
         super().notify_style_update()
         self._lines = None
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """No style depends on it: Textual would work out all of them anew."""
+        """Do nothing: no style depends on the focus, but Textual would compute all styles anew."""
 
     def show_cursor(self) -> None:
-        """Scroll so that the row under the cursor is seen."""
+        """Scroll so that the row under the cursor is visible."""
         self.scroll_to_region(Region(self.scroll_offset.x, self.cursor, 1, 2), animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
-        """The heading stays on top; below it the rows that are scrolled to."""
+        """The heading on top, or one of the rows that are visible below it."""
         left, top = self.scroll_offset
         if y == 0:
             return self._drawn().heading(left)
@@ -171,23 +171,23 @@ class Grid(Scrolled, can_focus=True):
         return self._drawn().row(row, Window(left, top, self.size.height - 1), row == self.cursor and self.has_focus)
 
     def on_focus(self) -> None:
-        """The row under the cursor is news when the table gets the keys, too."""
+        """Announce the row under the cursor, and draw the cursor."""
         self.refresh_line(self.cursor + 1)
         self._moved()
 
     def on_blur(self) -> None:
-        """Without the keys it has no cursor."""
+        """Draw no cursor without the focus."""
         self.refresh_line(self.cursor + 1)
 
     def action_move(self, way: int) -> None:
-        """A row on; beyond the ends to the next table, or the one before."""
+        """Go a row further, or beyond the ends to the next or the previous table."""
         if not 0 <= self.cursor + way < len(self.sheet):
             self.post_message(self.Left(self, way))
         else:
             self.go(self.cursor + way)
 
     def action_page(self, way: int) -> None:
-        """As many rows as are on screen."""
+        """Go further by as many rows as are on screen."""
         self.go(self.cursor + way * max(self.size.height - 2, 1))
 
     def action_end(self, which: int) -> None:
@@ -199,7 +199,7 @@ class Grid(Scrolled, can_focus=True):
         self.scroll_relative(x=way * _STRIDE, animate=False, force=True)
 
     def go(self, row: int) -> None:
-        """Put the cursor on that row, or the nearest there is."""
+        """Put the cursor on that row, or on the nearest one."""
         self.refresh_line(self.cursor + 1)  # below the heading
         self.cursor = min(max(row, 0), max(len(self.sheet) - 1, 0))
         self.refresh_line(self.cursor + 1)
@@ -212,18 +212,18 @@ class Grid(Scrolled, can_focus=True):
             self.post_message(self.Entered(self))
 
     def action_sort(self) -> None:
-        """By the next column, numbers from the largest on."""
+        """Sort by the next column, with the largest numbers first."""
         names = [each.name for each in self.sheet.fields]
         now = names.index(self.sheet.sort[0]) if self.sheet.sort and self.sheet.sort[0] in names else -1
         self.sort_by((now + 1) % len(names))
 
     def action_turn(self) -> None:
-        """The last row first."""
+        """Reverse the order."""
         if self.sheet.sort is not None:
             self.change(self.sheet.sorted_by(self.sheet.sort[0], not self.sheet.sort[1]))
 
     def sort_by(self, column: int) -> None:
-        """By that column; again, the other way round."""
+        """Sort by that column; if it is sorted by that column already, reverse the order."""
         name = self.sheet.fields[column].name
         again = self.sheet.sort is not None and self.sheet.sort[0] == name
         down = not self.sheet.sort[1] if again and self.sheet.sort is not None else self.sheet.numbers[column]

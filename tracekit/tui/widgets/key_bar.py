@@ -1,6 +1,6 @@
-"""The keys that do something now, in one line; those of the widget that has the keys first. A click presses one.
+"""The keys that do something now, in one line; first those of the widget that has the focus. A click acts as a key.
 
-Textual's own footer is a widget for each key, all of them made anew whenever the keys move.
+Textual's own footer has a widget for each key, and makes all of them anew whenever the focus moves.
 """
 
 from typing import ClassVar
@@ -15,7 +15,7 @@ _HELP = "question_mark"
 
 
 class KeyBar(Widget):
-    """As many keys as fit; the help has all of them."""
+    """As many keys as fit; the help lists all of them."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"key-bar--key", "key-bar--text"}
 
@@ -24,11 +24,11 @@ class KeyBar(Widget):
         self._shown: list[tuple[str, str, str]] = []
 
     def on_mount(self) -> None:
-        """Look again when the keys may have changed."""
+        """Watch for changes of the keys that apply."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.look())
 
     def look(self) -> None:
-        """Draw anew if other keys do something now."""
+        """Draw anew if other keys apply now."""
         keys = self.keys
         if keys != self._shown:
             self._shown = keys
@@ -37,7 +37,7 @@ class KeyBar(Widget):
     @property
     def keys(self) -> list[tuple[str, str, str]]:
         """For each key that is shown: its name on screen, what it does, and its action; the most important first."""
-        active = self.app.screen.active_bindings.values()  # of what covers the panes, where something does
+        active = self.app.screen.active_bindings.values()  # of the screen that covers the panes, if there is one
         shown = (each for each in active if each.binding.show and each.enabled)
         first = sorted(shown, key=lambda each: each.node is self.app)
         named = {(self.app.get_key_display(each.binding), each.binding.description): each.binding.key for each in first}
@@ -49,7 +49,7 @@ class KeyBar(Widget):
 
     @property
     def _fitting(self) -> list[tuple[str, str, str]]:
-        """As many as there is room for; the help is always among them, for it has the others."""
+        """As many keys as fit, always including that of the help, which lists the others."""
         keys, width = self._shown, self.size.width
         fitting = _within(keys, width)
         left_out = [each for each in keys[len(fitting) :] if each[2] == _HELP]
@@ -65,7 +65,7 @@ class KeyBar(Widget):
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
 
     def on_click(self, event: events.Click) -> None:
-        """As if the key had been pressed."""
+        """Act as if the key had been pressed."""
         left = event.x
         for display, text, key in self._fitting:
             left -= len(display) + len(text) + 3

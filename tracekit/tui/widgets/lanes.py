@@ -1,4 +1,4 @@
-"""The timeline as a pane: it stays alive while others are shown, because its index takes as long as reading."""
+"""The timeline as a pane, which is preserved while other panes are shown: indexing takes as long as reading."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tracekit.tui.timeline.widget import Timeline
 
 
 class LanesView(Timeline):
-    """The timeline of some variants. Esc widens, except where there is a range to drop."""
+    """The timeline of some variants. Esc widens the selection, unless there is a range to drop."""
 
     HELP = (
         "Arrows move through time and lanes, + and - zoom, f fits the step, z zooms to the selection; , and . go to "
@@ -24,13 +24,13 @@ class LanesView(Timeline):
         self._shown: Target | None = None
 
     def go_to(self, target: Target | None) -> None:
-        """Show that, unless it is what was shown last: then it stays where the keys have led."""
+        """Show this target, unless it is the one shown last: then the timeline stays where the user has moved it."""
         if target is not None and target != self._shown:
             self.show(target)
         self._shown = target
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """Only a range is dropped here."""
+        """Handle Esc only if there is a range to drop."""
         if (action, parameters) == ("act", ("clear",)):
             return self.state is not None and (self.state.range, self.state.extended) != (None, None)
         return super().check_action(action, parameters)

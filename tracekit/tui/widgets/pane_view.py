@@ -18,31 +18,31 @@ from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.shared_height import SharedHeight
 from tracekit.tui.widgets.steps import Steps
 
-_LOW = 30  # lines of a screen: below it, there are no bars over a table that says the same
-_FEW = 8  # rows of tables that leave room for words on such a screen
+_LOW = 30  # lines of a screen: with fewer, there are no bars above a table that says the same
+_FEW = 8  # rows of tables that leave room for sentences on such a screen
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 _LAYOUT = SharedHeight()
 
 
 class PaneView(VerticalScroll, can_focus=False):
-    """One pane after another. Its tables and the line of steps get the keys in turn.
+    """Shows one pane after another. Its tables and the lines of steps get the focus in turn.
 
-    Each pane is shown in the widgets of those before it, and what it has no use for is hidden: to make widgets anew
-    takes three times as long as to draw the screen.
+    Each pane reuses the widgets of earlier panes, and those that it does not need are hidden: making widgets anew takes
+    three times as long as drawing the screen.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.content = Content(())
-        self._shown: list[Widget] = []  # what shows the content, from top to bottom
+        self._shown: list[Widget] = []  # the widgets that show the content, from top to bottom
 
     @property
     def layout(self) -> Layout:
-        """From top to bottom."""
+        """One piece below the other."""
         return _LAYOUT
 
     async def show(self, content: Content, begin: tuple[int, int]) -> None:
-        """Show an answer; the keys go to the table to begin at."""
+        """Show an answer, and give the focus to the table to begin at."""
         self.content, self._shown = content, []
         spare = [*self.children]
         for kind, piece in _parts(content):
@@ -67,16 +67,16 @@ class PaneView(VerticalScroll, can_focus=False):
 
     @property
     def grids(self) -> list[Grid]:
-        """The tables."""
+        """The tables on screen."""
         return [each for each in self._shown if isinstance(each, Grid)]
 
     @property
     def stops(self) -> list[Widget]:
-        """What can have the keys, from top to bottom."""
+        """The widgets that can have the focus, from top to bottom."""
         return [each for each in self._shown if each.can_focus]
 
     def on_resize(self) -> None:
-        """Where there is little room, the tables have it."""
+        """If there is little room, give it to the tables."""
         is_low = self.app.size.height < _LOW and bool(self.content.sheets)
         is_long = sum(map(len, self.content.sheets)) > _FEW
         for each in self._shown:
@@ -86,7 +86,7 @@ class PaneView(VerticalScroll, can_focus=False):
                 each.display = not (is_low and is_long)
 
     def on_grid_changed(self, message: Grid.Changed) -> None:
-        """Say over the table how many of its rows are shown."""
+        """Say above the table how many of its rows are shown."""
         title = self._shown[self._shown.index(message.grid) - 1]
         _showing(title, message.grid.sheet)
 
@@ -99,7 +99,7 @@ class PaneView(VerticalScroll, can_focus=False):
         self._leave(message.widget, message.way)
 
     def _leave(self, widget: Widget, way: int) -> None:
-        """Give the keys to what comes after (1) or before (−1); at the ends, scroll the page."""
+        """Give the focus to the next widget (1) or the previous one (−1); at the ends, scroll the page."""
         stops = self.stops
         at = stops.index(widget) + way
         if 0 <= at < len(stops):
@@ -111,15 +111,15 @@ class PaneView(VerticalScroll, can_focus=False):
 
 
 class Title(Static):
-    """The heading of a table, with how many of its rows a filter leaves; without one where there is none to say."""
+    """The heading of a table, with the number of rows that a filter leaves; hidden if there is nothing to say."""
 
     def __init__(self, sheet: Sheet) -> None:
         super().__init__(markup=False, classes="title")
         self.show(sheet)
 
     def show(self, sheet: Sheet) -> None:
-        """Say what is left."""
-        rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows hold “{sheet.pattern}”" if sheet.pattern else ""
+        """Say how many rows are left."""
+        rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows contain “{sheet.pattern}”" if sheet.pattern else ""
         said = " · ".join(filter(None, (rows, sheet.title)))
         self.display = bool(said)
         self.update(Text(said, no_wrap=True, overflow="ellipsis"), layout=False)
@@ -133,13 +133,13 @@ class Paragraphs(Static):
         self.show(piece)
 
     def show(self, piece: Prose) -> None:
-        """Show others."""
+        """Show other sentences."""
         self.set_classes(f"prose {piece.tone}")
         self.update(_text(piece))
 
 
 def _parts(content: Content) -> Iterator[tuple[Any, Any]]:
-    """Which widgets show it, and what of it each of them shows."""
+    """The widgets that show the content, and what each of them shows."""
     for piece in content.pieces:
         match piece:
             case Sheet():
@@ -153,7 +153,7 @@ def _parts(content: Content) -> Iterator[tuple[Any, Any]]:
             case StepStrip():
                 yield Steps, piece
             case _:
-                raise TypeError(f"{type(piece).__name__}: is no piece that is drawn")
+                raise TypeError(f"{type(piece).__name__}: is not a piece that can be drawn")
 
 
 def _showing(widget: Any, piece: object) -> Widget:

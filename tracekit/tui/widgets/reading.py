@@ -1,4 +1,4 @@
-"""How far reading is, while it lasts."""
+"""The progress of reading, while it lasts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ _EVERY = 0.2  # seconds
 
 
 class Progress(Static):
-    """What is read, file by file."""
+    """The progress of reading, file by file."""
 
     def __init__(self, paths: Sequence[Path], reading: Reading) -> None:
         super().__init__(id="reading", markup=False)
@@ -20,10 +20,10 @@ class Progress(Static):
         self._reading = reading
 
     def on_mount(self) -> None:
-        """Look again and again: the thread that reads has no time for messages."""
+        """Ask regularly: the reading thread has no time for messages."""
         self.tell()
         self.set_interval(_EVERY, self.tell)
 
     def tell(self) -> None:
-        """Say it."""
-        self.update("\n".join([f"Reading {self._named} …", "", *self._reading.lines(), "", "Esc leaves."]))
+        """Say how far reading has come."""
+        self.update("\n".join([f"Reading {self._named} …", "", *self._reading.lines(), "", "Press Esc to leave."]))

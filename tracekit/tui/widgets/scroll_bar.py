@@ -1,7 +1,7 @@
-"""A bar beside a long table that says which part of it is seen, and with which it is scrolled.
+"""A scroll bar beside a long table, which shows what part of it is visible.
 
-Textual's own is a widget, which is laid out and drawn once more whenever the table beside it changes its height; this
-one is a character at the end of each line below the heading.
+Textual's own is a widget, which is laid out and drawn again whenever the table beside it changes its height; this one
+is a character at the end of each line below the heading.
 """
 
 from textual import events
@@ -12,7 +12,7 @@ _NOTCH, _ASIDE = 3, 8  # lines and cells for each notch of the wheel
 
 
 def thumb(height: int, rows: int, top: int) -> range:
-    """The lines of a bar of that height that stand for what is seen from row `top` on; none where all rows are."""
+    """The lines of a bar of that height that stand for the rows visible from `top` on; none if all rows are visible."""
     if height <= 0 or rows <= height:
         return range(0)
     length = max(round(height * height / rows), 1)
@@ -21,7 +21,7 @@ def thumb(height: int, rows: int, top: int) -> range:
 
 
 def top_at(line: int, height: int, rows: int) -> int:
-    """The first row that is seen once the middle of the thumb is on that line."""
+    """The first visible row once the middle of the thumb is on that line."""
     length = len(thumb(height, rows, 0))
     share = (line - length // 2) / max(height - length, 1)
     return round(min(max(share, 0.0), 1.0) * max(rows - height, 0))
@@ -33,11 +33,11 @@ class Scrolled(ScrollView):
     DEFAULT_CSS = "Scrolled { overflow: hidden hidden; }"
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Down, or with Shift to the right."""
+        """Scroll down, or with Shift to the right."""
         self._roll(event, 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Up, or with Shift to the left."""
+        """Scroll up, or with Shift to the left."""
         self._roll(event, -1)
 
     def _roll(self, event: events.MouseEvent, way: int) -> None:
@@ -52,18 +52,18 @@ class Scrolled(ScrollView):
         return event.y > 0 and event.x >= self.size.width - WIDTH and self.max_scroll_y > 0
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """On the bar: go there, and follow the pointer."""
+        """If the bar is pressed, scroll to that point and follow the pointer."""
         if self.is_on_bar(event):
             self.capture_mouse()
             self._follow(event.y)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Follow it."""
+        """Follow the pointer while the bar is pressed."""
         if self.app.mouse_captured is self:
             self._follow(event.y)
 
     def on_mouse_up(self) -> None:
-        """Follow it no longer."""
+        """Stop following the pointer."""
         self.release_mouse()
 
     def _follow(self, y: int) -> None:

@@ -7,19 +7,19 @@ from textual.widget import Widget
 
 from tracekit.tui.widgets.grid import Grid
 
-_LEAST = 6  # lines of a table, where it has so many
+_LEAST = 6  # lines that a table gets at least, if it has that many
 
 
 class SharedHeight(VerticalLayout):
-    """Each table gets the height it needs; where that is too much, those that need most get less.
+    """Each table gets the height it needs; if that is too much together, those that need most get less.
 
-    The heights are part of the layout itself, so that a pane is drawn once, as it stays.
+    The heights are part of the layout itself, so that a pane is drawn only once.
     """
 
     name = "shared-height"
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
-        """Place all widgets at the heights that they need, then take from the tables what is too much."""
+        """Give all widgets the heights that they need, then take from the tables what is too much."""
         placements = super().arrange(parent, children, size, greedy)
         tables = [each.region.height for each in placements if isinstance(each.widget, Grid)]
         needed = max((each.region.bottom + each.margin.bottom for each in placements), default=0)
@@ -34,8 +34,8 @@ class SharedHeight(VerticalLayout):
 
 
 def shared(wanted: list[int], free: int) -> list[int]:
-    """So many lines for each: all that is wanted where there is room, else the most wanting give way first."""
-    most = max(free, _LEAST)  # of one table: without this, millions of rows would be taken off one by one
+    """The lines for each: as many as wanted if they fit; otherwise those that want most are reduced first."""
+    most = max(free, _LEAST)  # for one table: otherwise millions of rows would be taken off one by one
     shares = [min(want, most) for want in wanted]
     least = [min(want, _LEAST) for want in wanted]
     while sum(shares) > free:

@@ -12,15 +12,15 @@ from tracekit.tui.widgets.pane_view import PaneView
 
 
 class Stage(Container):
-    """One widget shows all panes but timelines; of these, those that were shown are kept."""
+    """One widget shows all panes except timelines; each timeline has its own, which is preserved."""
 
     @property
     def pane(self) -> PaneView | None:
-        """The pane on screen, where it is none of lanes."""
+        """The pane on screen, unless it is a timeline."""
         return next((each for each in self.children if isinstance(each, PaneView) and each.display), None)
 
     async def show(self, content: Content, begin: tuple[int, int]) -> None:
-        """Show an answer; where the user is leaving, the screen takes no more widgets, and nothing is shown."""
+        """Show an answer, unless the app is quitting: the screen then accepts no more widgets."""
         try:
             await self._show(content, begin)
         except MountError:
@@ -44,13 +44,13 @@ class Stage(Container):
         self.screen.set_focus(view, scroll_visible=False)
 
     def forget_but(self, profiles: Sequence[Profile]) -> None:
-        """Drop the timelines of variants that are no longer these: others arrived since."""
+        """Drop the timelines of other variants than these: more variants have arrived since they were made."""
         for each in self.query(LanesView):
             if not each.display and not all(any(one is other for other in profiles) for one in each.profiles):
                 each.remove()
 
     async def put(self, widget: Widget) -> None:
-        """Show a widget in place of what is shown."""
+        """Show a widget in place of the present one."""
         for each in [*self.children]:
             each.display = each is widget
             if each is not widget and not isinstance(each, LanesView | PaneView):

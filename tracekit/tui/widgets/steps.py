@@ -25,10 +25,11 @@ _STEP = Style(color=BUCKETS["gpu_copy"].colour)
 
 
 class Steps(Widget, can_focus=True):
-    """A line for each variant. The cursor is on a step, in all lines at once; Shift and arrows take more of them."""
+    """A line for each variant. The cursor is on the same step in all lines; Shift with the arrow keys adds more."""
 
     HELP = (
-        "← → go from step to step, with Shift they select a range; Enter narrows everything to it. Clicks do the same."
+        "← and → go from step to step; with Shift they select a range; Enter narrows everything to it. Clicks do the "
+        "same."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(-1)", "Step", key_display="← →", id="steps.left", tooltip="Go from step to step"),
@@ -41,14 +42,14 @@ class Steps(Widget, can_focus=True):
     ]
 
     class Chosen(Message):
-        """These steps are to be looked at alone."""
+        """The user wants to see only these steps."""
 
         def __init__(self, first: int, last: int) -> None:
             super().__init__()
             self.first, self.last = first, last
 
     class Left(Message):
-        """An arrow went beyond the strip."""
+        """An arrow key went beyond the strip."""
 
         def __init__(self, widget: "Steps", way: int) -> None:
             super().__init__()
@@ -56,7 +57,7 @@ class Steps(Widget, can_focus=True):
 
     def __init__(self, strip: StepStrip) -> None:
         super().__init__()
-        self._rows: list[Line | None] = []  # which line stands on each row of the screen
+        self._rows: list[Line | None] = []  # the line on each row of the screen
         self.show(strip)
 
     def show(self, strip: StepStrip) -> None:
@@ -68,23 +69,23 @@ class Steps(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """What the width takes; a line more while it has the keys."""
+        """As many lines as it takes at this width, and one more while the strip has the focus."""
         return sum(1 + text.plain.count("\n") for text in self.lines(width))
 
     def on_focus(self) -> None:
-        """The cursor shows, and below it what is under it."""
+        """Show the cursor, and below the strip the step under it."""
         self.refresh(layout=True)
 
     def on_blur(self) -> None:
-        """They hide."""
+        """Hide both."""
         self.refresh(layout=True)
 
     def render(self) -> Text:
-        """Draw to the width there is."""
+        """Draw to fit the width."""
         return Text("\n").join(self.lines(self.content_size.width))
 
     def lines(self, width: int) -> list[Text]:
-        """A line for each variant; its legend is beside the steps, or below them where there is no room."""
+        """A line for each variant, with its legend beside the steps, or below them if it does not fit."""
         drawn, self._rows = [], []
         names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
         for line, name in zip(self.strip.lines, names, strict=True):
@@ -116,12 +117,12 @@ class Steps(Widget, can_focus=True):
         return self.strip.about(first) if first == last else f"steps {first}–{last}"
 
     def action_step(self, way: int) -> None:
-        """The cursor on the next step, or the one before."""
+        """Put the cursor on the next or the previous step."""
         self._to = self._from = self._neighbour(way)
         self.refresh()
 
     def action_extend(self, way: int) -> None:
-        """The range longer or shorter by a step."""
+        """Make the range longer or shorter by a step."""
         self._to = self._neighbour(way)
         self.refresh()
 
@@ -135,7 +136,7 @@ class Steps(Widget, can_focus=True):
         self.post_message(self.Chosen(*self.range))
 
     def on_click(self, event: events.Click) -> None:
-        """A click puts the cursor on a step, with Shift it takes the steps between; a second one narrows."""
+        """Put the cursor on the step, or with Shift extend the range to it; a second click narrows."""
         line = self._rows[event.y] if event.y < len(self._rows) else None
         if line is None:
             return
@@ -150,5 +151,5 @@ class Steps(Widget, can_focus=True):
                 self.action_enter()
 
     def action_leave(self, way: int) -> None:
-        """Go to what comes before, or after."""
+        """Go to the previous or the next widget."""
         self.post_message(self.Left(self, way))

@@ -1,4 +1,4 @@
-"""The lines of a table as they are drawn: the heading, the rows, and beside them a bar that says which part is seen."""
+"""The lines of a table as they are drawn: the heading, the rows, and a scroll bar beside them."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ _NOTHING = ("·", "–")
 
 @dataclass(frozen=True)
 class Styles:
-    """What the parts of a table look like; `dim`, `more`, `less` and `bar` add to what a row looks like."""
+    """The styles of the parts of a table; `dim`, `more`, `less` and `bar` are added to the style of a row."""
 
     row: Style
     cursor: Style
@@ -29,7 +29,7 @@ class Styles:
 
 @dataclass(frozen=True)
 class Window:
-    """What of a table is seen: from which cell and which row on, and how many rows."""
+    """The visible part of a table: its first cell, its first row, and the number of rows."""
 
     left: int
     top: int
@@ -37,7 +37,7 @@ class Window:
 
 
 class TableLines:
-    """A sheet, drawn in that width."""
+    """A sheet, drawn with a given width."""
 
     def __init__(self, sheet: Sheet, width: int, styles: Styles) -> None:
         self.sheet, self.width, self.styles = sheet, width, styles
@@ -45,7 +45,7 @@ class TableLines:
         self._deltas = [each.name.startswith(DELTA) for each in sheet.fields]
 
     def heading(self, left: int) -> Strip:
-        """The titles, with a sign where there are more columns on that side."""
+        """The titles, with a sign on each side that has more columns."""
         room, style = self.rows.room, self.styles.head
         before, after = left > 0, left + room < self.rows.width
         titles = Strip([Segment(self.rows.heading, style)]).crop_extend(left, left + room, self.styles.row)
@@ -53,7 +53,7 @@ class TableLines:
         return Strip.join([signs[0], titles.crop(before, room - after), signs[1], self._bar(False)])
 
     def row(self, number: int, window: Window, is_under_cursor: bool) -> Strip:
-        """A row, or nothing below the last one; the bar stands beside it."""
+        """A row, or nothing below the last one, with the bar beside it."""
         base, room = self.styles.cursor if is_under_cursor else self.styles.row, self.rows.room
         seen = number - window.top in thumb(window.height, len(self.sheet), window.top)
         if number >= len(self.sheet) or not self.rows.widths:

@@ -1,6 +1,6 @@
 """The panes, in order. Each is a query of what was opened and what is selected; a new one is an entry here.
 
-Chapters of the report that no pane speaks of are panes of their own: a new question appears by itself.
+Chapters of the report that none of these panes shows become panes themselves, so a new question appears automatically.
 """
 
 from dataclasses import replace
@@ -18,11 +18,11 @@ from tracekit.tui.model.panes.source import SOURCE
 from tracekit.tui.model.panes.timeline import TIMELINE
 
 FIXED = (OVERVIEW, KERNELS, OPERATORS, MODULES, LINES, SOURCE, TIMELINE, COMPILES)
-PASSED_THROUGH = (FINDING, INSTANCES, EVENT)  # what Enter leads to: nothing to go to by itself
+PASSED_THROUGH = (FINDING, INSTANCES, EVENT)  # only Enter leads to these
 
 
 def all_panes(opened: Opened) -> list[Pane]:
-    """All panes; those with nothing to show are not listed, and chapters only once every question is answered."""
+    """All panes; those with nothing to show are not listed, and chapters are added once every question is answered."""
     fixed = (pane if pane.applies(opened) else replace(pane, is_listed=False) for pane in FIXED)
     shown = {chapter for pane in FIXED for chapter in pane.chapters}
     return [*fixed, *(chapter_panes(opened, shown) if opened.is_whole else ()), *PASSED_THROUGH]

@@ -1,4 +1,4 @@
-"""The chapters of the report that no other pane shows, block by block; a new question appears by itself."""
+"""The chapters of the report that no other pane shows, block by block; a new question appears automatically."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -16,10 +16,12 @@ _CLOSING, _NOTES = "about", "notes"
 
 
 def chapter_panes(opened: Opened, shown: Collection[str]) -> list[Pane]:
-    """A pane for each chapter that no other pane shows, and one for what is to be known of all of them."""
+    """A pane for each chapter that no other pane shows, and one for remarks about all of them."""
     chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in {*shown, _NOTES}]
     panes = [Pane(chapter.id, sanitize(chapter.title), _HELP, _of(chapter.id)) for chapter in chapters]
-    about = Pane(_CLOSING, "What to know", "What the figures are based on, and what was inferred or left out.", _about)
+    about = Pane(
+        _CLOSING, "What to know", "What the figures are based on, what was inferred, and what was left out.", _about
+    )
     return [*panes, about]
 
 

@@ -1,4 +1,4 @@
-"""What was compiled and why, and where compiled functions fall back to Python."""
+"""What was compiled and why, and where graphs break."""
 
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -19,7 +19,7 @@ _TREE = pa.schema(
     [
         column("region", pa.string(), "compiled code, and below it the places where its graph breaks"),
         column("reason", pa.string(), "why, in the compiler's own words"),
-        column("breaks", pa.int64(), "compilations that broke there"),
+        column("breaks", pa.int64(), "compilations whose graph broke there"),
         column("file", pa.string(), "file", role="source"),
         column("line", pa.int64(), "line number in the file", role="source"),
     ]
@@ -27,7 +27,7 @@ _TREE = pa.schema(
 
 
 def compiles(opened: Opened, selection: Selection) -> Content:
-    """The ledger of every variant, with reasons and guards, and a tree of regions where graphs break."""
+    """The compilations of every variant, with reasons and guards, and a tree of regions with their graph breaks."""
     pieces: list[Piece] = [*of_all_steps(selection)]
     profiles = opened.chosen(selection)
     for name, answer in ((p.name, a) for p, a in opened.report.answers if a.analysis == "compiles" and p in profiles):
@@ -40,12 +40,12 @@ def compiles(opened: Opened, selection: Selection) -> Content:
         if tree.num_rows:
             title = f"{sanitize(profile.name)}: compiled regions, and where their graphs break"
             pieces.append(to_source(Sheet("regions", tree, title), selection))
-    nothing = [prose("Nothing was compiled in what is selected.")]
+    nothing = [prose("Nothing was compiled in the selection.")]
     return Content(tuple(pieces if any(isinstance(each, Sheet) for each in pieces) else nothing))
 
 
 def _tree(profile: Profile) -> pa.Table:
-    """A region for each function that was compiled first, the places at which it breaks below it."""
+    """A region for each first compilation, and below it the lines at which its graph breaks."""
     ledger = profile.variant.ledger if profile.variant is not None else None
     rows: list[dict[str, object]] = []
     if ledger is not None and ledger.breaks:
@@ -89,8 +89,8 @@ def _are_there(opened: Opened) -> bool:
 COMPILES = Pane(
     "compiles",
     "Compiles",
-    "What was compiled, when, for how long and why: reason and guard are shown in full below the table. The tree has "
-    "each compiled function with the places where its graph breaks. Enter shows the line.",
+    "What was compiled, when, for how long and why; reason and guard are shown in full below the table. The tree lists "
+    "each compiled function and the lines at which its graph breaks. Enter shows the line.",
     compiles,
     _are_there,
     chapters=frozenset({"compiles", "graph_breaks"}),

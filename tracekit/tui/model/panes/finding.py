@@ -65,7 +65,7 @@ def _cost(shown: Finding, name: str) -> str:
 
 
 def _culprit(profile: Profile, where: Where, selection: Selection) -> Sheet:
-    """What is to blame, each part of it a row that leads to where it is shown."""
+    """What is to blame: a row for each line, function, kernel, operator or module, which leads to the pane of it."""
     behind = "kernels" if profile.trace.device == "gpu" else "instances"
     line = f"{where.file}:{where.line}" if where.line is not None else where.file
     targets: dict[str, tuple[str | None, Selection | None]] = {
@@ -98,7 +98,7 @@ def _crumb(name: str | None) -> str:
 
 def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet | Piece:
     if not shown.evidence:
-        return prose("There is no single event behind it.", tone="quiet")
+        return prose("No single event causes this.", tone="quiet")
     rows = [
         {
             "step": each.step,

@@ -1,4 +1,4 @@
-"""The events of one name, and one of them: when, where, what launched it, and what encloses it."""
+"""The events of one name, and one of them in full: when and where it ran, what launched it, and what encloses it."""
 
 import re
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def _same(name: str, length: int) -> pa.Array:
 
 
 def _tracks(trace: Trace) -> pa.Array:
-    """What each track is called: the thread or the stream, and its process or device."""
+    """The name of each track: the thread or the stream, and its process or device."""
     rows = trace.tracks.to_pylist()
     return pa.array([sanitize(str(row["thread"] or f"{row['pid']} · {row['tid']}"), 40) for row in rows], pa.string())
 
@@ -135,13 +135,13 @@ class About:
 
 
 def about(profile: Profile, row: int) -> About:
-    """A description of an event; it may take as long as finding out which line it belongs to."""
+    """A description of an event, including the line that it belongs to, which can take long to find."""
     name = sanitize(profile.trace.names[profile.trace.name_codes[row]], 1000)
     return About((name, *map(sanitize, facts(profile, row))), place_of(profile, row))
 
 
 def event_label(profile: Profile, row: int) -> str:
-    """An event in the breadcrumb."""
+    """What the breadcrumb says about an event."""
     trace = profile.trace
     name = trace.names[trace.name_codes[row]]
     shown = short_kernel(name) if trace.rows(np.array([row])).roles.gpu[0] else name
@@ -162,13 +162,13 @@ def place_of(profile: Profile, row: int) -> Place | None:
     text, file, line = (where[name][0].as_py() for name in ("where", "file", "line"))
     if file is None:
         return None
-    if line is None and (start := re.match(rf"{re.escape(file)}:(\d+)", text)):  # of a function its first line
+    if line is None and (start := re.match(rf"{re.escape(file)}:(\d+)", text)):  # the first line of a function
         line = int(start[1])
     return Place(file, line) if line is not None else None
 
 
 def facts(profile: Profile, row: int) -> Iterator[str]:
-    """When it ran and for how long, what launched it, what it moved, and the user's line."""
+    """When the event ran and for how long, what launched it, how many bytes it moved, and the user's line."""
     trace = profile.trace
     start, launch = int(trace.ts_ns[row]), launch_of(profile, row)
     on = _tracks(trace)[int(trace.track[row])].as_py()
@@ -193,7 +193,7 @@ def facts(profile: Profile, row: int) -> Iterator[str]:
 
 
 def _around(profile: Profile, row: int, selection: Selection) -> Piece:
-    """The spans of its thread that cover its start; of what the GPU does, those around the launch."""
+    """The spans of its thread that cover its start; for an activity of the GPU, those around its launch."""
     trace, launch = profile.trace, launch_of(profile, row)
     inner = launch if launch >= 0 else row
     at = int(trace.ts_ns[inner])

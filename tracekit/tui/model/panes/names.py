@@ -1,4 +1,4 @@
-"""Kernels and operators, joined over the variants: what each name takes of a step, and differences that add up."""
+"""Kernels and operators, joined over the variants: how much of a step each name takes, with additive differences."""
 
 from collections.abc import Callable, Mapping
 
@@ -24,7 +24,7 @@ from tracekit.units import duration
 
 _NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "line", "module", "window")
 _CRUMB = 32
-_NAMED = 12  # letters of a variant in a title
+_NAMED = 12  # characters of a variant's name in a title
 
 
 def kernels(opened: Opened, selection: Selection) -> Content:
@@ -41,7 +41,7 @@ def kernels(opened: Opened, selection: Selection) -> Content:
 
 
 def operators(opened: Opened, selection: Selection) -> Content:
-    """Operators by the GPU time of what they launch, or by what they compute; of a host bucket, who is to blame."""
+    """Operators by the GPU time that they launch, or by their own computing; for a host bucket, what is to blame."""
     profiles, bucket = opened.chosen(selection), selection.of("bucket")
     if bucket is not None and bucket not in ON_THE_GPU:
         tables = {each.name: _by_event(each, opened.behind(each, selection), selection) for each in profiles}
@@ -61,7 +61,7 @@ def operators(opened: Opened, selection: Selection) -> Content:
 
 
 def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools) -> Bools:
-    """Which rows of the work are in these steps and belong to the bucket, the operator and the line selected."""
+    """The rows of the work that are in these steps and belong to the selected bucket, operator and line."""
     chosen = in_steps(steps, work.step)
     if (window := selection.of("window")) is not None:
         chosen = _within(profile, work, window)
@@ -74,7 +74,7 @@ def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools
 
 
 def _within(profile: Profile, work: Work, window: tuple[str, int, int]) -> Bools:
-    """Which rows start in a stretch of time of one variant."""
+    """The rows that start in the selected stretch of time of one variant."""
     name, start, end = window
     at = profile.trace.ts_ns[np.maximum(work.event, 0)] if len(profile.trace.ts_ns) else work.event
     inside: Bools = (at >= start) & (at < end) & (work.event >= 0) & (profile.name == name)
@@ -82,18 +82,18 @@ def _within(profile: Profile, work: Work, window: tuple[str, int, int]) -> Bools
 
 
 def _spread(selection: Selection, steps: Bools) -> int:
-    """Over how many steps sums are spread: a stretch of time is taken as one."""
+    """The number of steps by which sums are divided: a stretch of time counts as one."""
     return 1 if selection.of("window") is not None else int(steps.sum())
 
 
 def name_code(profile: Profile, name: str) -> int:
-    """The number of a name in a trace; −2, which no event has, where the trace has no such name."""
+    """The number of a name in a trace; −2, which no event has, if the trace has no such name."""
     names = profile.trace.names
     return names.index(name) if name in names else -2
 
 
 def _of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Bools:
-    """Which events belong to the line and the module selected."""
+    """The events that belong to the selected line and module."""
     line, chain = selection.of("line"), selection.of("module")
     if line is None and chain is None:
         return np.ones(len(events), bool)
@@ -168,7 +168,7 @@ def _to(selection: Selection, kind: Kind, pane: str) -> Callable[[str], Selectio
 KERNELS = Pane(
     "kernels",
     "Kernels",
-    "How much of a step each kernel and copy takes, in every variant; the differences add up to that of the total. "
+    "How much of a step each kernel and copy takes in every variant; the differences add up to the total difference. "
     "Enter shows its instances.",
     kernels,
     lambda opened: any(profile.trace.device == "gpu" for profile in opened.report.profiles),

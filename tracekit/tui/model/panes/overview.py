@@ -19,7 +19,7 @@ from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import strip_of
 
 VIEWS = ("wall", "host")
-_LONGEST = 2000  # letters of a sentence: a name in it may have millions
+_LONGEST = 2000  # characters of a sentence: a name in it may have millions
 _FINDINGS = pa.schema(
     [
         column("cost_ns", pa.float64(), "cost per step: the most that a fix would save", "ns", title="costs"),
@@ -30,7 +30,7 @@ _FINDINGS = pa.schema(
         column("where", pa.string(), "what is to blame", role="detail"),
         column("file", pa.string(), "your file", role="source"),
         column("line", pa.int64(), "line number in the file", role="source"),
-        column("place", pa.int64(), "place in the list of the variant's findings", role="plumbing"),
+        column("place", pa.int64(), "index into the list of the variant's findings", role="plumbing"),
     ]
 )
 
@@ -57,7 +57,7 @@ def overview(opened: Opened, selection: Selection) -> Content:
 
 
 def breakdown_of(opened: Opened, selection: Selection) -> BucketTable:
-    """Where the time of the selected steps goes; of all that count, where none are selected."""
+    """Where the time of the selected steps goes, or that of all counted steps if none are selected."""
     steps = selection.of("steps")
     if steps is None:
         return bucket_table(opened.report, selection.view)
@@ -65,7 +65,7 @@ def breakdown_of(opened: Opened, selection: Selection) -> BucketTable:
 
 
 def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
-    """The findings of all variants that are worth telling: doubts first, then what costs most."""
+    """The findings of all variants that are worth reporting: doubts first, then the costliest."""
     listed = [*_findings(opened)]
     listed.sort(key=lambda entry: (entry[2].cost_ns is not None, -(entry[2].cost_ns or 0.0)))
     several = len(opened.variants) > 1

@@ -1,4 +1,4 @@
-"""Modules and lines of yours, side by side in every variant; of a bucket, where one is selected."""
+"""Your modules and lines, with the variants side by side; for one bucket, if one is selected."""
 
 from dataclasses import replace
 
@@ -20,12 +20,12 @@ from tracekit.tui.model.sheet import Sheet
 from tracekit.units import duration
 
 _MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
-_NAMED = 12  # letters of a variant in a title
+_NAMED = 12  # characters of a variant's name in a title
 _WINDOW_ASIDE = "A range of time does not narrow this: the owners of time are known only step by step."
 
 
 def modules(opened: Opened, selection: Selection) -> Content:
-    """A tree: below each module those that it calls, which its time includes."""
+    """A tree: below each module those that it calls, whose time its own includes."""
     variants = _chosen(opened, selection.without("module"))
     if not any(each.share(lambda owner: bool(owner.module)) for each in variants):
         return Content((prose(_unknown(opened, "module")),))
@@ -49,7 +49,7 @@ def modules(opened: Opened, selection: Selection) -> Content:
 
 
 def lines(opened: Opened, selection: Selection) -> Content:
-    """Lines, and groups of lines that were fused; together they are the step."""
+    """Lines, and groups of lines that were fused; they add up to the step."""
     variants = _chosen(opened, selection)
     if not any(each.total_ns for each in variants):
         return Content((prose(_unknown(opened, "line of yours")),))
@@ -82,7 +82,7 @@ def _content(sheet: Sheet, selection: Selection, said: tuple[Piece, ...]) -> Con
 
 
 def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
-    """The owners of the variants shown in the steps selected, only with what belongs to the bucket and the module."""
+    """The owners of the shown variants in the selected steps, restricted to the selected bucket and module."""
     names = {profile.name for profile in opened.chosen(selection)}
     bucket, chain = selection.of("bucket"), selection.of("module")
 
@@ -119,7 +119,7 @@ def _unknown(opened: Opened, what: str) -> str:
 
 
 def are_known(opened: Opened) -> bool:
-    """Whether it is known of any variant whose its time is."""
+    """Whether the time of any variant could be assigned to lines or modules."""
     return any(each.total_ns for each in opened.owners)
 
 

@@ -10,12 +10,12 @@ from tracekit.tui.model.selection import Selection
 
 @dataclass(frozen=True)
 class Pane:
-    """`title` is the text of its chip. `query` answers for a selection; it may take as long as reading a trace."""
+    """`title` is the text of its chip. `query` answers for a selection, which may take as long as reading a trace."""
 
     name: str
     title: str
     help: str
     query: Callable[[Opened, Selection], Content]
     applies: Callable[[Opened], bool] = lambda opened: True
-    is_listed: bool = True  # False: only Enter leads there
-    chapters: frozenset[str] = frozenset()  # of the report that it shows: these get no pane of their own
+    is_listed: bool = True  # if not, only Enter leads there
+    chapters: frozenset[str] = frozenset()  # those of the report that it shows; they get no separate pane

@@ -14,13 +14,13 @@ from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
-_MOST_BYTES = 4 << 20  # of a file that was not captured
+_MOST_BYTES = 4 << 20  # of a file that is read because it was not captured
 _FUSED = ("+", "#8854d0")
 _NO_FILE = "{} is neither in the recording nor found on this machine. Start tracekit in the folder that it is in."
 
 
 def source(opened: Opened, selection: Selection) -> Content:
-    """The file of the selected line; else the one that costs most."""
+    """The file of the selected line, or else that of the costliest line."""
     chosen = selection.of("line")
     place = Place(*chosen) if chosen is not None else _costliest(opened)
     if place is None:
@@ -30,7 +30,7 @@ def source(opened: Opened, selection: Selection) -> Content:
 
 
 def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
-    """The file around a line, as it was captured, else as it is on this machine; None where it is in neither."""
+    """The file around a line, as captured or else as it is on this machine; None if it is in neither."""
     file = matching(sources(opened.owners), place.file)
     if file is not None:
         return Code(_sheet(source_costs(opened.owners_over(selection), file), opened, selection), file, place.line)
@@ -46,7 +46,7 @@ def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
 
 
 def matching(files: Iterable[str], name: str) -> str | None:
-    """The file of that path; else the only one whose path ends like it, or with which it ends."""
+    """The file with that path, or else the only one whose path ends with the name, or that the name ends with."""
     every = [*files]
     if name in every:
         return name
@@ -60,7 +60,7 @@ def _ends_like(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def on_this_machine(opened: Opened, file: str) -> Path | None:
-    """Where an editor finds it: as named, beside what was run, or by its last folders below the current one."""
+    """Where an editor finds the file: as named, beside what was run, or by its last folders below the current one."""
     beside = [Path(run.script).parent for run in opened.report.subject.runs.values()]
     parts = PurePath(file).parts
     tries = [Path(file), *(folder / file for folder in beside), *(Path(*parts[k:]) for k in range(1, len(parts)))]
@@ -79,7 +79,7 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
     lines = [line.expandtabs(4) for line in costs.text.splitlines()]
     numbers = [*range(1, len(lines) + 1)]
     names = [each.name for each in opened.owners]
-    fields = [column(f"{name}_ns", pa.float64(), "what the line costs alone, a counted step", "ns") for name in names]
+    fields = [column(f"{name}_ns", pa.float64(), "what the line alone costs per counted step", "ns") for name in names]
     columns: list[list[object]] = [[costs.alone[name].get(number, 0.0) for number in numbers] for name in names]
     fields += [column("line", pa.int64(), "number of the line", role="identity"), column("text", pa.string(), "")]
     columns += [[*numbers], [*lines]]
@@ -119,7 +119,7 @@ def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:
 
 
 def _costliest(opened: Opened) -> Place | None:
-    """The line that costs most of those whose file was captured."""
+    """The costliest of the lines whose file was captured."""
     files, total = sources(opened.owners), dict[tuple[str, int], float]()
     for each in opened.owners:
         for lines, ns in each.by(lambda owner: owner.lines).items():

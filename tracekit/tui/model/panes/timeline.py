@@ -1,4 +1,4 @@
-"""The timeline: variants one above the other, at the event, the steps or the stretch that are selected."""
+"""The timeline: variants one above the other, at the selected event, steps or stretch of time."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tracekit.tui.timeline import Event, Step, Stretch, Target
 
 
 def timeline(opened: Opened, selection: Selection) -> Content:
-    """The lanes of the variants, and where to look."""
+    """The lanes of the variants, and which part of them to show."""
     profiles = tuple(profile for profile in opened.chosen(selection) if len(profile.trace.steps))
     if not profiles:
         return Content((prose("No event has a duration: there is nothing to draw."),))

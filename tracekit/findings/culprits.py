@@ -78,8 +78,7 @@ def around(profile: Profile, row: int) -> Ints:
 def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
     """For each event the outermost operator of its thread that is open when it starts; −1 for none."""
     trace = profile.trace
-    parts = [part.rows((part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting) for part in trace.parts()]
-    operators = np.concatenate(parts or [np.zeros(0, np.int64)])
+    operators = trace.where(lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
     of_tracks = outermost(trace, operators[np.isin(trace.track[operators], trace.track[rows])])
     outer = np.full(len(rows), -1, np.int64)
     for track in np.unique(trace.track[rows]).tolist():

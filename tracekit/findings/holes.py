@@ -136,7 +136,7 @@ class Holes:
         blamed = self._rows[self._rows >= 0]
         named = np.zeros(len(trace.names), bool)
         named[trace.name_codes[blamed]] = True
-        rows = np.concatenate([part.rows(named[part.name_codes]) for part in trace.parts()])
+        rows = trace.where(lambda part: named[part.name_codes])
         names, categories = trace.name_codes[rows], trace.category_codes[rows]
         kinds = {*zip(trace.name_codes[blamed].tolist(), trace.category_codes[blamed].tolist(), strict=True)}
         return {(name, category): rows[(names == name) & (categories == category)] for name, category in kinds}

@@ -63,7 +63,7 @@ def find_steps(trace: "Trace") -> StepTable:
     if main is None or not trace.census.any(lambda roles: roles.step):
         iterations = find_iterations(trace) if trace.infers_steps else None
         return _whole(trace) if iterations is None else _inferred(trace, iterations)
-    named = np.concatenate([part.rows(part.roles.named(STEP)) for part in trace.parts()])
+    named = trace.where(lambda part: part.roles.named(STEP))
     rows = named[trace.rows(named).roles.step & (trace.track[named] == main)]
     numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
     starts, ends = trace.ts_ns[rows], trace.rows(rows).end_ns

@@ -112,7 +112,7 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], 
     """The GPU activities that end last before each gap and start first after it; −1 where there is none."""
     trace = profile.trace
     rows = trace.where(lambda part: part.roles.gpu & part.lasting)
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     begins, finishes = events.ts_ns, events.end_ns
     after, before = [], []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

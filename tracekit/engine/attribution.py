@@ -203,6 +203,6 @@ def _compiling(trace: Trace) -> Bools:
         return np.zeros(len(steps), bool)
     driving = np.zeros(len(trace.tracks), bool)
     driving[list(trace.threads.driving)] = True
-    spans = trace.rows(trace.where(lambda part: part.roles.compile_span & driving[part.track]))
+    spans = trace.events_at(trace.where(lambda part: part.roles.compile_span & driving[part.track]))
     union = Union.of(spans.ts_ns, spans.end_ns)
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)

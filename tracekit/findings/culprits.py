@@ -86,7 +86,7 @@ def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
         on_this_track = np.flatnonzero(trace.track[rows] == track)
         moments = trace.ts_ns[rows[on_this_track]]
         index = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1
-        inside = (index >= 0) & (moments < trace.rows(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
+        inside = (index >= 0) & (moments < trace.events_at(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
         outer[on_this_track[inside]] = top[index[inside]]
     return outer
 
@@ -95,7 +95,7 @@ def operators_around(profile: Profile, row: int) -> list[str]:
     """The names of the operators around an event, the outermost first; its own is last, if it is one."""
     trace = profile.trace
     rows = around(profile, row)
-    roles = trace.rows(rows).roles
+    roles = trace.events_at(rows).roles
     return [trace.names[code] for code in trace.name_codes[rows[(roles.kind == OPERATOR) & ~roles.annotation]].tolist()]
 
 

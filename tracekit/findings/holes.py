@@ -151,6 +151,6 @@ class Holes:
 
     def _operators(self, rows: range) -> Ints:
         trace = self._profile.trace
-        part = trace.rows(slice(rows.start, rows.stop))
+        part = trace.events_at(slice(rows.start, rows.stop))
         wanted = part.roles.host & ~part.roles.annotation & ~part.roles.runtime & (part.track == trace.threads.main)
         return part.rows(wanted)

@@ -92,7 +92,7 @@ class Trace:
 
     @property
     def end_ns(self) -> Ints:
-        """End of each event, computed anew at each call; for a long trace, use `rows` to get only the ends needed."""
+        """End of each event, computed anew at each call; for a long trace, `events_at` gets only those needed."""
         return self.ts_ns + self.dur_ns
 
     @cached_property
@@ -138,11 +138,11 @@ class Trace:
 
     @property
     def roles(self) -> Roles:
-        """What each event is, computed anew at each call; for a long trace, use `rows` or `parts`."""
-        return self.rows(slice(0, len(self.ts_ns))).roles
+        """What each event is, computed anew at each call; for a long trace, use `events_at` or `parts`."""
+        return self.events_at(slice(0, len(self.ts_ns))).roles
 
-    def rows(self, which: slice | Ints | Rows) -> Events:
-        """Some of the events."""
+    def events_at(self, which: slice | Ints | Rows) -> Events:
+        """The events at these rows."""
         return Events(self, which)
 
     def where(self, wanted: Wanted) -> Ints:

@@ -75,7 +75,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     spans = spans[_in_counted_steps(profile, spans)]
     if not len(spans) or (habit.one_by_one and launches < _LEAST_LAUNCHES):
         return
-    events = trace.rows(spans)
+    events = trace.events_at(spans)
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim = inside.minus(inside.minus(idle))

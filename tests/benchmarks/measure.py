@@ -76,7 +76,7 @@ class Suite:
         self._warm(measured)
         self._attribution(measured)
         small = min((self.verb("report", str(seed)) for _ in range(self.turns)), key=lambda ran: ran.seconds)
-        measured.rows["start-up: a report of the small trace that the others repeat"] = (
+        measured.rows["start-up: a report of the small trace that the large one repeats many times"] = (
             f"{small.seconds:,.2f} s, {small.cpu:,.2f} CPU seconds"
         )
         return measured

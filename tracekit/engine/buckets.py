@@ -48,7 +48,7 @@ _ALL = (
     Bucket("gpu_gap", "GPU gaps", "gaps on the GPU", "#9bc53d", "░", "gaps",
         "the next work was already queued, but did not run"),
     Bucket("kernel_launch", "kernel launch", "launches", "#f2a03d", "/", "host",
-        "the host is submitting work, or that work is on its way", can_be_delayed=True),
+        "the host is submitting work, or submitted work is on its way to the GPU", can_be_delayed=True),
     Bucket("dispatch", "dispatch", "dispatch", "#e4572e", "=", "host",
         "operators, autograd and compiled wrappers choose what to run", refills=True, can_be_delayed=True),
     Bucket("python", "Python", "Python", "#4b7bec", "~", "host",

@@ -156,4 +156,4 @@ def make_folder(out: Path, created: str) -> Path:
             continue
         except OSError as error:
             raise OutputError(folder, error.strerror or str(error)) from None
-    raise OutputError(out, f"there are already a thousand folders {name} beside it")
+    raise OutputError(out, f"a thousand folders named {name}-… already exist beside it")

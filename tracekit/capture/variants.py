@@ -75,7 +75,7 @@ def _read_suffix(suffix: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def _pair(piece: str) -> tuple[str, str]:
     name, equals, value = piece.partition("=")
     if not equals:
-        raise BadParameterError(name, "", "a setting, name=value")
+        raise BadParameterError(name, "", "a setting of the form NAME=VALUE")
     return name, value
 
 

@@ -40,7 +40,7 @@ class CaptureVerb:
             "--warmup",
             type=positive,
             default=10,
-            help="least number of warm-up steps before the profiled ones (default: 10)",
+            help="minimum number of warm-up steps before the profiled ones (default: 10)",
         )
         parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
@@ -51,7 +51,8 @@ class CaptureVerb:
             type=positive,
             default=8,
             metavar="N",
-            help="most unprofiled passes of each variant; fewer if the intervals are narrow before that (default: 8)",
+            help="maximum number of unprofiled passes per variant; fewer if the intervals are narrow before that "
+            "(default: 8)",
         )
         parser.add_argument(
             "--budget",

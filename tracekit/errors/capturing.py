@@ -120,7 +120,8 @@ class BadParameterError(TracekitError):
     """A value that does not suit its parameter or option."""
 
     def __init__(self, name: str, value: object, wanted: str) -> None:
-        super().__init__(f"{name}: {value} is not {wanted}. Give one, as in {name}=…")
+        refused = f"cannot be {value}: it " if value != "" else ""
+        super().__init__(f"{name} {refused}must be {wanted}.")
 
 
 class NoTorchError(TracekitError):

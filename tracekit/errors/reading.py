@@ -59,7 +59,8 @@ class EmptyTraceError(TracekitError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{read_from(path)} holds no events. Was the profiler active? Its schedule may have ended before a step."
+            f"{read_from(path)} holds no events. Was the profiler active? Its schedule may never have reached an "
+            "active step."
         )
 
 

@@ -131,7 +131,7 @@ def _audit_of(emulation: Emulation, losses: list[float]) -> Audit:
 
 def _left_open(emulation: Emulation) -> Iterator[str]:
     if not emulation.devices.used:
-        yield "no tensor was put on the GPU: does it choose its device by torch.cuda.is_available()?"
+        yield "no tensor was put on the GPU: does the script choose its device with torch.cuda.is_available()?"
     if not emulation.watch.steps:
         yield "it ended within its first step, which is not counted: no step was audited"
     if emulation.foreign:

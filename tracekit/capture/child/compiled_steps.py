@@ -22,7 +22,10 @@ class CompiledSteps:
         self._seen.add(id(optimizer))
 
     def stepped(self, region: Region) -> list[Any]:
-        """The optimizers that the compiled code stepped. The first time, while it is traced, these are all it meets."""
+        """The optimizers that the compiled code stepped.
+
+        On the first call, while the code is being traced, these are all optimizers that Dynamo meets.
+        """
         unseen = [each for each in region.steps if id(each) not in self._seen]
         return [each for each in unseen if self._before.get(id(each)) != _version(each)]
 

@@ -43,7 +43,7 @@ class GraphLog:
         return GraphSizes.of([self._steps[at] for at in steps])
 
     def last(self, count: int) -> GraphSizes | None:
-        """The sizes of the last steps, that many."""
+        """The sizes of the last `count` steps."""
         return self.of(range(len(self._steps) - count, len(self._steps)))
 
     def first(self, count: int) -> GraphSizes | None:

@@ -22,7 +22,7 @@ def load(path: str) -> ModuleType:
     name = file.stem if file.stem not in sys.modules else f"recipe_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise NotARecipeError(path, "no Python file")
+        raise NotARecipeError(path, "not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # DataLoader workers look up classes by the name of their module
     spec.loader.exec_module(module)

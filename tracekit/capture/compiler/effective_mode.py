@@ -38,8 +38,8 @@ def _nothing_compiled(job: Job, happened: Ledger) -> str:
         return f"every compilation failed, so everything ran eagerly ({happened.compiles[0].failed})"
     if job.script:
         return (
-            "nothing was compiled: the script calls no module as a whole, only layers one by one or functions; "
-            "use torch.compile in the script on what it calls"
+            "nothing was compiled: the script never calls a whole model, only individual layers or functions; "
+            "apply torch.compile to those in the script"
         )
     return "nothing was compiled: does the recipe pass its model through ctx.compile?"
 

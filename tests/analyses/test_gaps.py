@@ -45,7 +45,17 @@ def test_each_gap_with_what_the_host_did_and_what_ended_it(tmp_path):
 
 
 def test_a_cpu_has_no_gaps(tmp_path):
-    assert answer(profile_of(write(tmp_path / "t.json", step(0, 0, 100), op("aten::mm", 10, 90)))).status == "absent"
+    result = answer(profile_of(write(tmp_path / "t.json", step(0, 0, 100), op("aten::mm", 10, 90))))
+    assert (result.status, result.sentence) == (
+        "absent",
+        "This trace contains no GPU activity, so there are no gaps.",
+    )
+
+
+def test_gaps_are_unknown_if_no_launch_starts_in_a_step(tmp_path):
+    path = write(tmp_path / "t.json", launch(2, 6, 1), step(10, 10, 100), kernel("first", 20, 60, 1))
+    result = answer(profile_of(path))
+    assert (result.status, result.sentence) == ("unanswered", "Cannot be answered, because the wall time is unknown.")
 
 
 @pytest.mark.parametrize("name", ["leimao_eager_rtx5080", "pyg_attentivefp_a100", "hta_alexnet_cuda_sync"])

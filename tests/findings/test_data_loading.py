@@ -70,7 +70,7 @@ def test_workers_that_are_too_few(tmp_path):
     )
     assert "The workers do not keep up" in finding.advice
     assert (
-        "its workers deliver 1 batch a step, which takes 14.1 ms, and would take 10.1 ms without the wait"
+        "its workers deliver 1 batch a step; a step takes 14.1 ms, and would take 10.1 ms without the wait"
         in finding.title
     )
     assert "1.4 times as many workers would keep up" in finding.title

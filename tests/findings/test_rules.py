@@ -108,7 +108,7 @@ def test_tools_that_get_in_the_way(tmp_path, name, rule):
 
 
 REASONS = {
-    ("aten::item", "aten::_local_scalar_dense"): "only once in many steps",
+    ("aten::item", "aten::_local_scalar_dense"): "only every N steps",
     ("aten::index", "aten::nonzero"): "torch.where, a weight of zero",
     ("aten::nonzero",): "torch.where with three arguments",
     ("aten::unique_dim", "aten::_unique2"): "distinct values once",

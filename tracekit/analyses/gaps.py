@@ -47,14 +47,12 @@ class _Gaps:
 @analysis("gaps", rank=24)
 def answer(profile: Profile) -> Answer:
     """One row per gap, the longest first."""
-    if profile.trace.device != "gpu" or profile.means["wall"] is None:
-        return Answer(
-            "gaps",
-            "Longest gaps",
-            "There is no GPU in this trace that could idle.",
-            GAPS.empty_table(),
-            status="absent",
-        )
+    if profile.trace.device != "gpu":
+        sentence = "This trace contains no GPU activity, so there are no gaps."
+        return Answer("gaps", "Longest gaps", sentence, GAPS.empty_table(), status="absent")
+    if profile.means["wall"] is None:
+        sentence = "Cannot be answered, because the wall time is unknown."
+        return Answer("gaps", "Longest gaps", sentence, GAPS.empty_table(), status="unanswered")
     pieces = profile.attribution.pieces
     gaps = _gaps(profile, pieces)
     length = gaps.end - gaps.start

@@ -155,9 +155,9 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
         if known
         else _of_no_step(trace)
     )
-    names = many(len(shown), "name")
+    names = many(len(shown), "distinct name")
     return (
-        f"{number} with {names}; {_idle_sentence(_idle(trace))}. The costliest is "
+        f"{number}, with {names}; {_idle_sentence(_idle(trace))}. The costliest is "
         f"{short_kernel(first['name'])}: {_most(first, shown)}."
     )
 
@@ -203,4 +203,4 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
 
 def _of_no_step(trace: Trace) -> str:
     number = count(trace.census.count(lambda roles: roles.gpu))
-    return f"{number} kernels and copies, whose steps are unknown (none has a launch call here),"
+    return f"{number} kernels and copies, whose steps are unknown (none has a launch call in the trace)"

@@ -77,8 +77,8 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
         return "No operator computes in this trace."
     first = shown.slice(0, 1).to_pylist()[0]
     per_step = float(shown["per_step"].to_numpy().sum())
-    names = many(len(shown), "name")
+    names = many(len(shown), "distinct name")
     return (
-        f"{count(round(per_step, 1))} operators a step with {names}. The costliest is {first['name']}: "
+        f"{count(round(per_step, 1))} operators a step, with {names}. The costliest is {first['name']}: "
         f"{duration(first['step_ns'])}, {percent(first['share'])} of a step."
     )

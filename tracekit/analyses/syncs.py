@@ -191,7 +191,7 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     number, wait = (float(shown[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
     if not number:
         outside = int(shown["count"].to_numpy().sum())
-        return f"No sync is in a counted step; {count(outside)} are outside of them."
+        return f"No sync falls in a counted step; {count(outside)} {'falls' if outside == 1 else 'fall'} outside."
     sentence = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
     if shown["stall_ns"].null_count == len(shown):
         return f"{sentence}; what that cost the GPU is unknown."

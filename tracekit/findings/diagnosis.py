@@ -27,7 +27,8 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     """The diagnosis that the findings of all rules, in any order, add up to.
 
     The first finding says what bounds the step. If the GPU sets the pace although no rule says so and no finding costs
-    much, or if only rules beyond the verdicts' list apply, a finding that says what bounds the step is put first.
+    much, or if the id of the first finding is not one of `VERDICTS`, a finding that says what bounds the step is put
+    before it.
     """
     listed = ranked(profile, findings)
     first = next(filter(worth_telling, listed), None)

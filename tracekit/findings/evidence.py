@@ -10,7 +10,7 @@ MOST = 5
 
 
 def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evidence, ...]:
-    """The longest of these events, the longest first; of equals the earliest."""
+    """The longest of these events, the longest first, ties in order of time."""
     trace = profile.trace
     longest = np.lexsort((rows, -trace.dur_ns[rows]))[:most]
     chosen = np.asarray(rows, np.int64)[longest]

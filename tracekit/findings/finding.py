@@ -22,7 +22,7 @@ class Where:
 
     @property
     def at(self) -> str:
-        """The line as the end of a clause, ` at model.py:12`: of a long path the end; empty where it is not known."""
+        """The line as the end of a clause, ` at model.py:12` (only the end of a long path); empty if unknown."""
         if self.file is None:
             return ""
         *folders, name = self.file.split("/")
@@ -53,8 +53,8 @@ class Finding:
 
     A rule says what it blames by `claim`: the time, on the trace's clock, that would be gained at most. Cost and share
     of a step are worked out from that: time that a costlier finding claims as well counts there, and `overlaps` says
-    so. What makes a trace doubtful claims nothing and has no cost: it is listed before all others. A rule that knows
-    a cost but no time may set `cost_ns` itself.
+    so. A finding that casts doubt on the trace claims no time and has no cost: it is listed before all others. A rule
+    that knows a cost but no time may set `cost_ns` itself.
     """
 
     id: str  # the kind of finding, of which one rule may yield several; the first finding's is the verdict's

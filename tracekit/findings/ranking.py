@@ -15,11 +15,12 @@ _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
 
 def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
-    """Doubts first, then those of the verdicts' list, then the others; the costliest first.
+    """Doubts first, then findings whose id is one of `VERDICTS`, then the others; the costliest first.
 
-    A finding loses the time that a costlier one claims as well; what is left with next to nothing is not listed, but
-    named among the `overlaps` of that one and mentioned in its advice. Where steps that the means leave out cost enough
-    to be listed, all costs are spread over all steps: costs that are listed together are shares of the same step.
+    A finding loses the time that a costlier one claims as well; a finding that is left with almost nothing is not
+    listed itself, but named among the `overlaps` of the costlier one and mentioned in its advice. Where steps that the
+    means leave out cost enough to be listed, all costs are spread over all steps: costs that are listed together are
+    shares of the same step.
     """
     if not findings:
         return []

@@ -81,7 +81,7 @@ class Story:
 def _fuser_compiles(cases: Cases) -> str:
     return (
         f"TorchScript's fuser compiles inside steps (fallback_function{cases.where.at}), {cases.times}, for "
-        f"{cases.at_most} at most, and nothing is launched meanwhile"
+        f"at most {cases.at_most} each, and nothing is launched meanwhile"
     )
 
 

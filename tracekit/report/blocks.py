@@ -91,7 +91,7 @@ class Notes:
 class Excerpt:
     """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number.
 
-    `fused` has, in the same form, what kernels cost that are for a line and for others: their time counts once, and
+    `fused` has, in the same form, the cost of kernels that a line shares with other lines: their time counts once, and
     is shown at each of their lines. A `detail` is shown to people only where everything is requested, or can be folded;
     what is `whole` has all of the file, and is folded even there.
     """

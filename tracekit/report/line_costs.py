@@ -141,8 +141,8 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
         divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = (
-                f"{sentence}. How {_each(divided)} of a step is divided between lines is an estimate: where several "
-                "lines ran between two operators, that time is divided in the proportions of the recording with stacks"
+                f"{sentence}. For {_each(divided)} of a step, the split between lines is an estimate: where several "
+                "lines ran between two operators, their time is divided as in the recording with stacks"
             )
         yield f"{sentence}."
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):

@@ -37,7 +37,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """`compiled against eager`; of a study its folder."""
+        """`compiled against eager`; for a study, its folder."""
         if self.subject.study is not None:
             return f"Study {self.subject.study.folder.resolve().name}"
         others = ", ".join(entry.variant for entry in self.comparisons)

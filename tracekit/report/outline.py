@@ -66,7 +66,7 @@ class Outline:
         if self.absent:
             sentences.append(f"Not in this run: {_listed(self.absent)}.")
         if self.unanswered:
-            sentences.append(f"What was recorded cannot answer: {_listed(self.unanswered)}.")
+            sentences.append(f"Cannot be answered from what was recorded: {_listed(self.unanswered)}.")
         return sentences
 
 

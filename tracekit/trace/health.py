@@ -36,7 +36,7 @@ def why_calls_unknown(trace: "Trace") -> str | None:
     if not (census.roles.runtime & process[census.track]).any():
         return "the trace holds GPU activity, but no runtime call of the training process"
     if not census.any(lambda roles: roles.launch | roles.sync_by_name | roles.alloc):
-        return "the runtime calls of this trace are not named as CUDA's or ROCm's"
+        return "the runtime calls in this trace are not named like those of CUDA or ROCm"
     return None
 
 
@@ -79,7 +79,7 @@ def _examine(trace: "Trace") -> Iterator[Limitation]:
         )
     if why_unknown := why_calls_unknown(trace):
         yield Limitation(
-            "calls_unknown", f"{why_unknown[:1].upper()}{why_unknown[1:]}: its launches and syncs cannot be identified."
+            "calls_unknown", f"{why_unknown[:1].upper()}{why_unknown[1:]}, so launches and syncs cannot be identified."
         )
     if gpu and trace.threads.main is not None:
         linked = len(trace.links.activities)
@@ -131,8 +131,8 @@ def _backlog(trace: "Trace") -> Iterator[Limitation]:
     if late:
         yield Limitation(
             "backlog",
-            f"When the first step is issued, the GPU still works on earlier launches for {duration(late)}: that time "
-            "belongs to no step.",
+            f"When the first step is issued, the GPU is busy with earlier launches for another "
+            f"{duration(late)}: that time belongs to no step.",
         )
 
 

@@ -69,8 +69,8 @@ def _breaks(profile: Profile, breaks: list[Break]) -> Finding:
     return Finding(
         "graph_breaks",
         f"The graph breaks{most}{where.at}: {reason}",
-        advice="Rewrite that line or, if a library has it, move the call that leads there out of the compiled function "
-        "(the section on graph breaks has your lines; with fullgraph=True the first break raises an error).",
+        advice="Rewrite that line or, if it is in a library, move the call that leads there out of the compiled "
+        "function (the section on graph breaks has your lines; with fullgraph=True the first break raises an error).",
         where=where,
         link=_BREAKS,
         **_inferred(profile, "python", "guards"),

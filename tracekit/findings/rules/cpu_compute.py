@@ -63,7 +63,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     culprit = where_of_event(profile, int(first.rows[0]), plain(first.name))
     if share >= _OF_A_LINE:
         location = Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
-        most = f", most of all{location.at} ({percent(share)} of that time)"
+        most = f", most of all{location.at} ({percent(share)} of the compute time)"
     else:
         location = culprit
         most = f", the longest {plain(first.name)}{culprit.at}" if culprit.file else ""

@@ -88,7 +88,7 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
     needed = f"; {waits.whole_ns / alone:.1f} times as many workers would keep up" if alone > 0 else ""
     batches = round(waits.batches, 1)
     said = (
-        f": its workers deliver {count(batches)} batch{'' if batches == 1 else 'es'} a step, which takes "
+        f": its workers deliver {count(batches)} batch{'' if batches == 1 else 'es'} a step; a step takes "
         f"{duration(waits.whole_ns)}, and would take {duration(alone)} without the wait{needed}"
     )
     return said, f"{_MORE_WORKERS} {_ONCE}"

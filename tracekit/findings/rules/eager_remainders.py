@@ -18,7 +18,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.htm
 
 @rule("eager_remainders")
 def eager_remainders(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: the GPU idles until work that no graph holds is submitted."""
+    """`eager_remainders`, which is not one of `VERDICTS`: the GPU idles until work that no graph holds is submitted."""
     trace, pieces = profile.trace, profile.attribution.pieces
     if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.graph_launch):
         return

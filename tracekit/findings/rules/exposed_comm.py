@@ -97,7 +97,10 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
 def _said(waiting: float | None) -> str:
     if waiting is None:
         return "how much of this is waiting for other ranks cannot be known, because no collective is called twice"
-    return f"{percent(waiting)} of the collectives' time is waiting for other ranks (all beyond the fastest calls)"
+    return (
+        f"{percent(waiting)} of the collectives' time is waiting for other ranks (whatever each call takes beyond the "
+        "fastest ones)"
+    )
 
 
 def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:

@@ -20,7 +20,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 
 @rule("graph_nodes")
 def graph_nodes(profile: Profile) -> Iterator[Finding]:
-    """`graph_nodes_missing`, beyond the verdicts' list: the GPU seems to idle equally long in each replay."""
+    """`graph_nodes_missing`, which is not one of `VERDICTS`: the GPU seems to idle equally long in each replay."""
     trace = profile.trace
     if not trace.census.any(lambda roles: roles.graph_launch):
         return
@@ -30,9 +30,9 @@ def graph_nodes(profile: Profile) -> Iterator[Finding]:
         return
     yield Finding(
         "graph_nodes_missing",
-        f"In {count(int(missing.sum()))} replays of CUDA graphs the GPU seems to idle "
+        f"In {count(int(missing.sum()))} replays of CUDA graphs the GPU seems to idle for "
         f"{duration(float(np.median((ends - starts)[missing])))} before the first recorded node: the trace lacks the "
-        "nodes that ran there",
+        "nodes that ran during that time",
         claim=Union.of(starts[missing], ends[missing]),
         where=Where(function=bare(trace.names[trace.name_codes[calls[missing][0]]])),
         evidence=evidence(profile, calls[missing]),

@@ -27,7 +27,7 @@ _FEW_WARPS = (
 
 @rule("low_occupancy")
 def low_occupancy(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: kernels with too few blocks, or too few warps, as the profiler estimates them."""
+    """`low_occupancy`, which is not one of `VERDICTS`: kernels with too few blocks, or too few warps (estimated)."""
     trace, sample = profile.trace, profile.sample
     dur, occupancy, blocks = trace.dur_ns[sample.kernels], sample.occupancy, sample.blocks_per_sm
     labels = classes(profile, sample.kernels)

@@ -17,7 +17,7 @@ _LINK = "https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.
 
 @rule("memory_bandwidth")
 def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: what they would gain at the peak, where that is known."""
+    """`memory_bandwidth`, which is not one of `VERDICTS`: what such kernels would gain at the peak."""
     reached = achieved(profile)
     if reached is None or reached.peak is None:
         return

@@ -69,12 +69,12 @@ _REASONS = (
     _Reason(
         r"aten::is_nonzero|aten::equal|aten::allclose",
         "makes Python branch on a value that is on the GPU",
-        "Decide on the GPU (torch.where), or only once in many steps.",
+        "Decide on the GPU (torch.where), or only every N steps.",
     ),
     _Reason(
         r"aten::item|aten::_local_scalar_dense",
         "reads a value back",
-        "Keep the value on the GPU (detach it, add it up there) and read it only once in many steps.",
+        "Keep the value on the GPU (detach it, add it up there) and read it only every N steps.",
     ),
     _Reason(
         r"aten::(_?to(_copy)?|copy_|cpu|_copy_from)",
@@ -82,7 +82,7 @@ _REASONS = (
         "Copy less often, or with non_blocking=True into pinned memory, and wait for the copy later.",
     ),
 )
-_ANY = _Reason("", "waits for the GPU", "Remove the wait, or wait only once in many steps.")
+_ANY = _Reason("", "waits for the GPU", "Remove the wait, or wait only every N steps.")
 
 
 @rule("sync_stall")

@@ -17,7 +17,7 @@ _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 
 @rule("tiny_kernels")
 def tiny_kernels(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: the gaps between kernels that were queued, where most kernels take a few µs."""
+    """`tiny_kernels`, which is not one of `VERDICTS`: the gaps between queued kernels, most of which take a few µs."""
     pieces, trace = profile.attribution.pieces, profile.trace
     between = pieces.of("gpu_gap") & (pieces.dur < _BETWEEN_NS)
     if profile.means["wall"] is None or not (between & profile.counted[pieces.step]).any():

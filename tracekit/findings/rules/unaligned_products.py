@@ -18,7 +18,7 @@ _UNALIGNED = re.compile(r"tensorop.*_align[12](?!\d)")
 
 @rule("unaligned_products")
 def unaligned_products(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: tensor-core kernels that load one or two numbers at a time."""
+    """`unaligned_products`, which is not one of `VERDICTS`: tensor-core kernels that load 1 or 2 numbers at a time."""
     rows = kernels(profile, named(profile, lambda name: _UNALIGNED.search(name) is not None))
     if len(rows):
         share = percent(share_of_work(profile, rows))

@@ -27,7 +27,7 @@ class _Chains:
 
 @rule("unfused_elementwise")
 def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: at most all but the longest kernel of each chain could be saved."""
+    """`unfused_elementwise`, which is not one of `VERDICTS`: all but the longest kernel of each chain, at most."""
     trace = profile.trace
     rows = kernels(profile, lambda events: ~events.roles.communication)
     rows = rows[np.lexsort((rows, trace.track[rows]))]  # stream by stream

@@ -25,7 +25,7 @@ _FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
 
 @rule("without_tensor_cores")
 def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
-    """Beyond the verdicts' list: products in fp32 on a GPU that has tensor cores."""
+    """`without_tensor_cores`, which is not one of `VERDICTS`: products in fp32 on a GPU that has tensor cores."""
     rows = kernels(profile, named(profile, _on_ordinary_cores))
     if not len(rows):
         return

@@ -72,7 +72,7 @@ def _gained(seen: Effects) -> bool:
 
 
 def _guard(seen: Effects) -> str:
-    """The guard that failed most often, and what of the graph it is about."""
+    """The guard that failed most often, and which property of the graph it checks."""
     if seen.guard is None:
         return ""
     sizes = [each.what for each in changed_sizes(seen.variant) if each.what]

@@ -26,7 +26,7 @@ def basis(report: Report) -> str:
 
 
 def _steps(profiles: list[Profile]) -> str:
-    """`mean of 14 steps`, once where it holds for every variant; a variant that cannot be answered has no mean."""
+    """`mean of 14 steps`, once where it holds for every variant; a variant whose trace cannot answer has no mean."""
     if not profiles:
         return "no trace"
     means: dict[str, list[str]] = {}

@@ -47,7 +47,7 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def _said(every: list[Setting]) -> tuple[str, ...]:
-    """A sentence for each of a few; of many, how many lose nothing, and a sentence for each that may."""
+    """If there are few, a sentence for each; if many, how many lose nothing, and a sentence for each that may."""
     compared = [each for setting in every for each in _compared(setting)]
     if len(compared) <= _FEW:
         return tuple(sentence for _, sentence in compared)

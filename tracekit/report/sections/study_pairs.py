@@ -1,4 +1,4 @@
-"""`dynamic` true against false, with the cure against without it, one framework against another: pair by pair."""
+"""`dynamic` true against false, with the cure and without it, one framework against another: pair by pair."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -37,7 +37,7 @@ def dynamic(_: Report, study: Study) -> Contents | None:
     return _contents("dynamic", pairs(study, "dynamic", "true", "false"))
 
 
-@of_study("cures", "With the cure against without it", rank=12)
+@of_study("cures", "With the cure and without it", rank=12)
 def with_cure(_: Report, study: Study) -> Contents | None:
     """A row for each pair of cells that differ in a parameter that is on or off."""
     return _contents("cures", (pair for axis in cures(study) for pair in pairs(study, axis, "true", "false")))

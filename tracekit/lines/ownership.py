@@ -41,7 +41,7 @@ class Ownership:
     def of(
         attribution: Attribution, detail: Path | None, mine: Collection[str] = (), graphs: Collection[Graph] = ()
     ) -> "Ownership":
-        """With the detailed recording of the same variant, or the trace's own stacks."""
+        """The ownership of a trace, from the variant's detailed recording or the trace's own stacks."""
         return Ownership(attribution, None if attribution.trace.has_stacks else detail, tuple(mine), tuple(graphs))
 
     @cached_property

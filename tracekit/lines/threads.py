@@ -39,7 +39,7 @@ class DetailedTrace:
     def owners_of(self, trace: Trace, numbers: Ints) -> Ints:
         """The owner of the forward operator of each of autograd's numbers; −1 if it is not here either.
 
-        Numbers run on: between two matched operators, both traces count alike.
+        Between two matched operators both traces number consecutively, so their numbers differ by a constant.
         """
         here, there = _numbers(self.trace)[0], _numbers(trace)[0]
         rows = np.flatnonzero((self.matched >= 0) & _is_forward(trace))

@@ -1,4 +1,4 @@
-"""What names a result of a variant in the cache, so that it is found until anything that it was made from changes?"""
+"""Under which name is a result cached, so that it is reused until something it was computed from changes?"""
 
 from tracekit.lines_file import lines_path
 from tracekit.profile.profile import Profile

@@ -40,9 +40,9 @@ def open_subject(
 
     `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, traces without
     steps are taken apart by what repeats in them. `opening` is called before each trace is read, `arrived` after each
-    variant that could be, with all of them so far. A trace that was named and cannot be read is an error, unless
-    `lenient` asks for the others. Traces of several ranks of one job are one variant, unless `ranks` is False. The
-    folder of a study is opened alone.
+    variant that could be read, with all variants read so far. A trace that was named and cannot be read is an
+    error, unless `lenient` asks for the others. Traces of several ranks of one job are one variant, unless `ranks` is
+    False. The folder of a study is opened alone.
     """
     if studies := [path for path in paths if not is_address(path) and is_study(path)]:
         if len(paths) > 1:

@@ -16,7 +16,7 @@ _IN_NAME = re.compile(r"(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 def together(members: Sequence[Member]) -> list[Member]:
     """The members, with the bare traces of one job as one profile: a capture for each rank.
 
-    The lowest rank is first, unless its trace cannot be answered: all figures except those about ranks are of the
+    The lowest rank is first, unless its trace cannot answer: all figures except those about ranks are of the
     first.
 
     Traces are of one job if they are in one folder, have names that differ only in numbers, and name different ranks:

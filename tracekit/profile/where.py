@@ -51,8 +51,8 @@ def line_table(profile: Profile, rows: Ints) -> pa.Table:
 
     The event's owner decides, as in `tracekit lines`: the line that runs on its thread when it starts; for a backward
     node the line of its forward operator; for GPU work the line of its launch, or the lines that were fused into it.
-    Where a bare trace with stacks has no such line, and all over one that is too long for owners, it is the function
-    around the event, or around its launch. Nulls elsewhere, and outside the steps.
+    Where a bare trace with stacks has no such line, and throughout a trace that is too long for owners to be worked
+    out, it is the function around the event, or around its launch. Nulls elsewhere, and outside the steps.
     """
     trace = profile.trace
     is_bare = trace.has_stacks and not lines_path(trace.path).is_file()

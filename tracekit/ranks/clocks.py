@@ -27,10 +27,10 @@ def align(matched: Matched, ranks: int) -> list[Clock]:
     """A clock per rank.
 
     A collective ends on every rank at nearly the same moment. Between two ranks the median difference of its ends is
-    the difference of their clocks. Ranks are tied to each other in the order of how many collectives they share, which
-    also aligns ranks that never share one. An offset is relative to the median of all; its error is the median absolute
-    difference that then remains between the ends on that rank and the median end. Collectives in which a rank may be
-    done before the others count only if the rest does not tie all ranks together.
+    the difference of their clocks. Pairs of ranks are aligned one after another, those that share the most collectives
+    first, which also aligns ranks that never share one. An offset is relative to the median of all; its error is the
+    median absolute difference that then remains between the ends on that rank and the median end. Collectives in which
+    a rank may be done before the others count only if the rest does not tie all ranks together.
     """
     ends = _ends(matched, ranks)
     kinds = matched.calls["kind"].to_pylist()

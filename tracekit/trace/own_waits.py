@@ -17,7 +17,7 @@ _WAIT = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 
 
 def own_waits(trace: Trace, calls: Ints) -> Ints:
-    """Of some sync calls, those that a capture makes as its last step ends, or the profiler as it stops; in order."""
+    """Which of these sync calls a capture makes as its last step ends, or the profiler as it stops; in order."""
     if not len(calls):
         return calls
     by_recorder = np.zeros(len(calls), bool)

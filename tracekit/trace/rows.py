@@ -114,7 +114,10 @@ class Blocks:
             block = self.after(block)
 
     def after(self, block: Block | None, size: int | None = None) -> Block | None:
-        """The block after that one, or the first, of that size if one is given; None after the last: it has no end."""
+        """The next block, or the first if none is given, of the given size.
+
+        None after the last block, which is open-ended.
+        """
         trace, count = self._trace, len(self._trace.ts_ns)
         first, low = (0, BEFORE) if block is None else (block.next, block.high)
         if low == AFTER:

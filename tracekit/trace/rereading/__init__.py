@@ -1,1 +1,1 @@
-"""What few questions need of a trace's file, read once more for a trace that has been read: arguments, allocations."""
+"""Reads a trace file a second time for what only a few questions need: arguments and allocations."""

@@ -20,7 +20,7 @@ from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import ScriptVariant
 from tracekit.capture.child.steering import used_all_the_same
-from tracekit.capture.child.step_boundary import Boundary, allowed, of_a_call
+from tracekit.capture.child.step_boundary import Boundary, allowed, is_decided, of_a_call
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
@@ -120,12 +120,18 @@ class ScriptSteps:
         self._calls[id(module)] += 1
         boundary = of_a_call(self._allowed, trains, self._ends.made)
         if boundary is not None and (self.boundary is None or boundary > self.boundary):
+            # It is more specific than what seemed to end steps, so the pass begins again.
             self._begin(boundary, module)
         elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
             self._stepped()
             self.script_variant.watch(module)
-        # A first call that does not train may only initialise lazy parameters.
-        return trains or (self.boundary is Boundary.CALL and (len(self._allowed) == 1 or self._calls[id(module)] > 1))
+        return self._may_be_compiled(module, trains)
+
+    def _may_be_compiled(self, module: Any, trains: bool) -> bool:
+        """Whether the module takes part in steps. A first call that does not train may only set lazy parameters."""
+        if trains:
+            return True
+        return self.boundary is Boundary.CALL and (is_decided(self._allowed) or self._calls[id(module)] > 1)
 
     def _compiled_code_begins(self, function: Any) -> None:
         import torch

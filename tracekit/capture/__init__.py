@@ -25,7 +25,7 @@ In the child, one pass (`child`):
     recipe | script              what trains: `recipe` calls the steps; those of a script are detected from outside
                                  (script_steps: step_ends, step_boundary, backward_passes, script_variant, file_journal)
     measure                      stage "measure": timing, memory, gpu_load
-    traces                       stage "profile": exporting, event_tree
+    traces                       stage "profile": windows, exporting, event_tree
     loss_check, script_losses    stage "check"
     training                     stage "train"
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tracekit import step_marks
 from tracekit.capture.child import timing
@@ -29,7 +29,14 @@ from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
 
-Begin: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
+MakePass: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
+
+
+class _Stamp(NamedTuple):
+    """When a step ended, and how many compilations there had been by then."""
+
+    t_ns: int
+    compiled: int
 
 
 class EnoughError(BaseException):
@@ -40,16 +47,16 @@ class EnoughError(BaseException):
 
 
 class ScriptSteps:
-    """Between `enter` and `leave`, each step of the program that runs resumes the pass that `begin` makes."""
+    """Between `enter` and `leave`, each step of the program that runs resumes the pass that `make_pass` makes."""
 
     def __init__(
         self,
         job: Job,
-        begin: Begin,
+        make_pass: MakePass,
         recorder: CompileRecorder,
         losses: Losses | None = None,
     ) -> None:
-        self.job, self._make, self._recorder, self._losses = job, begin, recorder, losses
+        self.job, self._make_pass, self._recorder, self._losses = job, make_pass, recorder, losses
         self.result: PassResult | None = None
         self.boundary: Boundary | None = None  # where steps end; None before the first one
         self.caller: Any = None  # whose calls are steps, if calls are steps
@@ -62,7 +69,7 @@ class ScriptSteps:
         self._memory: MemoryMeter | None = None
         self._allowed = allowed(job.step_at)
         self._calls: Counter[int] = Counter()
-        self._stamps: list[tuple[int, int]] = []
+        self._stamps: list[_Stamp] = []  # one more than steps: the first is when the pass began
         self._marks = timing.Marks(job.device)
         self._ends_seen = 0
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
@@ -180,7 +187,7 @@ class ScriptSteps:
             self._journal.training()
         self._stamp()
         self._memory = MemoryMeter(self.job.device)
-        self._steps = self._make(self._graphs)
+        self._steps = self._make_pass(self._graphs)
         next(self._steps)
 
     def _stepped(self) -> None:
@@ -188,8 +195,8 @@ class ScriptSteps:
         if self._ends_seen % self.job.step_every:
             return
         self._stamp()
-        (last_ns, _), (now_ns, _) = self._stamps[-2:]
-        self._progress.took(self.taken, now_ns, last_ns)
+        before, now = self._stamps[-2:]
+        self._progress.took(self.taken, now.t_ns, before.t_ns)
         self.backward.step_ended()
         self._graphs.step_ended()
         if self.result is None:
@@ -202,12 +209,12 @@ class ScriptSteps:
         raise EnoughError
 
     def _stamp(self) -> None:
-        self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))
+        self._stamps.append(_Stamp(time.perf_counter_ns(), len(self._recorder.compiled)))
         self._marks.mark()
 
     def _measured(self) -> PassResult:
         """The steps after the first in which nothing compiled, for a script that ended early."""
-        compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
+        compiled = [after.compiled > before.compiled for before, after in pairwise(self._stamps)]
         every = self._marks.steps_ns()
         steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]
         timed = [every[at] for at in steady]

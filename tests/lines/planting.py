@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1] / "capture"))
 import numpy as np
-import pytest
 import warm
 from capturing import perform
 
@@ -38,7 +37,10 @@ class Planted(NamedTuple):
         return total
 
     def check(self, name, *, backward=False):
-        """In the typical step a line costs what it took, within 5 %: on a busy machine some steps are disturbed.
+        """In a third of the steps at least, a line costs what it took, within 5 %.
+
+        On a busy machine, another process may run between a reading of the clock and the operator after it; a cost that
+        is given to the wrong line is wrong in every step.
 
         A layer's stretch has three lines: the one that computes, nearly all of it; its `def`, for what generated code
         does around kernels; and the one that calls it, for the way there, through Dynamo's guards or autograd's engine.
@@ -52,18 +54,18 @@ class Planted(NamedTuple):
         around = self.costs([f"{name}, defined"], backward=backward)
         calls = self.costs([stretch if backward else f"{name}, called"])
         self._is_close((computes + around + calls) / took, stretch)
-        assert np.median(computes / took) > 0.85, stretch
+        assert np.sort(computes / took)[-(len(took) // 3)] > 0.85, stretch
 
     @staticmethod
     def _is_close(ratios, stretch):
-        assert np.median(ratios) == pytest.approx(1, abs=0.05), (stretch, ratios)
+        assert np.sort(np.abs(ratios - 1))[len(ratios) // 3] < 0.05, (stretch, ratios)
 
     def first_row(self):
         """The costliest line."""
         return SideBySide([VariantOwners("planted", self.profile.owner_means, "wall")]).table()["line"][0].as_py()
 
 
-def planted(folder, requested=None, steps=6, **params):
+def planted(folder, requested=None, steps=12, **params):
     """One profiled pass of the recipe."""
     truth = folder / "truth.json"
     more = {"requested": requested} if requested is not None else {}

@@ -1,6 +1,5 @@
 """The profiler waits for the GPU when it stops; that wait does not belong to the training."""
 
-import numpy as np
 import pytest
 from real import trace_path
 from small import event, kernel, launch, op, step, write
@@ -16,7 +15,7 @@ def left_out(path, *events):
     """The starts, in µs, of the waits that belong to the recording itself."""
     trace = Trace.load(write(path, *events), use_cache=False)
     calls = trace.census.count(lambda roles: roles.sync_by_name)
-    rows = np.concatenate([part.rows(part.roles.sync_by_name) for part in trace.parts()])
+    rows = trace.where(lambda part: part.roles.sync_by_name)
     assert len(rows) == calls
     return [float(start) / 1000 for start in trace.ts_ns[own_waits(trace, rows)]]
 
@@ -47,5 +46,5 @@ def test_with_stacks_its_frames_tell(tmp_path):
 @pytest.mark.parametrize("name", ["leimao_cudagraph_manual_rtx5080", "luatil_compile_cudagraph_rtx3060"])
 def test_of_real_traces(name):
     trace = Trace.load(trace_path(name), use_cache=False)
-    rows = np.concatenate([part.rows(part.roles.sync_by_name) for part in trace.parts()])
+    rows = trace.where(lambda part: part.roles.sync_by_name)
     assert own_waits(trace, rows).tolist() == rows.tolist()  # each trace has this one

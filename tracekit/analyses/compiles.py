@@ -15,7 +15,6 @@ from tracekit.python_frames import plain_function
 from tracekit.run import Compile
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing, names_of_rows, outermost
-from tracekit.trace.rows import Wanted
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
 
@@ -150,7 +149,7 @@ def compile_spans(trace: Trace) -> Ints:
     """The compile spans of the main thread's process that no other span of their thread encloses, by start."""
     if not trace.census.any(lambda roles: roles.compile_span):
         return np.zeros(0, np.int64)
-    return outermost(trace, _chosen(trace, lambda part: part.roles.compile_span & part.process))
+    return outermost(trace, trace.where(lambda part: part.roles.compile_span & part.process))
 
 
 def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
@@ -176,15 +175,11 @@ def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
     return [ids.get(span) for span in spans.tolist()]
 
 
-def _chosen(trace: Trace, wanted: Wanted) -> Ints:
-    return np.concatenate([part.rows(wanted(part)) for part in trace.parts()] or [np.zeros(0, np.int64)])
-
-
 def _named(trace: Trace, pattern: re.Pattern[str], spans: Ints) -> list[tuple[int, int, tuple[str, ...]]]:
     """Events whose name fits, by time: row, the span around it, and what the pattern matched."""
     if not trace.census.any(lambda roles: roles.host & roles.named(pattern)):
         return []
-    rows = _chosen(trace, lambda part: part.roles.host & part.roles.named(pattern))
+    rows = trace.where(lambda part: part.roles.host & part.roles.named(pattern))
     around = enclosing(trace, rows, lambda part: part.among(spans))
     result = []
     for row, span, name in zip(rows.tolist(), around.tolist(), names_of_rows(trace, rows), strict=True):

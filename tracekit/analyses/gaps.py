@@ -111,9 +111,8 @@ def _most(pieces: Pieces, first: int, last: int) -> tuple[int, int, int]:
 def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], list[int]]:
     """The GPU activities that end last before each gap and start first after it; −1 where there is none."""
     trace = profile.trace
-    parts = [part.rows(part.roles.gpu & part.lasting) for part in trace.parts()]
-    rows = np.concatenate(parts or [np.zeros(0, np.int64)])
-    events = trace.rows(rows)
+    rows = trace.where(lambda part: part.roles.gpu & part.lasting)
+    events = trace.events_at(rows)
     begins, finishes = events.ts_ns, events.end_ns
     after, before = [], []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

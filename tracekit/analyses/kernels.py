@@ -94,7 +94,7 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
                 "event": gpu,
                 "step": numbered(trace, step),
                 "name": text(trace, gpu),
-                "kind": _KINDS.take(pa.array(trace.rows(gpu).roles.kind)),
+                "kind": _KINDS.take(pa.array(trace.events_at(gpu).roles.kind)),
                 "class": classes.take(pa.array(trace.name_codes[gpu])),
                 "start_ns": trace.ts_ns[gpu],
                 "dur_ns": trace.dur_ns[gpu],

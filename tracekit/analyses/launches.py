@@ -69,7 +69,7 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
             {
                 **call_columns(trace, calls, trace.operators.of(calls)),
                 "thread": trace.tracks["tid"].take(pa.array(trace.track[calls])),
-                "graph": trace.rows(calls).roles.graph_launch,
+                "graph": trace.events_at(calls).roles.graph_launch,
                 "activities": activities,
                 "activity": pa.array(first, mask=first < 0),
                 "latency_ns": pa.array(trace.ts_ns[first] - trace.ts_ns[calls], mask=first < 0),
@@ -114,7 +114,7 @@ def _latencies(trace: Trace) -> tuple[Ints, int]:
         first = trace.links.submitted(calls)[0]
         calls, first = calls[first >= 0], first[first >= 0]
         latencies.append(trace.ts_ns[first] - trace.ts_ns[calls])
-        replays += int(trace.rows(calls).roles.graph_launch.sum())
+        replays += int(trace.events_at(calls).roles.graph_launch.sum())
     return np.concatenate(latencies), replays
 
 

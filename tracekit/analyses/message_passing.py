@@ -81,8 +81,7 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
     """Every operator of a step that moves rows, inside modules or not: neither the loader's nor those of compiling."""
     trace = recording.trace
     kinds = np.array([bool(kind_of(name)) for name in trace.names])
-    parts = [part.rows(part.process & kinds[part.name_codes]) for part in trace.parts()]
-    rows = np.concatenate(parts or [np.zeros(0, np.int64)])
+    rows = trace.where(lambda part: part.process & kinds[part.name_codes])
     rows = rows[(trace.steps.of(trace.ts_ns[rows]) >= 0) & ~_compiling(recording).covers(trace.ts_ns[rows])]
     if not len(rows):
         return

@@ -84,7 +84,7 @@ def _covered(profile: Profile, rows: Ints) -> float:
     """How long these operators run while a counted step waits for its batch, ns."""
     pieces, trace = profile.attribution.pieces, profile.trace
     chosen = pieces.of("dataload") & profile.counted[pieces.step]
-    operators = Union.of(trace.ts_ns[rows], trace.rows(rows).end_ns)
+    operators = Union.of(trace.ts_ns[rows], trace.events_at(rows).end_ns)
     filled = operators.within(pieces.start[chosen], pieces.end[chosen]).sum()
     return float(filled) / profile.counted_steps
 

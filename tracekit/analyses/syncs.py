@@ -154,8 +154,7 @@ def _of_the_training(trace: Trace) -> Ints:
 
 def _readers(trace: Trace) -> Ints:
     """Operators that read a value back, except those of the compiler: they are not syncs of the user's code."""
-    readers = [part.rows(part.roles.named(MARKERS) & part.process) for part in trace.parts()]
-    rows = np.concatenate(readers or [np.zeros(0, np.int64)])
+    rows = trace.where(lambda part: part.roles.named(MARKERS) & part.process)
     return rows[enclosing(trace, rows, lambda part: part.roles.compile_span) < 0]
 
 

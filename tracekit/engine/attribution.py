@@ -203,7 +203,6 @@ def _compiling(trace: Trace) -> Bools:
         return np.zeros(len(steps), bool)
     driving = np.zeros(len(trace.tracks), bool)
     driving[list(trace.threads.driving)] = True
-    compiling = [part.rows(part.roles.compile_span & driving[part.track]) for part in trace.parts()]
-    spans = trace.rows(np.concatenate(compiling))
+    spans = trace.events_at(trace.where(lambda part: part.roles.compile_span & driving[part.track]))
     union = Union.of(spans.ts_ns, spans.end_ns)
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)

@@ -152,7 +152,7 @@ class _Walk:
         self._coming = max(self._coming, row)
         while self._coming < len(trace.ts_ns):
             end = min(self._coming + 4096, len(trace.ts_ns))
-            part = trace.rows(slice(self._coming, end))
+            part = trace.events_at(slice(self._coming, end))
             activities = part.rows(part.roles.gpu & part.lasting)
             self._coming = int(activities[0]) if len(activities) else end
             if len(activities):
@@ -162,5 +162,5 @@ class _Walk:
     def _starting_with(self, row: int) -> tuple[int, Ints]:
         trace = self._trace
         moment = int(trace.ts_ns[row])
-        part = trace.rows(slice(row, int(np.searchsorted(trace.ts_ns, moment, side="right"))))
+        part = trace.events_at(slice(row, int(np.searchsorted(trace.ts_ns, moment, side="right"))))
         return moment, part.rows(part.roles.gpu & part.lasting)

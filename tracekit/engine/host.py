@@ -106,8 +106,10 @@ def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Boo
 
 def overhead(trace: "Trace", tool: Ints, low: int, high: int) -> tuple[Union, Union]:
     """The profiler's own work, and the part of it in which CUDA loads code. It has a row of its own in traces."""
-    loading = tool[trace.rows(tool).roles.named(MODULE_LOAD)]
-    every, code = (Union.of(trace.ts_ns[each], trace.rows(each).end_ns).clip(low, high) for each in (tool, loading))
+    loading = tool[trace.events_at(tool).roles.named(MODULE_LOAD)]
+    every, code = (
+        Union.of(trace.ts_ns[each], trace.events_at(each).end_ns).clip(low, high) for each in (tool, loading)
+    )
     return every, code
 
 

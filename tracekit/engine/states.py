@@ -153,5 +153,5 @@ def _union(trace: "Trace", rows: Ints, low: int, high: int) -> Union:
 
 
 def _clipped(trace: "Trace", rows: Ints | Rows, low: int, high: int) -> tuple[Ints, Ints]:
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     return np.maximum(events.ts_ns, low), np.minimum(events.end_ns, high)

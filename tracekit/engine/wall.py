@@ -60,7 +60,7 @@ class Activity:
 
 def activity(trace: "Trace", rows: Ints, low: int, high: int) -> Activity:
     """What the GPU does in `[low, high)`, given the rows of all activities that cover any of it."""
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     starts, ends = np.maximum(events.ts_ns, low), np.minimum(events.end_ns, high)
     bucket = of_activities(events.roles)
     layers = [
@@ -103,7 +103,7 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
     ended = (idle.ends < window_end) | bool((starts == window_end).any())
     calls = _first_launches(trace, enders, starts, idle.ends)
     known = calls >= 0
-    of_call = trace.rows(calls[known])
+    of_call = trace.events_at(calls[known])
     launch_start, launch_end = (np.full(len(calls), _NEVER, np.int64) for _ in range(2))
     launch_start[known], launch_end[known] = of_call.ts_ns, of_call.end_ns
     syncs = np.zeros(len(calls), bool)
@@ -111,7 +111,7 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
     drained = ended & (host.states.at(idle.starts) == _SYNC)
     sync = np.where(drained, host.events.at(idle.starts), -1)
     # A sync that had waited w before the queue ran dry is to blame until w after its return, and no longer.
-    until = np.where(drained, trace.rows(sync).end_ns + idle.starts - trace.ts_ns[sync], idle.starts)
+    until = np.where(drained, trace.events_at(sync).end_ns + idle.starts - trace.ts_ns[sync], idle.starts)
     return Gaps(idle.starts, idle.ends, calls, launch_start, launch_end, syncs, until, sync)
 
 
@@ -122,7 +122,7 @@ def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> I
     ending = ends[gap_at] == starts if len(ends) else np.zeros(len(starts), bool)
     launch = trace.links.launch(enders[ending])
     gap, launch = gap_at[ending][launch >= 0], launch[launch >= 0]
-    calls = trace.rows(launch)
+    calls = trace.events_at(launch)
     order = np.lexsort((~is_sync(trace, launch), calls.end_ns, calls.ts_ns, gap))[::-1]
     first[gap[order]] = launch[order]  # written last: the first
     return first
@@ -130,7 +130,7 @@ def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> I
 
 def is_sync(trace: "Trace", calls: Ints) -> Bools:
     """Which calls block: sync calls by name, and copies that did block."""
-    blocks: Bools = trace.rows(calls).roles.sync_by_name | trace.links.is_blocking(calls)
+    blocks: Bools = trace.events_at(calls).roles.sync_by_name | trace.links.is_blocking(calls)
     return blocks
 
 

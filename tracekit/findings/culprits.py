@@ -78,8 +78,7 @@ def around(profile: Profile, row: int) -> Ints:
 def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
     """For each event the outermost operator of its thread that is open when it starts; −1 for none."""
     trace = profile.trace
-    parts = [part.rows((part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting) for part in trace.parts()]
-    operators = np.concatenate(parts or [np.zeros(0, np.int64)])
+    operators = trace.where(lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
     of_tracks = outermost(trace, operators[np.isin(trace.track[operators], trace.track[rows])])
     outer = np.full(len(rows), -1, np.int64)
     for track in np.unique(trace.track[rows]).tolist():
@@ -87,7 +86,7 @@ def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
         on_this_track = np.flatnonzero(trace.track[rows] == track)
         moments = trace.ts_ns[rows[on_this_track]]
         index = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1
-        inside = (index >= 0) & (moments < trace.rows(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
+        inside = (index >= 0) & (moments < trace.events_at(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
         outer[on_this_track[inside]] = top[index[inside]]
     return outer
 
@@ -96,7 +95,7 @@ def operators_around(profile: Profile, row: int) -> list[str]:
     """The names of the operators around an event, the outermost first; its own is last, if it is one."""
     trace = profile.trace
     rows = around(profile, row)
-    roles = trace.rows(rows).roles
+    roles = trace.events_at(rows).roles
     return [trace.names[code] for code in trace.name_codes[rows[(roles.kind == OPERATOR) & ~roles.annotation]].tolist()]
 
 

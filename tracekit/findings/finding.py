@@ -57,7 +57,7 @@ class Finding:
     a cost but no time may set `cost_ns` itself.
     """
 
-    id: str  # the rule; the first finding's is the verdict's
+    id: str  # the kind of finding, of which one rule may yield several; the first finding's is the verdict's
     title: str  # the sentence: where, why, and how much; names its line, or else faces put it first
     cost_ns: float | None = None  # per step, and never more than the time it can be blamed for
     advice: str = ""
@@ -67,7 +67,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     link: str = ""
     confidence: Literal["measured", "inferred"] = "measured"
-    overlaps: tuple[str, ...] = ()  # other rules that claim the same time
+    overlaps: tuple[str, ...] = ()  # other findings that claim the same time
     claim: Union | None = field(default=None, compare=False, repr=False)
     # A cost of steps that the means leave out, such as compiling: where it counts, costs are spread over all steps.
     every_step: bool = False
@@ -85,7 +85,7 @@ _NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
 
 FINDINGS = pa.schema(
     [
-        column("id", LABEL, "name of the rule"),
+        column("id", LABEL, "the kind of finding"),
         column("title", pa.string(), "the finding, in a sentence"),
         column("cost_ns", pa.float64(), "its cost per counted step", "ns"),
         column("bound", LABEL, "whether the cost is an upper bound, a lower bound or exact"),
@@ -94,7 +94,7 @@ FINDINGS = pa.schema(
         column("where", pa.string(), "what is to blame: line, function, operator, kernel, module", role="place"),
         column("advice", pa.string(), "what to change"),
         column("link", pa.string(), "where to read more"),
-        column("overlaps", pa.string(), "other rules that claim the same time"),
+        column("overlaps", pa.string(), "other findings that claim the same time"),
     ]
 )
 

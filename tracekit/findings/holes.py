@@ -136,7 +136,7 @@ class Holes:
         blamed = self._rows[self._rows >= 0]
         named = np.zeros(len(trace.names), bool)
         named[trace.name_codes[blamed]] = True
-        rows = np.concatenate([part.rows(named[part.name_codes]) for part in trace.parts()])
+        rows = trace.where(lambda part: named[part.name_codes])
         names, categories = trace.name_codes[rows], trace.category_codes[rows]
         kinds = {*zip(trace.name_codes[blamed].tolist(), trace.category_codes[blamed].tolist(), strict=True)}
         return {(name, category): rows[(names == name) & (categories == category)] for name, category in kinds}
@@ -151,6 +151,6 @@ class Holes:
 
     def _operators(self, rows: range) -> Ints:
         trace = self._profile.trace
-        part = trace.rows(slice(rows.start, rows.stop))
+        part = trace.events_at(slice(rows.start, rows.stop))
         wanted = part.roles.host & ~part.roles.annotation & ~part.roles.runtime & (part.track == trace.threads.main)
         return part.rows(wanted)

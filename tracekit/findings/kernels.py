@@ -30,9 +30,9 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
     low, high = steps.low, steps.high
     for part in profile.trace.parts():
         wanted = part.roles.gpu & part.lasting
-        wanted[wanted] = ask(profile.trace.rows(part.rows(wanted)))
+        wanted[wanted] = ask(profile.trace.events_at(part.rows(wanted)))
         rows = part.rows(wanted)
-        events = profile.trace.rows(rows)
+        events = profile.trace.events_at(rows)
         step = np.searchsorted(low, events.end_ns, side="left") - 1  # the last step that begins before its end
         parts.append(rows[(step >= 0) & (events.ts_ns < high[np.maximum(step, 0)])] if len(low) else rows[:0])
     return np.concatenate(parts)
@@ -54,7 +54,7 @@ def alike(profile: Profile, rows: Ints) -> Ints:
 
 def time_of(profile: Profile, rows: Ints) -> Union:
     """The time in which any of these kernels runs."""
-    events = profile.trace.rows(rows)
+    events = profile.trace.events_at(rows)
     return Union.of(events.ts_ns, events.end_ns)
 
 

@@ -143,7 +143,7 @@ class _Moments:
         """The GPU activity that gives each moment its bucket: the one that started first; −1 where none does."""
         chosen = np.full(len(self.edges) - 1, -1, np.int64)
         activities = np.flatnonzero(trace.roles.gpu)
-        buckets = of_activities(trace.rows(activities).roles)
+        buckets = of_activities(trace.events_at(activities).roles)
         for code in (CODES[key] for key in ON_THE_GPU):
             at = self.bucket == code
             rows = activities[buckets == code]

@@ -163,7 +163,7 @@ class Ownership:
         from tracekit.lines.threads import owners_at
 
         fused = np.where(rows >= 0, self.compiled.gpu[rows], -1)
-        calls = np.where(trace.rows(rows).roles.gpu, self.launch[rows], rows)
+        calls = np.where(trace.events_at(rows).roles.gpu, self.launch[rows], rows)
         asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
         owner = np.zeros(len(rows), np.int64)
         owner[asked], _ = owners_at(self.threads, trace.track[calls[asked]], trace.ts_ns[calls[asked]])

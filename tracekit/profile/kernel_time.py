@@ -34,7 +34,7 @@ def kernel_times(profile: Profile) -> list[KernelTime]:
         operator = trace.operators.of(launches)
         made_by = np.where(operator >= 0, trace.name_codes[np.maximum(operator, 0)].astype(np.int64) + 1, 0)
         keys = trace.name_codes[activities].astype(np.int64) * width + made_by
-        events = trace.rows(activities)
+        events = trace.events_at(activities)
         free = alone.within(events.ts_ns, events.end_ns)
         taken = np.where(events.roles.kind == KERNEL, trace.dur_ns[activities], free)
         groups.add(keys, trace.steps.of(trace.ts_ns[launches]), taken)

@@ -132,7 +132,7 @@ def _by_owner(ownership: Ownership, rows: Ints) -> tuple[list[Group], Ints, pa.A
 def _by_frame(trace: Trace, rows: Ints) -> tuple[list[Group], Ints]:
     """The innermost functions that may be the user's, each once, and which of them is around each event."""
     calls = rows.copy()
-    there = trace.rows(np.maximum(rows, 0)).roles if len(rows) else None
+    there = trace.events_at(np.maximum(rows, 0)).roles if len(rows) else None
     on_gpu = (rows >= 0) & there.gpu if there is not None else rows < 0
     calls[on_gpu] = trace.links.launch(rows[on_gpu])
     frames = trace.frames.of(calls)

@@ -47,7 +47,7 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
     """The communication of the answered steps of one rank, as `CALLS` describes it, and the members of its groups."""
     trace = profile.trace
     rows = _rows(profile)
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     order = np.lexsort((events.end_ns, events.ts_ns))
     rows, start, end = rows[order], events.ts_ns[order], events.end_ns[order]
     begins = profile.attribution.answered_view.starts_ns
@@ -87,7 +87,7 @@ def _rows(profile: Profile) -> Ints:
         roles = part.roles
         wanted = roles.communication if trace.device == "gpu" else (roles.kind == USER) & on_cpu[part.name_codes]
         rows = part.rows(wanted & part.lasting)
-        asked = trace.rows(rows)
+        asked = trace.events_at(rows)
         step = _begun(low, trace.device, asked.ts_ns, asked.end_ns)
         parts.append(rows[(step >= 0) & (asked.ts_ns < high[np.maximum(step, 0)])])
     return np.concatenate(parts)

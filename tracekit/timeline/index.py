@@ -127,7 +127,7 @@ def _lanes(trace: Trace, kinds: Kinds, rows: Ints) -> tuple[Lane, ...]:
 
 def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
     """The times when no stream has work, from the first step's issue to the end of the last one's work."""
-    rows = trace.rows(np.sort(np.concatenate(streams)))
+    rows = trace.events_at(np.sort(np.concatenate(streams)))
     gaps = Union.of(rows.ts_ns, rows.end_ns).gaps(*trace.steps.window)
     nothing = np.full(len(gaps.starts), -1, np.int32)
     return _one(gaps.starts, gaps.ends, nothing, np.full(len(nothing), CATEGORY["idle"], np.int8))

@@ -33,7 +33,7 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
     tied = np.zeros(len(rows), bool)
     tied[ties] = tied[ties + 1] = True
     chosen = rows[tied]
-    events = trace.rows(chosen)
+    events = trace.events_at(chosen)
     order = np.lexsort((-events.end_ns, ts[tied]))
     chosen, ts, end = chosen[order], ts[tied][order], events.end_ns[order]
     equal = np.flatnonzero((ts[1:] == ts[:-1]) & (end[1:] == end[:-1]))
@@ -48,7 +48,7 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
 
 def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
     """The order of rows that cover the same interval as their neighbours."""
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     codes, name_at = np.unique(events.name_codes, return_inverse=True)
     by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
     return np.lexsort((trace.links.is_blocking(rows), by_name[name_at], INNER_FIRST[events.roles.kind], -end, ts))
@@ -59,7 +59,7 @@ def outermost(trace: "Trace", rows: Ints) -> Ints:
     outer = [np.zeros(0, np.int64)]
     for track in np.unique(trace.track[rows]):
         on_track = nested(trace, rows[trace.track[rows] == track])
-        reach = np.maximum.accumulate(trace.rows(on_track).end_ns)
+        reach = np.maximum.accumulate(trace.events_at(on_track).end_ns)
         outer.append(on_track[np.concatenate(([True], trace.ts_ns[on_track[1:]] >= reach[:-1]))])
     return np.sort(np.concatenate(outer))
 
@@ -90,7 +90,7 @@ def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
     for track in np.flatnonzero(np.bincount(tracks)).tolist():
         around = nested(trace, spans[of_spans == track])
         on_track = tracks == track
-        index = topmost(trace.ts_ns[around], trace.rows(around).end_ns).at(trace.ts_ns[rows[on_track]])
+        index = topmost(trace.ts_ns[around], trace.events_at(around).end_ns).at(trace.ts_ns[rows[on_track]])
         around_each[on_track] = np.where(index >= 0, around[index], -1) if len(around) else -1
     return around_each
 
@@ -123,7 +123,7 @@ def _around_calls(trace: "Trace", wanted: Wanted) -> AroundCalls:
     calls, around = scratch_array(most, np.int32), scratch_array(most, np.int32)
     filled = 0
     for block in Blocks(trace, wanted):
-        part = trace.rows(slice(block.first, block.next))
+        part = trace.events_at(slice(block.first, block.next))
         called = part.rows(part.roles.runtime & part.process)
         end = filled + len(called)
         calls[filled:end], around[filled:end] = called, _around(trace, called, block.rows)

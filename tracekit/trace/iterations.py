@@ -16,7 +16,7 @@ from tracekit.units import count
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
-    from tracekit.trace.rows import Events, Wanted
+    from tracekit.trace.rows import Events
 
 _LEAST = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
@@ -55,24 +55,24 @@ def _outermost_work(trace: "Trace", main: int) -> Ints:
         wanted: Bools = (operators | part.roles.launch) & part.lasting & (part.track == main)
         return wanted
 
-    return outermost(trace, _rows(trace, works))
+    return outermost(trace, trace.where(works))
 
 
 def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
-    marks = _rows(trace, lambda part: part.roles.named(OPTIMIZER_STEP) & part.roles.annotation & (part.track == main))
+    marks = trace.where(lambda part: part.roles.named(OPTIMIZER_STEP) & part.roles.annotation & (part.track == main))
     if len(marks) < _LEAST:
         return None
     each = _period(trace.name_codes[marks]) or 1  # several optimizers may step in an iteration
-    ends = trace.rows(marks).end_ns[each - 1 :: each]
+    ends = trace.events_at(marks).end_ns[each - 1 :: each]
     bounds = np.concatenate(([trace.ts_ns[operators[0]]], ends))
     return _whole_ones(trace, operators, bounds, "the optimizer's steps")
 
 
 def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
-    marks = _rows(trace, lambda part: part.roles.named(DATALOAD) & part.roles.annotation & (part.track == main))
+    marks = trace.where(lambda part: part.roles.named(DATALOAD) & part.roles.annotation & (part.track == main))
     if len(marks) < _LEAST:
         return None
-    starts, end = trace.ts_ns[marks], trace.rows(operators[-1:]).end_ns
+    starts, end = trace.ts_ns[marks], trace.events_at(operators[-1:]).end_ns
     bounds = np.append(starts, end[end > starts[-1]])  # a loader is called once more than it has batches
     return _whole_ones(trace, operators, bounds, "the batches asked for")
 
@@ -103,7 +103,7 @@ def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
         return None
     begin = operators[first : first + number * period : period]
     last = operators[first + number * period - 1]
-    edges = np.append(trace.ts_ns[begin], trace.rows(np.array([last])).end_ns)
+    edges = np.append(trace.ts_ns[begin], trace.events_at(np.array([last])).end_ns)
     sequence = "an operator" if period == 1 else f"a sequence of {count(period)} operators"
     return Iterations(edges[:-1], edges[1:], f"{sequence} that occurs {number} times")
 
@@ -123,8 +123,3 @@ def _period(names: Rows) -> int | None:
 def _same(names: Rows, period: int) -> Bools:
     same: Bools = names[:-period] == names[period:]
     return same
-
-
-def _rows(trace: "Trace", wanted: "Wanted") -> Ints:
-    rows = [part.rows(wanted(part)) for part in trace.parts()]
-    return np.concatenate(rows) if rows else np.zeros(0, np.int64)

@@ -122,7 +122,7 @@ def _launches(trace: "Trace", calls: Rows, ids: Ints, blocking: Ints) -> tuple[R
     calls, ids = calls[order], ids[order]
     ties = np.flatnonzero(ids[1:] == ids[:-1])
     if len(ties) and (trace.ts_ns[calls[ties]] == trace.ts_ns[calls[ties + 1]]).any():
-        events = trace.rows(calls)
+        events = trace.events_at(calls)
         sync = events.roles.sync_by_name | (_position(blocking, calls) >= 0)
         # Among calls that the rule does not tell apart, a sync call: the order of events must not decide.
         calls = calls[np.lexsort((~sync, events.end_ns, events.ts_ns, ids))]
@@ -132,16 +132,16 @@ def _launches(trace: "Trace", calls: Rows, ids: Ints, blocking: Ints) -> tuple[R
 
 def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_ids: Ints) -> Ints:
     """Copies that are asynchronous in name only: the copy had ended when the call returned."""
-    ends = trace.rows(copies).end_ns
+    ends = trace.events_at(copies).end_ns
     order = np.lexsort((ends, copy_ids))
     ends, ids = ends[order], copy_ids[order]
-    named = trace.rows(calls).roles.named(ASYNC_COPY, runtime=True)
+    named = trace.events_at(calls).roles.named(ASYNC_COPY, runtime=True)
     calls, call_ids = calls[named], call_ids[named]
     last = np.searchsorted(ids, call_ids, side="right") - 1
     known = last >= 0
     known[known] = ids[last[known]] == call_ids[known]
     calls, last = calls[known], last[known]
-    blocking: Ints = np.sort(calls[ends[last] <= trace.rows(calls).end_ns]).astype(np.int64)
+    blocking: Ints = np.sort(calls[ends[last] <= trace.events_at(calls).end_ns]).astype(np.int64)
     return blocking
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tracekit.intervals import Ints, Rows
@@ -16,7 +17,7 @@ from tracekit.trace.health import Limitation, examine
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.roles import PYTHON, Labels, Roles
-from tracekit.trace.rows import Events, parts
+from tracekit.trace.rows import Events, Wanted, parts
 from tracekit.trace.steps import StepTable, find_steps
 from tracekit.trace.storing.cache import Entry
 from tracekit.trace.threads import Threads, find_threads
@@ -91,7 +92,7 @@ class Trace:
 
     @property
     def end_ns(self) -> Ints:
-        """End of each event, computed anew at each call; for a long trace, use `rows` to get only the ends needed."""
+        """End of each event, computed anew at each call; for a long trace, `events_at` gets only those needed."""
         return self.ts_ns + self.dur_ns
 
     @cached_property
@@ -137,12 +138,16 @@ class Trace:
 
     @property
     def roles(self) -> Roles:
-        """What each event is, computed anew at each call; for a long trace, use `rows` or `parts`."""
-        return self.rows(slice(0, len(self.ts_ns))).roles
+        """What each event is, computed anew at each call; for a long trace, use `events_at` or `parts`."""
+        return self.events_at(slice(0, len(self.ts_ns))).roles
 
-    def rows(self, which: slice | Ints | Rows) -> Events:
-        """Some of the events."""
+    def events_at(self, which: slice | Ints | Rows) -> Events:
+        """The events at these rows."""
         return Events(self, which)
+
+    def where(self, wanted: Wanted) -> Ints:
+        """The rows of the wanted events, in order of their starts; `wanted` is asked about some events at a time."""
+        return np.concatenate([np.zeros(0, np.int64), *(part.rows(wanted(part)) for part in self.parts())])
 
     def parts(self) -> Iterator[Events]:
         """All events, some at a time, in order of their starts."""

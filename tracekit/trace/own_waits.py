@@ -33,11 +33,11 @@ def own_waits(trace: Trace, calls: Ints) -> Ints:
 
 def _ends_the_recording(trace: Trace, call: int) -> bool:
     """Whether a wait for the whole GPU comes after all else: without stacks, this marks the end of a recording."""
-    asked = trace.rows(np.array([call]))
+    asked = trace.events_at(np.array([call]))
     if not asked.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
         return False
     if trace.steps.annotated and trace.ts_ns[call] < trace.steps.returned[-1]:
         return False
-    later = trace.rows(slice(call + 1, len(trace.ts_ns)))
+    later = trace.events_at(slice(call + 1, len(trace.ts_ns)))
     works = (later.roles.kind == OPERATOR) | later.roles.launch | later.roles.sync_by_name
     return not bool((works & later.process).any())

@@ -124,7 +124,7 @@ class Blocks:
         part = Events(trace, slice(first, following))
         rows = part.rows(self._wanted(part))
         if block is not None:
-            rows = np.concatenate((block.rows[trace.rows(block.rows).end_ns > low], rows))
+            rows = np.concatenate((block.rows[trace.events_at(block.rows).end_ns > low], rows))
         return Block(low, high, first, following, rows)
 
 

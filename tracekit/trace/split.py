@@ -5,7 +5,6 @@ and their backward – is matched within one process, because the ids of one pro
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +14,6 @@ from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.census import Ask
 from tracekit.trace.columns import codes, held, valid
 from tracekit.trace.model import Trace
-from tracekit.trace.rows import Events
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS
 from tracekit.trace.storing.column_file import Piece, in_memory
 from tracekit.trace.storing.results import recall, remember, result_name
@@ -85,8 +83,8 @@ def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | N
     """
     number_of = {pid: number for number, pid in enumerate(training)}
     process = np.array([number_of.get(pid, -1) for pid in pids])
-    calls = _rows(trace, lambda part: part.roles.runtime & (process[part.track] >= 0) & (part.correlation > 0))
-    work = _rows(trace, lambda part: part.roles.gpu & (part.correlation > 0))
+    calls = trace.where(lambda part: part.roles.runtime & (process[part.track] >= 0) & (part.correlation > 0))
+    work = trace.where(lambda part: part.roles.gpu & (part.correlation > 0))
     owners: dict[str, str] = {}
     for device in sorted({str(pid) for pid in pids[np.unique(trace.track[work])]}):
         if device in number_of:
@@ -114,10 +112,6 @@ def _launched(trace: Trace, calls: Ints, work: Ints) -> tuple[int, int, int]:
     delay = trace.ts_ns[work] - trace.ts_ns[calls[first[at]]]
     after = fits & (delay >= 0)
     return int(after.sum()), -int(delay[after].sum()), int(fits.sum())
-
-
-def _rows(trace: Trace, ask: Callable[[Events], Bools]) -> Ints:
-    return np.concatenate([np.zeros(0, np.int64), *(part.rows(ask(part)) for part in trace.parts())])
 
 
 def _number(text: str) -> tuple[int, int, str]:

@@ -63,10 +63,10 @@ def find_steps(trace: "Trace") -> StepTable:
     if main is None or not trace.census.any(lambda roles: roles.step):
         iterations = find_iterations(trace) if trace.infers_steps else None
         return _whole(trace) if iterations is None else _inferred(trace, iterations)
-    named = np.concatenate([part.rows(part.roles.named(STEP)) for part in trace.parts()])
-    rows = named[trace.rows(named).roles.step & (trace.track[named] == main)]
+    named = trace.where(lambda part: part.roles.named(STEP))
+    rows = named[trace.events_at(named).roles.step & (trace.track[named] == main)]
     numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
-    starts, ends = trace.ts_ns[rows], trace.rows(rows).end_ns
+    starts, ends = trace.ts_ns[rows], trace.events_at(rows).end_ns
     order = sorted(range(len(rows)), key=lambda k: (starts[k], ends[k], numbers[k]))
     issued, returned = starts[order], ends[order]
     until = np.append(issued[1:], returned[-1])
@@ -101,7 +101,7 @@ def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints,
     steps = StepTable(numbers, issued, returned, until, issued, returned, True)
     done, backlog = returned.copy(), BEFORE
     for activities, launches in trace.links.some():
-        events = trace.rows(activities)
+        events = trace.events_at(activities)
         lasting = events.lasting  # an event without a duration bounds nothing
         launched, ends = trace.ts_ns[launches[lasting]], events.end_ns[lasting]
         owner = steps.of(launched)

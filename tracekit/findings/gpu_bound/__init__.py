@@ -66,5 +66,5 @@ def _replayed(profile: Profile) -> bool:
     trace = profile.trace
     if not trace.census.count(lambda roles: roles.graph_launch):
         return False
-    replayed = sum(int(trace.rows(calls).roles.graph_launch.sum()) for _, calls in trace.links.some())
+    replayed = sum(int(trace.events_at(calls).roles.graph_launch.sum()) for _, calls in trace.links.some())
     return replayed > _GRAPHED * len(trace.links.activities)

@@ -141,9 +141,9 @@ def _settled(trace: Trace, spans: list[Span]) -> int:
 
     A step that records a graph also replays it, and goes on to record the next.
     """
-    rows = [part.rows(part.roles.graph_launch) for part in trace.parts()]
+    replays = trace.where(lambda part: part.roles.graph_launch)
     starts = np.array([each["start_ns"] for each in spans if each["kind"] == "cudagraph"], np.int64)
-    replaying = trace.steps.of(trace.ts_ns[np.concatenate(rows)])
+    replaying = trace.steps.of(trace.ts_ns[replays])
     calm = np.setdiff1d(replaying[replaying >= 0], trace.steps.of(starts))
     return int(trace.steps.issued[calm[0]]) if len(calm) else np.iinfo(np.int64).max
 

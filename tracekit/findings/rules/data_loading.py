@@ -111,8 +111,7 @@ class _Waits:
     def spans(self) -> Ints:
         """The annotations of the loop asking for a batch, in counted steps."""
         trace = self.profile.trace
-        parts = [part.rows(part.roles.annotation & part.roles.named(DATALOAD)) for part in trace.parts()]
-        rows = np.concatenate(parts or [np.zeros(0, np.int64)])
+        rows = trace.where(lambda part: part.roles.annotation & part.roles.named(DATALOAD))
         return rows[self.profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
 
     @cached_property

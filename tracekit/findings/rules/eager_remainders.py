@@ -23,7 +23,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.graph_launch):
         return
     calls = _counted_calls(profile)
-    replays = trace.rows(calls).roles.graph_launch
+    replays = trace.events_at(calls).roles.graph_launch
     eager = calls[~replays]
     chosen = pieces.of(*SUBMITTING) & ~is_hole(pieces)
     chosen &= _until_one_of(profile, eager)

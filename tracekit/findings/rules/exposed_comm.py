@@ -31,7 +31,7 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         return
     claim = pieces.union(chosen)
     rows = kernels(profile, lambda events: events.roles.communication)
-    events = profile.trace.rows(rows)
+    events = profile.trace.events_at(rows)
     kinds, places = _kinds(profile, rows)
     worst = int(np.bincount(kinds, claim.within(events.ts_ns, events.end_ns)).argmax())
     steps = Steps.of(profile)

@@ -49,14 +49,14 @@ def _holes(profile: Profile) -> tuple[Ints, Ints, Ints, Ints]:
     rows = kernels(profile, lambda events: events.roles.gpu)
     launch = trace.links.launch(rows)
     replayed = np.zeros(len(rows), bool)
-    replayed[launch >= 0] = trace.rows(launch[launch >= 0]).roles.graph_launch
+    replayed[launch >= 0] = trace.events_at(launch[launch >= 0]).roles.graph_launch
     calls, first, which = np.unique(launch[replayed], return_index=True, return_inverse=True)
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     reach = np.concatenate(([BEFORE], np.maximum.accumulate(events.end_ns)[:-1]))[replayed]
     begin = events.ts_ns[replayed]
     last = np.zeros(len(calls), np.int64)
     np.maximum.at(last, which, events.end_ns[replayed])
-    idle_from = np.maximum(reach[first], trace.rows(calls).end_ns)
+    idle_from = np.maximum(reach[first], trace.events_at(calls).end_ns)
     return calls, np.minimum(idle_from, begin[first]), begin[first], last - begin[first]
 
 

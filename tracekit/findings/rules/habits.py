@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.where import where_of_buckets
@@ -72,14 +70,12 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     trace, pieces = profile.trace, profile.attribution.pieces
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
-    spans = np.concatenate(
-        [part.rows(part.process & part.roles.named(habit.name) & part.lasting) for part in trace.parts()]
-    )
+    spans = trace.where(lambda part: part.process & part.roles.named(habit.name) & part.lasting)
     launches = _launches(profile, spans) / profile.counted_steps if habit.one_by_one else 0
     spans = spans[_in_counted_steps(profile, spans)]
     if not len(spans) or (habit.one_by_one and launches < _LEAST_LAUNCHES):
         return
-    events = trace.rows(spans)
+    events = trace.events_at(spans)
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim = inside.minus(inside.minus(idle))
@@ -100,7 +96,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
 def _launches(profile: Profile, spans: Ints) -> int:
     """How many launch calls of counted steps are made inside those spans."""
     trace = profile.trace
-    calls = np.concatenate([part.rows(part.roles.launch & part.process) for part in trace.parts()])
+    calls = trace.where(lambda part: part.roles.launch & part.process)
     calls = calls[_in_counted_steps(profile, calls)]
     return int((enclosing(trace, calls, lambda part: part.among(spans)) >= 0).sum())
 

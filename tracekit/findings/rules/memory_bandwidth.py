@@ -27,7 +27,7 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     trace, slow = profile.trace, reached.rows[low]
     rows = alike(profile, slow)
     rate = float(reached.bytes[low].sum() / trace.dur_ns[slow].sum()) * 1e9
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     gained = np.round(trace.dur_ns[rows] * (1 - rate / reached.peak)).astype(np.int64)
     yield blaming(
         profile,

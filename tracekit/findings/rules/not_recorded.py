@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.census import Ask
@@ -44,7 +44,7 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
             f"The trace holds GPU work, but {calls} that submitted it",
             advice="Record the training process with ProfilerActivity.CPU, too, and write the traces of different "
             "processes to different files: without the calls of that process it cannot be known why the GPU idles.",
-            evidence=evidence(profile, _rows(trace, lambda roles: roles.gpu)),
+            evidence=evidence(profile, trace.where(lambda part: part.roles.gpu)),
             link=_LINK,
         )
     elif (submitted := device_side_missing(trace)) is not None:
@@ -54,7 +54,7 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
             advice="Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
             "for a step. Until then it cannot be known what the device did, or whether it idled.",
             where=submitted.by,
-            evidence=evidence(profile, _rows(trace, submitted.ask)),
+            evidence=evidence(profile, trace.where(lambda part: submitted.ask(part.roles))),
             link=_LINK,
         )
 
@@ -101,9 +101,5 @@ def _is_accelerated(roles: Roles) -> Bools:
 
 def _most(trace: Trace, ask: Ask) -> tuple[str, int]:
     """The most frequent name among the events of a role, and how many events there are."""
-    codes = trace.name_codes[_rows(trace, ask)]
+    codes = trace.name_codes[trace.where(lambda part: ask(part.roles))]
     return trace.names[int(np.bincount(codes).argmax())], len(codes)
-
-
-def _rows(trace: Trace, ask: Ask) -> Ints:
-    return np.concatenate([part.rows(ask(part.roles)) for part in trace.parts()])

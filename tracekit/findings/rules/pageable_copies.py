@@ -26,7 +26,7 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         return
     copies, calls = _pageable(trace)
     rows = np.concatenate((copies, calls))
-    events = trace.rows(rows)
+    events = trace.events_at(rows)
     claim = Union.of(events.ts_ns, events.end_ns)
     claim = claim.minus(pieces.union(pieces.of("gpu_compute", "gpu_comm")))
     counted = profile.in_counted(trace.steps.of(trace.ts_ns[calls]))
@@ -60,7 +60,7 @@ def _pageable(trace: Trace) -> tuple[Ints, Ints]:
     """The copies from pageable memory, and their calls."""
     parts = [np.zeros((2, 0), np.int64)]
     for activities, launches in trace.links.some():
-        chosen = trace.rows(activities).roles.named(_PAGEABLE)
+        chosen = trace.events_at(activities).roles.named(_PAGEABLE)
         parts.append(np.stack((activities[chosen], launches[chosen])).astype(np.int64))
     copies, calls = np.concatenate(parts, axis=1)
     return copies, calls

@@ -49,7 +49,7 @@ class Work:
 
     def kinds(self, bucket: str) -> Bools:
         """Which of the GPU's activities belong to a bucket."""
-        chosen: Bools = of_activities(self.profile.trace.rows(self.event).roles) == CODES[bucket]
+        chosen: Bools = of_activities(self.profile.trace.events_at(self.event).roles) == CODES[bucket]
         return chosen
 
     def by_name(self, names: Rows, chosen: Bools, steps: int, role: Role = "name") -> pa.Table:

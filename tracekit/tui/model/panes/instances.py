@@ -144,7 +144,7 @@ def event_label(profile: Profile, row: int) -> str:
     """What the breadcrumb says about an event."""
     trace = profile.trace
     name = trace.names[trace.name_codes[row]]
-    shown = short_kernel(name) if trace.rows(np.array([row])).roles.gpu[0] else name
+    shown = short_kernel(name) if trace.events_at(np.array([row])).roles.gpu[0] else name
     return f"{sanitize(shown, 24)} {duration(int(trace.dur_ns[row]))}"
 
 

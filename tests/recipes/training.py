@@ -81,7 +81,7 @@ def train(name: str, variant: str = "eager", steps: int = 3, **params) -> Traine
         params = {"root": NOWHERE, **params}
     job = Job(
         stage="check",
-        recipe=str(path_of(name)),
+        program=str(path_of(name)),
         params={**params, **chosen.params},
         requested=chosen.requested,
     )

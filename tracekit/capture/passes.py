@@ -73,7 +73,7 @@ def _perform_all(
     plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, results: PassResults
 ) -> None:
     # A recipe has a metric, too. For a script only losses could be compared, which takes more than one variant.
-    without_losses = (prepared.script and len(prepared.plans) == 1) or options.workload == "inference"
+    without_losses = (prepared.is_script and len(prepared.plans) == 1) or options.workload == "inference"
     for stages in _WITHOUT_CHECK if without_losses else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
@@ -83,7 +83,7 @@ def _perform_all(
                 if stage == "profile" and job.device != "cpu":
                     again = partial(_again, job, scratch, traces_folder, options)
                     results[stage] = completed(results[stage], traces_folder, again)
-                if stage == "check" and prepared.script and not plan.requested.compile:
+                if stage == "check" and prepared.is_script and not plan.requested.compile:
                     rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
                     results[stage] = with_drift(results[stage], rounded)
                 if results[stage].outcome != "ok" and not has_something(results[stage]):
@@ -107,7 +107,7 @@ def _job(
     run = prepared.run
     return Job(
         stage=stage,
-        recipe=run.script,
+        program=run.script,
         label=f"{run.recipe} {plan.name}",
         params={**prepared.overrides, **plan.params},
         requested=plan.requested,
@@ -118,7 +118,7 @@ def _job(
         folder=str(traces_folder),
         workload=options.workload,
         python=options.python,
-        script=prepared.script,
+        is_script=prepared.is_script,
         arguments=[*options.arguments],
         module=options.module,
         in_place=options.in_place,
@@ -137,7 +137,7 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
     if result.measured is not None:
         result = replace(result, measured=_as_pass(job, result, result.measured, began, load))
     if result.no_steps:
-        raise NoStepsError(job.recipe, result.error or "")
+        raise NoStepsError(job.program, result.error or "")
     for line in messages.quoted(result.traceback):
         options.tell(line)
     return result

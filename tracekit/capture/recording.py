@@ -47,7 +47,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
     traces_folder = make_folder(out, run.created) / slug(variant, [variant])
     traces_folder.mkdir()
     recording = _Recording(
-        Job(stage="profile", recipe="", label=variant, folder=str(traces_folder), device=run.device), stacks
+        Job(stage="profile", program="", label=variant, folder=str(traces_folder), device=run.device), stacks
     )
     outcome: Outcome = "ok"
     error: str | None = None

@@ -133,7 +133,7 @@ def _capture(options: Options) -> tuple[Outcome, str | None]:
 def _options_of_cell(cell: Cell, plan: Sweep, options: SweepOptions, device: str, out: Path = Path(RUN)) -> Options:
     base, given = options.file.resolve().parent, plan.options
     return Options(
-        recipe=base / cell.program,
+        program=base / cell.program,
         variants=[cell.variant],
         params={} if cell.script else {name: text_of(value) for name, value in cell.params.items()},
         device=device,
@@ -149,7 +149,7 @@ def _options_of_cell(cell: Cell, plan: Sweep, options: SweepOptions, device: str
         arguments=cell.script_arguments if cell.script else (),
         step_at=given.step_at if cell.script else "",
         step_every=given.step_every if cell.script else 1,
-        script=cell.script,
+        is_script=cell.script,
         workload=cell.workload,
         python=str(base / cell.python) if cell.python else "",
         out=out,

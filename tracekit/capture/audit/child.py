@@ -33,7 +33,7 @@ def audit(job: Job, notes: list[str]) -> PassResult:
     with emulated() as emulation:
         losses: list[float] = []
         try:
-            result = _of_script(job, emulation) if job.script else _of_recipe(job, emulation, notes, losses)
+            result = _of_script(job, emulation) if job.is_script else _of_recipe(job, emulation, notes, losses)
         except (Exception, SystemExit) as error:
             result = failure(error)
         emulation.watch.silent += 1
@@ -92,9 +92,9 @@ def _of_script(job: Job, emulation: Emulation) -> PassResult:
 
 
 def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> PassResult:
-    module = recipe.load(job.recipe)
+    module = recipe.load(job.program)
     if not hasattr(module, "setup"):
-        raise NotARecipeError(job.recipe, "it has no setup(ctx)")
+        raise NotARecipeError(job.program, "it has no setup(ctx)")
     context = _context(module, job, emulation, notes)
     if hasattr(module, "prepare"):
         module.prepare(context)

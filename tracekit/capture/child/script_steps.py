@@ -175,7 +175,7 @@ class ScriptSteps:
     def _begin(self, boundary: Boundary, caller: Any) -> None:
         """Begin the pass, or begin it again if what seemed to be steps was not."""
         if other := used_all_the_same():
-            raise EnoughError(failure(ForeignDeviceError(self.job.recipe, other)))
+            raise EnoughError(failure(ForeignDeviceError(self.job.program, other)))
         if self._steps is not None:
             self._steps.close()
         self.boundary, self.caller, self._ends_seen = boundary, caller, 0

@@ -13,7 +13,7 @@ from tracekit.capture.child.program import marked
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.params import parse_all
-from tracekit.capture.variants import Plan, plan
+from tracekit.capture.variants import PlannedVariant, plan_variants
 from tracekit.errors import (
     BadParameterError,
     NoCompilerError,
@@ -38,7 +38,7 @@ class Prepared:
     """A run without variants yet, the variants to capture, and the parameters given for all of them."""
 
     run: Run
-    plans: list[Plan]
+    plans: list[PlannedVariant]
     overrides: dict[str, Any]
     is_script: bool = False  # not a recipe
 
@@ -53,7 +53,7 @@ def prepare(options: Options) -> Prepared:
     result = _inspect(options, is_script)
     overrides = parse_all(options.params, result.params)
     params = {**result.params, **overrides}
-    plans = plan(options.variants, params, result.variants, options.backend)
+    plans = plan_variants(options.variants, params, result.variants, options.backend)
     _check_backends(options.backend, plans, result.backends)
     device = _choose_device(options, result)
     _check_compiler(plans, device)
@@ -174,13 +174,13 @@ def _choose_device(options: Options, result: PassResult) -> str:
     return wanted
 
 
-def _check_backends(wanted: str, plans: list[Plan], known: list[str]) -> None:
+def _check_backends(wanted: str, plans: list[PlannedVariant], known: list[str]) -> None:
     for name, backend in [("--backend", wanted), *(("backend", each.requested.backend) for each in plans)]:
         if backend is not None and backend not in known:
             raise BadParameterError(name, backend, f"one of {', '.join(known)}")
 
 
-def _check_compiler(plans: list[Plan], device: str) -> None:
+def _check_compiler(plans: list[PlannedVariant], device: str) -> None:
     if any(each.requested.backend == "inductor" for each in plans) and (
         missing := environment.missing_compiler(device)
     ):

@@ -7,7 +7,7 @@ from emulated import gpu
 from test_emulated import perform
 
 from tracekit.capture.child.steering import steered
-from tracekit.capture.child.timing import Marks
+from tracekit.capture.child.timing import StepClock
 from tracekit.capture.job import Job
 
 SCRIPT = """
@@ -55,13 +55,13 @@ def test_no_pace_is_told_of_steps_that_nobody_waited_for(tmp_path):
         assert (answer.profiled is not None) == has_times
 
 
-def test_marks_on_a_gpu_are_read_once_it_has_come_to_them():
+def test_ends_of_steps_on_a_gpu_are_read_once_it_has_come_to_them():
     with gpu() as calls:
         calls.clear()
-        marks = Marks("cuda")
+        clock = StepClock("cuda")
         for _ in range(3):
-            marks.mark()
-        times = marks.steps_ns()
+            clock.step_ended()
+        times = clock.steps_ns()
     assert len(times) == 2
     assert calls[-1] == "synchronize"
     assert calls.count("record") == 3

@@ -1,4 +1,4 @@
-"""Makes the run's ledger from the compiler's log: joined by compile id, assigned to passes and steps, without
+"""Makes the run's ledger from the compiler's log: joined by compile id, assigned to windows and steps, without
 duplicates."""
 
 import re
@@ -12,7 +12,7 @@ from tracekit.compile_log.break_stacks import TRACEBACK
 from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.log import CompileLog
 from tracekit.event_names import COMPILE_SPANS
-from tracekit.run import Break, Compile, Ledger, Limit, Skip
+from tracekit.run import Break, Compile, Ledger, Limit, Skip, Window
 
 _ID = re.compile(r"(\d+)/(\d+)$")
 _PLACE = re.compile(r"user code at (.+):(\d+)$", re.M)
@@ -26,11 +26,11 @@ _SMALL = 0.01  # phases below this share of the compilation are summed up as "ot
 
 @dataclass(frozen=True)
 class StepStart:
-    """The beginning of a step, unix ns, and its pass."""
+    """The beginning of a step, and whether it is in a window or warms up."""
 
-    t_ns: int
+    t_ns: int  # unix time
     step: int
-    during: str
+    during: Window | Literal["warmup"]
 
 
 def ledger(log: CompileLog, starts: Sequence[StepStart]) -> Ledger:

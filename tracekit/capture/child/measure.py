@@ -1,4 +1,4 @@
-"""Pass A: how long a step takes when nothing observes it, which is the step time to quote."""
+"""Stage `measure`: how long a step takes when nothing observes it, which is the step time to quote."""
 
 import gc
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepStart, ledger
 from tracekit.event_names import OWN_WAIT
-from tracekit.run import Profiled, Traces
+from tracekit.run import Profiled, Traces, Window
 
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
 _ENDLESS = 1 << 40
@@ -54,7 +54,7 @@ class _Taking:
         self.graphs = graphs
         self.recorder = recorder
         self.warms_up_alone = warms_up_alone
-        self.during = "cold"
+        self.during: Window | Literal["warmup"] = "cold"
         self.starts: list[StepStart] = []
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None

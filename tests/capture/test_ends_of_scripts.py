@@ -6,7 +6,7 @@ import warm
 from tests.capture.capturing import perform, read_trace
 from tests.capture.small_scripts import EAGER, HEAD, PLAIN, event_names, profiled, script
 from tracekit import run as runs
-from tracekit.capture.child.traces import COLD, DETAIL, fit
+from tracekit.capture.child.windows import COLD, DETAIL, planned_windows
 from tracekit.cli import main
 
 
@@ -26,7 +26,7 @@ def test_a_pass_that_died_leaves_what_was_measured(tmp_path, capsys):
 
 
 def test_one_without_steps_says_so(tmp_path):
-    answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), script=True)
+    answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), is_script=True)
     assert answer.outcome == "error"
     assert answer.error.startswith("no optimizer stepped")
 
@@ -49,7 +49,7 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
     path = script(
         tmp_path, body.replace("; \n", "\n"), head=HEAD.replace("int(sys.argv[1]) if len(sys.argv) > 1 else", "")
     )
-    answer = perform(tmp_path, "measure", path, script=True, arguments=arguments)
+    answer = perform(tmp_path, "measure", path, is_script=True, arguments=arguments)
     assert answer.outcome == "error"
     assert f"the script exited {error}" in answer.error
     assert printed in answer.traceback
@@ -58,7 +58,7 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
 
 def test_what_it_raises_is_told_as_it_would_be_without_us(tmp_path):
     body = PLAIN + "    if _ == 4: raise ValueError('the data is gone')\n"
-    answer = perform(tmp_path, "profile", script(tmp_path, body), script=True)
+    answer = perform(tmp_path, "profile", script(tmp_path, body), is_script=True)
     assert (answer.outcome, answer.error) == ("error", "ValueError: the data is gone")
     assert answer.traceback.count('File "') == 1
     assert "runpy" not in answer.traceback
@@ -84,7 +84,7 @@ def test_an_unexpected_end_leaves_whole_steps_only(tmp_path):
 
 @pytest.mark.parametrize("available", [1, 4, 8, 12, 15, 16, 30, 100])
 def test_windows_fit_into_the_steps_there_are(available):
-    cold, warmup, steady, detail = fit(20, available)
+    cold, warmup, steady, detail = planned_windows(20, available)
     assert 1 <= steady.steps <= 20
     assert sum(each.steps + each.warmup for each in (cold, steady, detail) if each) + warmup == available
-    assert fit(20, None)[::3] == (COLD, DETAIL)
+    assert planned_windows(20, None)[::3] == (COLD, DETAIL)

@@ -30,13 +30,14 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
     """Record a trace of a number of steps."""
     from tracekit.capture.child import timing
     from tracekit.capture.child.graph_log import GraphLog
-    from tracekit.capture.child.traces import PlannedWindow, _Taking
+    from tracekit.capture.child.traces import _Taking
+    from tracekit.capture.child.windows import PlannedWindow
     from tracekit.capture.compiler.recorder import CompileRecorder
     from tracekit.capture.job import Job
 
     folder = claims.folder / "injected" / name
     folder.mkdir(parents=True, exist_ok=True)
-    job = Job(stage="profile", recipe="", label=name, device=claims.device, folder=str(folder))
+    job = Job(stage="profile", program="", label=name, device=claims.device, folder=str(folder))
     taking = _Taking(job, CompileRecorder(), GraphLog())
     timing.drive(taking.trace(PlannedWindow("steady", steps, warmup, {})), step)
     return read(folder / "steady.json.gz")

@@ -21,7 +21,7 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
     thread: int  # native thread id, the trace's tid
     phases: dict[str, int] = {}  # name → ns without its children, so that phases add up to the compilation
     step: int | None = None  # the N of ProfilerStep#N
-    during: str = msgspec.field(name="pass", default="")  # "cold", "warmup", "steady", "detail" or ""
+    during: str = msgspec.field(name="pass", default="")  # the window or "warmup"; "" is before the first step
     failed: str | None = None  # why it produced no code
     guard_ns: int | None = None  # one evaluation of its guards, as Dynamo timed it; torch 2.7 and later
 
@@ -65,3 +65,18 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     breaks: list[Break] = []
     limits: list[Limit] = []
     skips: list[Skip] = []
+
+    @property
+    def graphs(self) -> int:
+        """How many graphs were compiled, first ones and recompilations; a compilation that failed made none."""
+        return sum(each.kind in ("first", "recompile") and not each.failed for each in self.compiles)
+
+    @property
+    def recompiles(self) -> int:
+        """How often a frame was compiled again because a guard failed, including the times that this failed."""
+        return sum(each.kind == "recompile" for each in self.compiles)
+
+    @property
+    def break_places(self) -> int:
+        """At how many places graphs break. `len(breaks)` is how often: once for each compilation that breaks there."""
+        return len({(each.file, each.line, each.reason) for each in self.breaks})

@@ -1,14 +1,13 @@
-"""Pass B: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes."""
+"""Stage `profile`: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes."""
 
 import contextlib
 import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -16,31 +15,18 @@ from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
+from tracekit.capture.child.windows import COLD, STACKS, PlannedWindow, planned_windows
 from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
-from tracekit.compile_log.ledger import StepMark, ledger
+from tracekit.compile_log.ledger import StepStart, ledger
 from tracekit.event_names import OWN_WAIT
-from tracekit.run import Profiled, Traces
+from tracekit.run import Profiled, Traces, Window
 
-
-@dataclass(frozen=True)
-class PlannedWindow:
-    """One trace: its number of steps, the number of warm-up steps of the profiler before them, and what it records."""
-
-    name: str
-    steps: int
-    warmup: int
-    options: dict[str, bool]
-
-
-_STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
-COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
-DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=_STACKS)
 
 
 def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
@@ -56,21 +42,8 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
     """One trace of all the steps there are, because none can be spared to warm up the profiler."""
     taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, _STACKS if stacks else {}))
+        yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, STACKS if stacks else {}))
     return taken.result()
-
-
-def fit(steps: int, available: int | None) -> tuple[PlannedWindow | None, int, PlannedWindow, PlannedWindow | None]:
-    """The cold window, the maximum number of warm-up steps, the steady and the detail window, limited to the available
-    steps."""
-    if available is None:
-        return COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, 2, {}), DETAIL
-    cold = COLD if available >= 8 else None
-    detail = DETAIL if available >= 16 else None
-    left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
-    lead = 2 if left >= 4 else 0
-    steady = PlannedWindow("steady", min(steps, left - lead), lead, {})
-    return cold, left - lead - steady.steps, steady, detail
 
 
 class _Taking:
@@ -81,14 +54,14 @@ class _Taking:
         self.graphs = graphs
         self.recorder = recorder
         self.warms_up_alone = warms_up_alone
-        self.during = "cold"
-        self.marks: list[StepMark] = []
+        self.during: Window | Literal["warmup"] = "cold"
+        self.starts: list[StepStart] = []
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None
 
     def all(self) -> timing.Steps[None]:
         """Take every window, with the warm-up between the first two."""
-        cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
+        cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available)
         if cold and self._wants(cold):
             yield from self.trace(cold)
             so_far.store(self.job, self.result())
@@ -96,7 +69,7 @@ class _Taking:
             for _ in range(cold.steps):
                 yield from self.step()
         self.during = "warmup"
-        for _ in timing.settle(self.recorder, self.job.warmup - COLD.steps, warmup):
+        for _ in timing.settle(self.recorder, self.job.warmup - COLD.steps, most_warmup):
             yield from self.step()
         if self._wants(steady):
             yield from self.trace(steady)
@@ -109,27 +82,27 @@ class _Taking:
 
     def result(self) -> PassResult:
         """The result: the traces that were taken."""
-        happened = ledger(self.recorder, self.marks)
+        happened = ledger(self.recorder, self.starts)
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
             outcome = replace(outcome, notes=[*outcome.notes, _COLD_WITHOUT_GPU])
-        traces, graphs = Traces(**self.names), self.graphs.first(len(self.marks))
+        traces, graphs = Traces(**self.names), self.graphs.first(len(self.starts))
         return PassResult(traces=traces, profiled=self.profiled, ledger=happened, effective=outcome, graphs=graphs)
 
     def step(self) -> timing.Steps[None]:
         """Train one step."""
-        self.marks.append(StepMark(time.time_ns(), len(self.marks), self.during))
+        self.starts.append(StepStart(time.time_ns(), len(self.starts), self.during))
         yield
 
     def trace(self, window: PlannedWindow) -> timing.Steps[None]:
         """Record a window."""
         name = f"{window.name}.json.gz"
-        first = len(self.marks) + window.warmup
+        first = len(self.starts) + window.warmup
         last = first + window.steps - 1
         write = self._writing(window, Path(self.job.folder) / name, last)
         with real_profilers():
             profiler = _profiler(window, first, last, self.job, write)
-        profiler.step_num = len(self.marks)  # the N of ProfilerStep#N counts the training's steps
+        profiler.step_num = len(self.starts)  # the N of ProfilerStep#N counts the training's steps
         self.during = window.name
         facts = _facts(self.job, window)
         timing.synchronize(self.job.device)

@@ -36,7 +36,7 @@ def effective(job: Job, happened: Ledger) -> Effective:
 def _nothing_compiled(job: Job, happened: Ledger) -> str:
     if happened.compiles:
         return f"every compilation failed, so everything ran eagerly ({happened.compiles[0].failed})"
-    if job.script:
+    if job.is_script:
         return (
             "nothing was compiled: the script never calls a whole model, only individual layers or functions; "
             "apply torch.compile to those in the script"

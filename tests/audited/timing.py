@@ -4,7 +4,6 @@ import time
 
 import torch
 
-assert torch.cuda.is_available() or True
 device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 cuda = device.type == "cuda"
 model = torch.nn.Linear(64, 64, device=device)

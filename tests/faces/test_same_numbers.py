@@ -99,7 +99,9 @@ def test_parquet(pair, means, keys, tmp_path):
 def test_html_holds_them_exactly(pair, means, tmp_path):
     content = written(pair, tmp_path, "html").read_text()
     (parts, *_) = re.findall(r'<table class="parts">(.*?)</table>', content, re.DOTALL)
-    for row in re.findall(r"<tr.*?</tr>", parts)[1:]:
+    rows = re.findall(r"<tr.*?</tr>", parts)[1:]
+    assert len(rows) == len(means["slow"])
+    for row in rows:
         label = re.sub(r"<[^>]*>", "", row.split("</td>")[0])
         slow, fast, delta = (float(value) for value in re.findall(r'data-v="([^"]*)"', row))
         assert (slow, fast) == pytest.approx((means["slow"][label], means["fast"][label]))

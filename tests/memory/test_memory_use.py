@@ -146,7 +146,9 @@ def test_a_real_recording_names_the_line_that_holds_a_tensor(tmp_path):
 
 @pytest.mark.parametrize("name", ["leimao_eager_rtx5080", "dtu_resnet18_cpu", "tracelens_owlv2_h100_dataloader"])
 def test_levels_are_the_totals_of_real_traces(name):
-    for events in memory_events(Trace.load(trace_path(name))):
+    devices = memory_events(Trace.load(trace_path(name)))
+    assert devices
+    for events in devices:
         level, total = np.cumsum(events.bytes), events.allocated
         counted = total > 0  # a CPU's total is 0 where what was allocated before is released
         apart = (total - level)[counted]

@@ -68,7 +68,9 @@ def test_no_two_columns_of_a_table_have_one_heading(tmp_path, wall):
     from tracekit.faces.shared.cells import heading
 
     path = training(tmp_path / "t.json") if wall else write(tmp_path / "t.json", step(1, 0, 50), op("aten::mm", 1, 9))
-    for _, answer in make_report(open_subject([path])).answers:
+    answers = make_report(open_subject([path])).answers
+    assert answers
+    for _, answer in answers:
         heads = [heading(field) for field in answer.table.schema]
         assert len(set(heads)) == len(heads), answer.analysis
 

@@ -37,7 +37,9 @@ def events(count: int) -> list[dict[str, object]]:
 
 @pytest.mark.traces
 def test_every_real_trace(shared_traces: Path) -> None:
-    for path in sorted(shared_traces.glob("*.json.gz")):
+    paths = sorted(shared_traces.glob("*.json.gz"))
+    assert paths
+    for path in paths:
         trace = Trace.load(path, use_cache=False)
         assert fast(trace) == plain(path), path.name
         assert (trace.lost, trace.mended, trace.cut_short) == (0, 0, None)

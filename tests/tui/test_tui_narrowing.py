@@ -81,6 +81,7 @@ def test_steps_are_taken_together(sample):
         return dict(zip(table["line"].to_pylist(), table[f"{name}_ns"].to_pylist(), strict=True))
 
     one, other, both = of(first, first), of(second, second), of(first, second)
+    assert both
     for line, ns in both.items():
         assert ns == pytest.approx((one.get(line, 0) + other.get(line, 0)) / 2)
 
@@ -103,6 +104,7 @@ def _check(opened, home):
     overview = sheet(ask(opened, home), "buckets")
     numbers = breakdown_of(opened, home)
     unit = SCALE[numbers.unit] / 1000
+    checked = 0
     for row, line in enumerate(numbers.lines):
         behind = overview.enter(row)
         if behind is None or behind.pane != "operators":
@@ -110,6 +112,8 @@ def _check(opened, home):
         table = sheet(ask(opened, behind), "operators").table
         for name, share in line.shares.items():
             assert np.nansum(table[f"{name}_ns"].to_numpy()) == pytest.approx(share.thousandths * unit, abs=unit)
+            checked += 1
+    assert checked
 
 
 def test_words_of_the_whole_run_do_not_stand_beside_a_part_of_it(sample):

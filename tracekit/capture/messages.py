@@ -157,9 +157,11 @@ def _compilations(variant: Variant) -> str:
     ledger = variant.ledger
     if not variant.measured or not ledger.compiles:
         return ""
-    graphs = sum(entry.kind in ("first", "recompile") and not entry.failed for entry in ledger.compiles)
-    again = sum(entry.kind == "recompile" for entry in ledger.compiles)
-    counts = [_some(graphs, "graph"), _some(again, "recompilation"), _some(len(ledger.breaks), "graph break")]
+    counts = [
+        _some(ledger.graphs, "graph"),
+        _some(ledger.recompiles, "recompilation"),
+        _some(len(ledger.breaks), "graph break"),
+    ]
     if ledger.breaks:  # the reason names an operator that Dynamo cannot trace
         counts[-1] += f" ({_commonest(ledger.breaks)})"
     return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"

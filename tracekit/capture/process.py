@@ -39,7 +39,7 @@ def scratch() -> AbstractContextManager[Path]:
 def perform(
     job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
 ) -> PassResult:
-    """Run the pass in a separate process; a time-out or a crash becomes an result, too."""
+    """Run the pass in a separate process; a time-out or a crash becomes a result, too."""
     files = folder_state.before(job)
     try:
         result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))

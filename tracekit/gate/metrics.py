@@ -89,7 +89,7 @@ def _of_ledger(count: Callable[[Profile | Untraced], float]) -> Read:
 
 def _recompiles(member: Member) -> float:
     assert member.variant is not None
-    return sum(each.kind == "recompile" for each in member.variant.ledger.compiles)
+    return member.variant.ledger.recompiles
 
 
 def _graph_breaks(member: Member) -> float:

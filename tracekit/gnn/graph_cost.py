@@ -73,7 +73,7 @@ class GraphCost:
 
     @property
     def why_not(self) -> str:
-        """Why no line can be fitted; None if one can."""
+        """Why no line can be fitted; empty if one can."""
         different = self.steps.different(self.dimension)
         if self.is_constant:
             return "every step has the same graph"

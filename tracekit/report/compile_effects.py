@@ -118,16 +118,6 @@ class Effects:
         return self.compiled.step_ns / self.eager.step_ns if self.eager.step_ns else 1.0, False
 
     @property
-    def graphs(self) -> int:
-        """How many first compilations: each is a graph."""
-        return sum(each.kind == "first" for each in self.ledger.compiles)
-
-    @property
-    def recompiles(self) -> int:
-        """How often a graph was compiled again."""
-        return sum(each.kind == "recompile" for each in self.ledger.compiles)
-
-    @property
     def guard(self) -> str | None:
         """The guard that failed most often."""
         failed = Counter(

@@ -65,3 +65,18 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     breaks: list[Break] = []
     limits: list[Limit] = []
     skips: list[Skip] = []
+
+    @property
+    def graphs(self) -> int:
+        """How many graphs were compiled, first ones and recompilations; a compilation that failed made none."""
+        return sum(each.kind in ("first", "recompile") and not each.failed for each in self.compiles)
+
+    @property
+    def recompiles(self) -> int:
+        """How often a frame was compiled again because a guard failed, including the times that this failed."""
+        return sum(each.kind == "recompile" for each in self.compiles)
+
+    @property
+    def break_places(self) -> int:
+        """At how many places graphs break. `len(breaks)` is how often: once for each compilation that breaks there."""
+        return len({(each.file, each.line, each.reason) for each in self.breaks})

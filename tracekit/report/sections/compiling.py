@@ -160,8 +160,8 @@ def _facts(seen: Effects) -> Iterator[str]:
 
 def _compiled(seen: Effects) -> str:
     clauses = [
-        _plural(seen.graphs, "graph"),
-        _plural(seen.recompiles, "recompilation"),
+        _plural(seen.ledger.graphs, "graph"),
+        _plural(seen.ledger.recompiles, "recompilation"),
         _plural(len(seen.ledger.breaks), "graph break"),
     ]
     if seen.ledger.limits:

@@ -10,7 +10,7 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.report.study_columns import SETTING, VARIANT
-from tracekit.run import Ledger, Variant
+from tracekit.run import Variant
 from tracekit.study import Study
 from tracekit.study.settings import Group, Setting, settings
 from tracekit.trace.schema import column
@@ -20,9 +20,9 @@ GRAPHS = pa.schema(
     [
         SETTING,
         VARIANT,
-        column("graphs", _WHOLE, "graphs compiled in the profiled pass"),
-        column("recompiles", _WHOLE, "of these, recompilations"),
-        column("graph_breaks", _WHOLE, "places where a graph breaks"),
+        column("graphs", _WHOLE, "graphs compiled in the profiled pass, first ones and recompilations"),
+        column("recompiles", _WHOLE, "recompilations in the profiled pass, including those that failed"),
+        column("graph_breaks", _WHOLE, "places where a graph breaks", title="graph break places"),
         column("reason", pa.string(), "why the first of them breaks, in the compiler's own words"),
         column("gave_up", _WHOLE, "functions that reached the recompile limit and have run eagerly since"),
         column("mode", pa.string(), "the mode that was in effect"),
@@ -46,7 +46,7 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
         yield {
             "setting": setting.name,
             "variant": group.variant,
-            "graphs": max(_graphs(each.ledger) for each in compiled),
+            "graphs": max(each.ledger.graphs for each in compiled),
             "recompiles": recompiles(group),
             "graph_breaks": graph_breaks(group),
             "reason": _reason(compiled),
@@ -58,18 +58,12 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
 
 def graph_breaks(group: Group) -> int | None:
     """Places where a graph breaks: the most of all seeds; None where nothing was captured."""
-    counts = [len({(each.file, each.line, each.reason) for each in of.ledger.breaks}) for of in group.variants]
-    return max(counts, default=None)
+    return max((each.ledger.break_places for each in group.variants), default=None)
 
 
 def recompiles(group: Group) -> int | None:
     """Recompilations in the profiled pass: the most of all seeds; None where nothing was captured."""
-    counts = [sum(each.kind == "recompile" for each in of.ledger.compiles) for of in group.variants]
-    return max(counts, default=None)
-
-
-def _graphs(ledger: Ledger) -> int:
-    return sum(each.kind in ("first", "recompile") and not each.failed for each in ledger.compiles)
+    return max((each.ledger.recompiles for each in group.variants), default=None)
 
 
 def _reason(compiled: list[Variant]) -> str | None:

@@ -33,7 +33,7 @@ SPEED_UPS = pa.schema(
         column("noise", pa.bool_(), "whether the interval contains 1"),
         column("compile_ns", _REAL, "time inside compilations; mean over the seeds", "ns"),
         column("break_even_steps", _REAL, "steps until the time saved makes up for the slower start"),
-        column("graph_breaks", _WHOLE, "places where a graph breaks"),
+        column("graph_breaks", _WHOLE, "places where a graph breaks", title="graph break places"),
         column("recompiles", _WHOLE, "recompilations in the profiled pass"),
         column("peak_bytes", _WHOLE, "memory at the peak: allocated on the GPU, or else resident on the host", "B"),
         column("seeds", _WHOLE, "seeds that were measured"),

@@ -52,10 +52,10 @@ def _of_view(name: str, key: str | None) -> Read:
     def read(member: Member) -> Reading:
         if isinstance(member, Untraced):
             return Reading(None, why=f"it has no trace ({member.outcome})")
-        view, counted = member.views[name], member.answered[name]
-        if not counted.any():
-            return Reading(None, why=view.reason or "none of its steps could be timed")
-        steps = view.totals[counted]
+        view, answered = member.views[name], member.answered[name]
+        if not answered.any():
+            return Reading(None, why=member.why_unanswered(name))
+        steps = view.totals[answered]
         return _mean(steps.sum(axis=1) if key is None else steps[:, view.keys.index(key)], member)
 
     return read

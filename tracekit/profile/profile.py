@@ -130,6 +130,10 @@ class Profile:
         wanted = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
         return {name: wanted & view.known for name, view in self.views.items()}
 
+    def why_unanswered(self, view: str) -> str:
+        """Why that view has no mean, where it has none."""
+        return self.views[view].reason or "none of its steps could be timed"
+
     @cached_property
     def counted(self) -> Bools:
         """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""

@@ -107,7 +107,7 @@ def step_times(run: Run) -> Iterator[str]:
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
     (first, base), *_ = measured
     for name, each in measured:
-        passes = many(max(1, len(each.counted)), "pass", "passes")
+        passes = many(max(1, len(each.counted_passes)), "pass", "passes")
         against = f", {compared(contrast(each, base), first)}" if each is not base else ""
         yield f"{name}: {duration(each.step_ns)} a step in {passes}{against}"
 

@@ -72,7 +72,7 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
 def _between_passes(profile: Profile) -> float:
     """How far another pass may be from the mean of those measured, as a share of the step."""
     measured = profile.variant.measured if profile.variant is not None else None
-    logs = [math.log(each.step_ns) for each in measured.counted] if measured is not None else []
+    logs = [math.log(each.step_ns) for each in measured.counted_passes] if measured is not None else []
     if len(logs) < 2:
         return 0.0
     return student_t(len(logs) - 1, SURE) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))

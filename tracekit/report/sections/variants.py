@@ -59,7 +59,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("step_high_ns", _REAL, "upper end of its confidence interval", "ns"), interval(1)),
     (
         column("passes", _WHOLE, "unprofiled passes that it is computed from"),
-        from_variant(lambda v: len(v.measured.counted) or 1 if v.measured is not None else None),
+        from_variant(lambda v: len(v.measured.counted_passes) or 1 if v.measured is not None else None),
     ),
     (column("spread_ns", _REAL, "interquartile range of the unprofiled steps", "ns"), measured("spread_ns")),
     (column("steps", _WHOLE, "unprofiled steps timed"), measured("steps")),

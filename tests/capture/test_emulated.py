@@ -10,7 +10,8 @@ import warm
 from capturing import read_trace
 from emulated import gpu
 
-from tracekit.capture.child.traces import COLD, DETAIL, _profiler
+from tracekit.capture.child.traces import _profiler
+from tracekit.capture.child.windows import COLD, DETAIL
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import Requested
 

@@ -6,7 +6,7 @@ import warm
 from tests.capture.capturing import perform, read_trace
 from tests.capture.small_scripts import EAGER, HEAD, PLAIN, event_names, profiled, script
 from tracekit import run as runs
-from tracekit.capture.child.traces import COLD, DETAIL, fit
+from tracekit.capture.child.windows import COLD, DETAIL, planned_windows
 from tracekit.cli import main
 
 
@@ -84,7 +84,7 @@ def test_an_unexpected_end_leaves_whole_steps_only(tmp_path):
 
 @pytest.mark.parametrize("available", [1, 4, 8, 12, 15, 16, 30, 100])
 def test_windows_fit_into_the_steps_there_are(available):
-    cold, warmup, steady, detail = fit(20, available)
+    cold, warmup, steady, detail = planned_windows(20, available)
     assert 1 <= steady.steps <= 20
     assert sum(each.steps + each.warmup for each in (cold, steady, detail) if each) + warmup == available
-    assert fit(20, None)[::3] == (COLD, DETAIL)
+    assert planned_windows(20, None)[::3] == (COLD, DETAIL)

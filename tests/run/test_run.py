@@ -147,6 +147,10 @@ def test_a_trace_lies_beside_its_run(tmp_path):
     assert run.trace_path(tmp_path / "run.json", variant, "cold") is None
 
 
+def test_traces_below_a_folder_are_those_that_there_are():
+    assert Traces(cold="cold.json.gz").below("run-1/eager") == Traces(cold="run-1/eager/cold.json.gz")
+
+
 @pytest.mark.parametrize("named", ["/etc/passwd", "../other.json", "a/../../other.json", "link/other.json"])
 def test_a_trace_outside_the_runs_folder_is_refused(tmp_path, named):
     folder = tmp_path / "here"

@@ -16,7 +16,7 @@ In the parent, in this order:
       trainings                  trainings to their end, with --epochs
     process                      one pass: starts the child with a `job`, waits for its result (progress, kineto_log)
       rank_jobs                  the same for several ranks
-      undo, folder_state, written_files    restore the user's files
+      undo, folder_state, written_files    restore the user's files, by the `journal` that the child writes
     messages                     what the person at the terminal reads during a capture
 
 In the child, one pass (`child`):
@@ -25,7 +25,7 @@ In the child, one pass (`child`):
     recipe | script              what trains: `recipe` calls the steps; those of a script are detected from outside
                                  (script_steps: step_ends, step_boundary, backward_passes, script_variant, file_journal)
     measure                      stage "measure": timing, memory, gpu_load
-    traces                       stage "profile": exporting, event_tree
+    traces                       stage "profile": windows, exporting, event_tree
     loss_check, script_losses    stage "check"
     training                     stage "train"
 

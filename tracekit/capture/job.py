@@ -6,6 +6,7 @@ import msgspec
 
 from tracekit.capture.audit.rows import Audit
 from tracekit.run import (
+    WINDOWS,
     Effective,
     GraphSizes,
     Ledger,
@@ -47,7 +48,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     module: bool = False  # `recipe` is the name of a module, as for python -m
     step_every: int = 1  # how many such ends make a step
     step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" means that the script shows it
-    windows: tuple[Window, ...] = ("cold", "steady", "detail")  # to trace
+    windows: tuple[Window, ...] = WINDOWS  # to trace
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
     folder: str = "."  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tracekit import event_names
 from tracekit.capture.job import PassResult
-from tracekit.run import Traces, Window
+from tracekit.run import WINDOWS, Traces, Window
 
 _LAUNCH = event_names.call(event_names.KERNEL_LAUNCH)
 _TOO_MANY = 0.05  # of the launches: losing one or two at either end of a window does no harm
@@ -86,26 +86,26 @@ def completed(result: PassResult, folder: Path, take: Callable[[Window], PassRes
 
     CUPTI of CUDA 12.6 to 13.0 reports no times for the first kernels of a later session, and Kineto drops those.
     """
-    windows: tuple[Window, ...] = ("cold", "steady", "detail")
-    before = {window: _side(result.traces, window, folder) for window in windows}
+    before = {window: _side(result.traces, window, folder) for window in WINDOWS}
     if not any(before.values()):
         return result
     if before["cold"] is None:  # a process's first session is complete
         for window in ("steady", "detail"):
             if before[window] is not None:
-                result = _with_window(result, take(window), window)
-    return _with_notes(result, before, {window: _side(result.traces, window, folder) for window in windows})
+                result = _taken_again(result, take(window), window)
+    return _with_notes(result, before, {window: _side(result.traces, window, folder) for window in WINDOWS})
 
 
 def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
     """What is missing in that trace, if there is a trace and something is missing."""
-    name = getattr(traces, window)
+    name = traces.of(window)
     side = gpu_side(folder / name) if name else None
     return side if side is not None and side.incomplete else None
 
 
-def _with_window(result: PassResult, again: PassResult, window: Window) -> PassResult:
-    if getattr(again.traces, window) is None:
+def _taken_again(result: PassResult, again: PassResult, window: Window) -> PassResult:
+    """The result, with what the second pass measured. Its trace has overwritten the first, as it has the same name."""
+    if again.traces.of(window) is None:
         return result
     return replace(result, profiled=again.profiled or result.profiled)
 

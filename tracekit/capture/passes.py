@@ -217,11 +217,7 @@ def _joined(effective: Effective, *others: Effective) -> Effective:
 
 def relative(traces: Traces, traces_folder: Path) -> Traces:
     """The path relative to the run file, which is beside the run's folder; the worker only knows file names."""
-    named = {which: getattr(traces, which) for which in ("cold", "steady", "detail")}
-    return replace(
-        traces,
-        **{which: f"{traces_folder.parent.name}/{traces_folder.name}/{name}" for which, name in named.items() if name},
-    )
+    return traces.below(f"{traces_folder.parent.name}/{traces_folder.name}")
 
 
 def _data(results: PassResults) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.capture.job import Job, PassResult
-from tracekit.run import RankTraces, Traces
+from tracekit.run import RankTraces
 
 
 def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
@@ -74,7 +74,7 @@ def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:
     """
     first = results[0][0]
     others = [
-        RankTraces(rank=rank, traces=_below(f"rank{rank}", result.traces))
+        RankTraces(rank=rank, traces=result.traces.below(f"rank{rank}"))
         for rank, (result, _) in enumerate(results)
         if rank
     ]
@@ -84,8 +84,3 @@ def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:
         return first
     _, rank, result = min(failed, key=lambda each: each[:2])
     return replace(first, outcome=result.outcome, error=f"rank {rank}: {result.error}", traceback=result.traceback)
-
-
-def _below(folder: str, traces: Traces) -> Traces:
-    names = {which: getattr(traces, which) for which in ("cold", "steady", "detail")}
-    return replace(traces, **{which: f"{folder}/{name}" for which, name in names.items() if name})

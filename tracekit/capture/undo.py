@@ -1,14 +1,13 @@
 """Restores the user's files as they were before a pass, from its journal."""
 
-import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import assert_never
 
-from tracekit.capture.child.file_journal import BACKUPS, JOURNAL
+from tracekit.capture import journal
 
 
 @dataclass
@@ -28,65 +27,61 @@ class Undone:
 
 def undo(folder: Path) -> Undone:
     """Undo the journal of this folder, latest entries first. Each entry is undone only once."""
-    entries = [*_entries(folder / JOURNAL)]
+    entries = [*journal.read(folder / journal.JOURNAL)]
     done, spared = Undone(), _data(entries)
     for entry in reversed(entries):
         try:
-            if _undo(entry, folder / BACKUPS, spared):
-                done.undone.append(entry["path"])
+            if _undo(entry, folder / journal.BACKUPS, spared):
+                done.undone.append(entry.path)
         except OSError as error:
-            done.failed[entry["path"]] = error.strerror or str(error)
+            done.failed[entry.path] = error.strerror or str(error)
     done.undone = [*dict.fromkeys(reversed(done.undone))]
     done.left = sorted(path for path in spared if os.path.lexists(path))
-    (folder / JOURNAL).unlink(missing_ok=True)
-    shutil.rmtree(folder / BACKUPS, ignore_errors=True)
+    (folder / journal.JOURNAL).unlink(missing_ok=True)
+    shutil.rmtree(folder / journal.BACKUPS, ignore_errors=True)
     return done
 
 
-def _entries(journal: Path) -> Iterator[dict[str, Any]]:
-    if not journal.exists():
-        return
-    for line in journal.read_bytes().splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # the incomplete last entry of a pass that was killed
-        if entry.get("op") != "unknown":
-            yield entry
-
-
-def _data(entries: list[dict[str, Any]]) -> set[str]:
+def _data(entries: Sequence[journal.Entry]) -> set[str]:
     """Data that the program made before its first step and read back, with everything beside it in folders it made.
 
     A later pass finds it, as a second run would, so that no data set is fetched again for each pass.
     """
-    made = {entry["path"] for entry in entries if entry["op"] == "made" and entry["preparing"]}
-    made |= {entry["to"] for entry in entries if entry["op"] == "renamed" and entry["preparing"]}
-    read = {entry["path"] for entry in entries if entry["op"] == "read"}
-    folders = {entry["path"] for entry in entries if entry["op"] == "made folder" and entry["preparing"]}
+    made = {entry.path for entry in entries if isinstance(entry, journal.Made) and entry.preparing}
+    made |= {entry.to for entry in entries if isinstance(entry, journal.Renamed) and entry.preparing}
+    read = {entry.path for entry in entries if isinstance(entry, journal.Read)}
+    folders = {entry.path for entry in entries if isinstance(entry, journal.MadeFolder) and entry.preparing}
     tops = {each for each in folders if os.path.dirname(each) not in folders}
     of_data = tuple(f"{top}{os.sep}" for top in tops if any(path.startswith(f"{top}{os.sep}") for path in read))
     return {path for path in made if path in read or path.startswith(of_data)} if of_data else made & read
 
 
-def _undo(entry: dict[str, Any], backups: Path, spared: set[str]) -> bool:
+def _undo(entry: journal.Entry, backups: Path, spared: set[str]) -> bool:
     """Undo one entry; returns whether there was anything to do."""
-    path = entry["path"]
-    match entry["op"]:
-        case "made":
+    match entry:
+        case journal.Made(path):
             return path not in spared and _remove(path)
-        case "made folder":
+        case journal.MadeFolder(path):
             return _remove_folder(path, spared)
-        case "changed":
+        case journal.Changed():
             _restore(entry, backups)
             return True
-        case "renamed":
-            if entry["to"] not in spared and os.path.lexists(entry["to"]):
-                os.rename(entry["to"], path)
-                return True
-        case "removed folder":
+        case journal.ChangedLink(path, target=target):
+            _remove(path)
+            os.symlink(target, path)
+            return True
+        case journal.Renamed(path, to=to):
+            if to in spared or not os.path.lexists(to):
+                return False
+            os.rename(to, path)
+            return True
+        case journal.RemovedFolder(path):
             os.makedirs(path, exist_ok=True)
-    return False
+            return False
+        case journal.Read():
+            return False
+        case _:
+            assert_never(entry)
 
 
 def _remove(path: str) -> bool:
@@ -109,14 +104,9 @@ def _remove_folder(path: str, spared: set[str]) -> bool:
     return removed
 
 
-def _restore(entry: dict[str, Any], backups: Path) -> None:
-    path = entry["path"]
-    if "link" in entry:
-        _remove(path)
-        os.symlink(entry["link"], path)
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    if os.path.islink(path):
-        os.unlink(path)
-    shutil.copy2(backups / entry["backup"], path)
-    os.utime(path, ns=tuple(entry["times"]))
+def _restore(entry: journal.Changed, backups: Path) -> None:
+    os.makedirs(os.path.dirname(entry.path), exist_ok=True)
+    if os.path.islink(entry.path):
+        os.unlink(entry.path)
+    shutil.copy2(backups / entry.backup, entry.path)
+    os.utime(entry.path, ns=entry.times)

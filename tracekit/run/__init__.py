@@ -7,6 +7,7 @@ from tracekit.run.losses import divergence, loss_tolerance
 from tracekit.run.machine_load import was_busy
 from tracekit.run.model import (
     SCHEMA,
+    WINDOWS,
     Effective,
     Measured,
     Memory,
@@ -25,6 +26,7 @@ from tracekit.run.training import Training
 
 __all__ = [
     "SCHEMA",
+    "WINDOWS",
     "Break",
     "Compile",
     "Effective",

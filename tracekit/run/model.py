@@ -1,9 +1,10 @@
 """What was captured, under which conditions, and where each variant's traces are: the contents of a run file."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from tracekit.errors import BadRunError
 from tracekit.run.graph_sizes import GraphSizes
@@ -14,6 +15,7 @@ SCHEMA = "tracekit.run/1"
 # `crash`: the process died without an error message. Older files say `failed`, which is read as `error`.
 Outcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted", "failed"]
 Window = Literal["cold", "steady", "detail"]
+WINDOWS: tuple[Window, ...] = get_args(Window)  # in the order in which a pass takes them
 Workload = Literal["training", "inference"]
 # Limits on what a file may contain: readers divide by a step's time and take quantiles of the steps.
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
@@ -47,6 +49,15 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     cold: _TracePath | None = None
     steady: _TracePath | None = None
     detail: _TracePath | None = None
+
+    def of(self, window: Window) -> str | None:
+        """The path of that trace; None if it was not captured."""
+        path: str | None = getattr(self, window)
+        return path
+
+    def below(self, folder: str) -> "Traces":
+        """The same paths, from the folder above that one."""
+        return replace(self, **{window: f"{folder}/{path}" for window in WINDOWS if (path := self.of(window))})
 
 
 class RankTraces(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +201,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Path | None:
         """The path of that trace, given the path of the run file; None if it was not captured."""
         others = {each.rank: each.traces for each in variant.ranks}
-        named: str | None = getattr(others.get(rank, Traces()) if rank else variant.traces, window)
+        named = (others.get(rank, Traces()) if rank else variant.traces).of(window)
         if named is None:
             return None
         folder = Path(run_file).resolve().parent

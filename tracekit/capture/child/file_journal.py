@@ -5,7 +5,6 @@ the user's checkpoints, and resume from those of the pass before it. Python repo
 removes, and every SQLite database; of what other code writes, only torch.save is noticed.
 """
 
-import json
 import os
 import shutil
 import stat
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tracekit.capture import journal
 from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
 
-JOURNAL, BACKUPS = "journal.jsonl", "backups"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _LARGEST_DATABASE_BYTES = 1 << 28  # small enough to be copied in every pass, even if it is only read
 _NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{os.sep}proc{os.sep}")
@@ -43,8 +42,8 @@ class FileJournal:
         """Start listening. An audit hook cannot be removed, so after `end` it ignores what it hears."""
         import torch
 
-        (self._folder / BACKUPS).mkdir(exist_ok=True)
-        self._out = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        (self._folder / journal.BACKUPS).mkdir(exist_ok=True)
+        self._out = os.open(self._folder / journal.JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._writer = torch._C.PyTorchFileWriter
         handlers = self._handlers()
 
@@ -76,7 +75,7 @@ class FileJournal:
                 "os.remove": lambda args: self._changes(_path(args[0], args[1])),
                 "os.truncate": lambda args: self._changes(_path(args[0])),
                 "os.mkdir": lambda args: self._makes_folder(_path(args[0], args[2])),
-                "os.rmdir": lambda args: self._note("removed folder", _path(args[0], args[1])),
+                "os.rmdir": lambda args: self._removes_folder(_path(args[0], args[1])),
                 "os.rename": lambda args: self._renames(_path(args[0], args[2]), _path(args[1], args[3])),
                 "os.link": lambda args: self._changes(_path(args[1], args[3])),
                 "os.symlink": lambda args: self._changes(_path(args[1], args[2])),
@@ -95,7 +94,7 @@ class FileJournal:
                 try:
                     handle(args)
                 except (OSError, ValueError, TypeError):
-                    self._write({"op": "unknown", "path": repr(args)[:200]})
+                    self._write(journal.Unknown(repr(args)[:200]))
 
         return alone
 
@@ -113,23 +112,23 @@ class FileJournal:
         if isinstance(flags, int) and flags & _WRITING:
             self._changes(path)
         elif self._preparing and path in self._made:
-            self._note("read", path)
+            self._note(journal.Read(path, self._preparing))
 
     def _changes(self, path: str) -> None:
         if path in self._known or not self._is_the_programs(path):
             return
         if not os.path.lexists(path):
             self._made.add(path)
-            self._note("made", path)
+            self._note(journal.Made(path, self._preparing))
         elif os.path.islink(path):
-            self._note("changed", path, link=os.readlink(path))
+            self._note(journal.ChangedLink(path, self._preparing, os.readlink(path)))
         elif stat.S_ISREG((status := os.stat(path)).st_mode):
             self._backups += 1
             backup = f"{os.getpid()}-{self._backups}"
-            shutil.copy2(path, self._folder / BACKUPS / backup)
+            shutil.copy2(path, self._folder / journal.BACKUPS / backup)
             # It is copied now, and its times are restored to the nanosecond, because copying changes when it was last
             # read.
-            self._note("changed", path, backup=backup, times=[status.st_atime_ns, status.st_mtime_ns])
+            self._note(journal.Changed(path, self._preparing, backup, (status.st_atime_ns, status.st_mtime_ns)))
         self._known.add(path)
 
     def _database(self, name: str) -> None:
@@ -143,12 +142,15 @@ class FileJournal:
 
     def _makes_folder(self, path: str) -> None:
         if not os.path.lexists(path):
-            self._note("made folder", path)
+            self._note(journal.MadeFolder(path, self._preparing))
+
+    def _removes_folder(self, path: str) -> None:
+        self._note(journal.RemovedFolder(path, self._preparing))
 
     def _renames(self, source: str, target: str) -> None:
         if not os.path.isdir(target):
             self._changes(target)
-        self._note("renamed", source, to=target)
+        self._note(journal.Renamed(source, self._preparing, target))
         if source in self._made:
             self._made.add(target)
         self._known -= {source, target}
@@ -158,12 +160,12 @@ class FileJournal:
             each in path for each in _NOT_THE_PROGRAMS
         )
 
-    def _note(self, op: str, path: str, **more: Any) -> None:
-        if self._is_the_programs(path):
-            self._write({"op": op, "path": path, "preparing": self._preparing, **more})
+    def _note(self, entry: journal.Entry) -> None:
+        if self._is_the_programs(entry.path):
+            self._write(entry)
 
-    def _write(self, entry: dict[str, Any]) -> None:
-        os.write(self._out, json.dumps(entry).encode() + b"\n")
+    def _write(self, entry: journal.Entry | journal.Unknown) -> None:
+        os.write(self._out, journal.encoded(entry))
 
 
 def _path(given: Any, folder: Any = -1) -> str:

@@ -9,7 +9,7 @@ from tracekit.capture.child.failure import failure
 from tracekit.capture.child.idle_profilers import idle_profilers
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_remarks import with_remarks
-from tracekit.capture.child.script_steps import Begin, EnoughError, ScriptSteps
+from tracekit.capture.child.script_steps import EnoughError, MakePass, ScriptSteps
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 
@@ -22,13 +22,13 @@ def is_captured() -> bool:
     return bool(_under_way)
 
 
-def run(job: Job, begin: Begin, recorder: CompileRecorder, losses: Losses | None = None) -> PassResult:
+def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses | None = None) -> PassResult:
     """Run the script, resuming the pass at each of its steps; returns the pass's result, with remarks.
 
     `losses` is told about each loss while the script runs.
     """
     recipe.seed_all(job.seed)
-    steps = ScriptSteps(job, begin, recorder, losses)
+    steps = ScriptSteps(job, make_pass, recorder, losses)
     _under_way.append(steps)
     failed: PassResult | None = None
     try:

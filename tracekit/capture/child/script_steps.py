@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tracekit import step_marks
 from tracekit.capture.child import timing
@@ -20,7 +20,7 @@ from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import ScriptVariant
 from tracekit.capture.child.steering import used_all_the_same
-from tracekit.capture.child.step_boundary import Boundary, allowed, of_a_call
+from tracekit.capture.child.step_boundary import Boundary, allowed, is_decided, of_a_call
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
@@ -29,7 +29,14 @@ from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
 
-Begin: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
+MakePass: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
+
+
+class _Stamp(NamedTuple):
+    """When a step ended, and how many compilations there had been by then."""
+
+    t_ns: int
+    compiled: int
 
 
 class EnoughError(BaseException):
@@ -40,16 +47,16 @@ class EnoughError(BaseException):
 
 
 class ScriptSteps:
-    """Between `enter` and `leave`, each step of the program that runs resumes the pass that `begin` makes."""
+    """Between `enter` and `leave`, each step of the program that runs resumes the pass that `make_pass` makes."""
 
     def __init__(
         self,
         job: Job,
-        begin: Begin,
+        make_pass: MakePass,
         recorder: CompileRecorder,
         losses: Losses | None = None,
     ) -> None:
-        self.job, self._make, self._recorder, self._losses = job, begin, recorder, losses
+        self.job, self._make_pass, self._recorder, self._losses = job, make_pass, recorder, losses
         self.result: PassResult | None = None
         self.boundary: Boundary | None = None  # where steps end; None before the first one
         self.caller: Any = None  # whose calls are steps, if calls are steps
@@ -62,7 +69,7 @@ class ScriptSteps:
         self._memory: MemoryMeter | None = None
         self._allowed = allowed(job.step_at)
         self._calls: Counter[int] = Counter()
-        self._stamps: list[tuple[int, int]] = []
+        self._stamps: list[_Stamp] = []  # one more than steps: the first is when the pass began
         self._marks = timing.Marks(job.device)
         self._ends_seen = 0
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
@@ -120,12 +127,18 @@ class ScriptSteps:
         self._calls[id(module)] += 1
         boundary = of_a_call(self._allowed, trains, self._ends.made)
         if boundary is not None and (self.boundary is None or boundary > self.boundary):
+            # It is more specific than what seemed to end steps, so the pass begins again.
             self._begin(boundary, module)
         elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
             self._stepped()
             self.script_variant.watch(module)
-        # A first call that does not train may only initialise lazy parameters.
-        return trains or (self.boundary is Boundary.CALL and (len(self._allowed) == 1 or self._calls[id(module)] > 1))
+        return self._may_be_compiled(module, trains)
+
+    def _may_be_compiled(self, module: Any, trains: bool) -> bool:
+        """Whether the module takes part in steps. A first call that does not train may only set lazy parameters."""
+        if trains:
+            return True
+        return self.boundary is Boundary.CALL and (is_decided(self._allowed) or self._calls[id(module)] > 1)
 
     def _compiled_code_begins(self, function: Any) -> None:
         import torch
@@ -174,7 +187,7 @@ class ScriptSteps:
             self._journal.training()
         self._stamp()
         self._memory = MemoryMeter(self.job.device)
-        self._steps = self._make(self._graphs)
+        self._steps = self._make_pass(self._graphs)
         next(self._steps)
 
     def _stepped(self) -> None:
@@ -182,8 +195,8 @@ class ScriptSteps:
         if self._ends_seen % self.job.step_every:
             return
         self._stamp()
-        (last_ns, _), (now_ns, _) = self._stamps[-2:]
-        self._progress.took(self.taken, now_ns, last_ns)
+        before, now = self._stamps[-2:]
+        self._progress.took(self.taken, now.t_ns, before.t_ns)
         self.backward.step_ended()
         self._graphs.step_ended()
         if self.result is None:
@@ -196,12 +209,12 @@ class ScriptSteps:
         raise EnoughError
 
     def _stamp(self) -> None:
-        self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))
+        self._stamps.append(_Stamp(time.perf_counter_ns(), len(self._recorder.compiled)))
         self._marks.mark()
 
     def _measured(self) -> PassResult:
         """The steps after the first in which nothing compiled, for a script that ended early."""
-        compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
+        compiled = [after.compiled > before.compiled for before, after in pairwise(self._stamps)]
         every = self._marks.steps_ns()
         steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]
         timed = [every[at] for at in steady]

@@ -27,9 +27,26 @@ def allowed(step_at: str) -> Collection[Boundary]:
     return tuple(each for each in Boundary if each.name.lower() == step_at) or (Boundary.MARK,)
 
 
+def is_decided(among: Collection[Boundary]) -> bool:
+    """Whether the user has named the boundary, or an earlier pass has met it, so that nothing else can end a step."""
+    return len(among) == 1
+
+
 def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) -> Boundary | None:
-    """The boundary that the call of a module is: one that begins a step, or None."""
-    if len(among) == 1:
+    """The boundary whose first step begins with this call of a module; None if the call begins no step.
+
+    Optimizers and marks end steps, so only such a call shows where the first step of theirs begins:
+
+        allowed               a call that trains                 any other call
+        only CALL             CALL                               CALL
+        only TRAINING_CALL    TRAINING_CALL                      None
+        only OPTIMIZER        OPTIMIZER                          None
+        only MARK             MARK                               MARK
+        several               OPTIMIZER if there is one, or      CALL
+                              TRAINING_CALL; None if that
+                              is not among them
+    """
+    if is_decided(among):
         (only,) = among
         return only if trains or only in (Boundary.CALL, Boundary.MARK) else None
     said = Boundary.CALL

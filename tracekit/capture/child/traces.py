@@ -1,11 +1,10 @@
-"""Pass B: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes."""
+"""Stage `profile`: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes."""
 
 import contextlib
 import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
+from tracekit.capture.child.windows import COLD, STACKS, PlannedWindow, planned_windows
 from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import versions
@@ -24,23 +24,9 @@ from tracekit.compile_log.ledger import StepMark, ledger
 from tracekit.event_names import OWN_WAIT
 from tracekit.run import Profiled, Traces
 
-
-@dataclass(frozen=True)
-class PlannedWindow:
-    """One trace: its number of steps, the number of warm-up steps of the profiler before them, and what it records."""
-
-    name: str
-    steps: int
-    warmup: int
-    options: dict[str, bool]
-
-
-_STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
-COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
 _ENDLESS = 1 << 40
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
-DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=_STACKS)
 
 
 def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
@@ -56,21 +42,8 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
     """One trace of all the steps there are, because none can be spared to warm up the profiler."""
     taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, _STACKS if stacks else {}))
+        yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, STACKS if stacks else {}))
     return taken.result()
-
-
-def fit(steps: int, available: int | None) -> tuple[PlannedWindow | None, int, PlannedWindow, PlannedWindow | None]:
-    """The cold window, the maximum number of warm-up steps, the steady and the detail window, limited to the available
-    steps."""
-    if available is None:
-        return COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, 2, {}), DETAIL
-    cold = COLD if available >= 8 else None
-    detail = DETAIL if available >= 16 else None
-    left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
-    lead = 2 if left >= 4 else 0
-    steady = PlannedWindow("steady", min(steps, left - lead), lead, {})
-    return cold, left - lead - steady.steps, steady, detail
 
 
 class _Taking:
@@ -88,7 +61,7 @@ class _Taking:
 
     def all(self) -> timing.Steps[None]:
         """Take every window, with the warm-up between the first two."""
-        cold, warmup, steady, detail = fit(self.job.steps, self.job.available)
+        cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available)
         if cold and self._wants(cold):
             yield from self.trace(cold)
             so_far.store(self.job, self.result())
@@ -96,7 +69,7 @@ class _Taking:
             for _ in range(cold.steps):
                 yield from self.step()
         self.during = "warmup"
-        for _ in timing.settle(self.recorder, self.job.warmup - COLD.steps, warmup):
+        for _ in timing.settle(self.recorder, self.job.warmup - COLD.steps, most_warmup):
             yield from self.step()
         if self._wants(steady):
             yield from self.trace(steady)

@@ -83,7 +83,7 @@ def _captured(folder: Path) -> float:
     """The step time that a capture states."""
     given = [str(_STEPS), str(folder / _SCRIPTS_FILE)]
     with process.scratch() as scratch:
-        job = Job(stage="measure", recipe=str(SCRIPT), script=True, folder=str(folder), arguments=given)
+        job = Job(stage="measure", program=str(SCRIPT), is_script=True, folder=str(folder), arguments=given)
         answer = process.perform(job, scratch, folder / "captured.log", 600)
     assert answer.measured is not None, answer.error
     return answer.measured.step_ns

@@ -44,7 +44,7 @@ def _plain(file: str) -> Paces:
 
 
 def _captured(file: str) -> Paces:
-    job = Job(stage="measure", recipe=str(SCRIPT), script=True, arguments=[str(STEPS), file])
+    job = Job(stage="measure", program=str(SCRIPT), is_script=True, arguments=[str(STEPS), file])
     with CompileRecorder() as recorder:
         answer = script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
     assert answer.measured is not None, answer.traceback or answer.error

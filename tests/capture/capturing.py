@@ -71,7 +71,7 @@ def setup(ctx):
 
 def perform(folder: Path, stage, recipe, timeout=120, **more) -> PassResult:
     """Run one pass in a separate process, as the harness does."""
-    job = Job(stage=stage, recipe=str(recipe), folder=str(folder), **more)
+    job = Job(stage=stage, program=str(recipe), folder=str(folder), **more)
     with process.scratch() as scratch:
         return process.perform(job, scratch, folder / f"{stage}.log", timeout)
 

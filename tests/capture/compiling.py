@@ -161,7 +161,7 @@ def _in_a_pass(path):
     from tracekit.run import Requested
 
     wanted = Requested(compile=True, backend="aot_eager")
-    answer = perform(Job(stage="measure", recipe=str(path), script=True, requested=wanted))
+    answer = perform(Job(stage="measure", program=str(path), is_script=True, requested=wanted))
     assert answer.outcome == "ok", answer.traceback or answer.error
     return answer.ended
 

@@ -36,7 +36,9 @@ def script(tmp_path, body, head=HEAD):
 
 
 def profiled(tmp_path, body, requested=COMPILED, steps=2, **more):
-    answer = perform(tmp_path, "profile", script(tmp_path, body), requested=requested, steps=steps, script=True, **more)
+    answer = perform(
+        tmp_path, "profile", script(tmp_path, body), requested=requested, steps=steps, is_script=True, **more
+    )
     assert answer.outcome == "ok", answer.traceback or answer.error
     return answer
 

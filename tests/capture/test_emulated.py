@@ -34,7 +34,7 @@ def perform(folder, stage, device="cuda", text=RECIPE, kind=None, **more):
     recipe.write_text(text)
     job = folder / "job.json"
     job.write_bytes(
-        msgspec.json.encode(Job(stage=stage, recipe=str(recipe), device=device, folder=str(folder), **more))
+        msgspec.json.encode(Job(stage=stage, program=str(recipe), device=device, folder=str(folder), **more))
     )
     done = warm.run(["-m", "tests.capture.emulated", str(job), *([kind] if kind else [])], cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,7 @@ def test_one_window_can_be_taken_alone_at_its_own_steps(tmp_path):
     ],
 )
 def test_a_cold_trace_leaves_autotuning_out(window, mode, device, activities):
-    job = Job(stage="profile", recipe="", device=device, requested=Requested(compile=True, mode=mode))
+    job = Job(stage="profile", program="", device=device, requested=Requested(compile=True, mode=mode))
     with gpu():
         profiler = _profiler(window, 0, 2, job, print)
     assert len(profiler.activities) == activities

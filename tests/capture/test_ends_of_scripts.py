@@ -26,7 +26,7 @@ def test_a_pass_that_died_leaves_what_was_measured(tmp_path, capsys):
 
 
 def test_one_without_steps_says_so(tmp_path):
-    answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), script=True)
+    answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), is_script=True)
     assert answer.outcome == "error"
     assert answer.error.startswith("no optimizer stepped")
 
@@ -49,7 +49,7 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
     path = script(
         tmp_path, body.replace("; \n", "\n"), head=HEAD.replace("int(sys.argv[1]) if len(sys.argv) > 1 else", "")
     )
-    answer = perform(tmp_path, "measure", path, script=True, arguments=arguments)
+    answer = perform(tmp_path, "measure", path, is_script=True, arguments=arguments)
     assert answer.outcome == "error"
     assert f"the script exited {error}" in answer.error
     assert printed in answer.traceback
@@ -58,7 +58,7 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
 
 def test_what_it_raises_is_told_as_it_would_be_without_us(tmp_path):
     body = PLAIN + "    if _ == 4: raise ValueError('the data is gone')\n"
-    answer = perform(tmp_path, "profile", script(tmp_path, body), script=True)
+    answer = perform(tmp_path, "profile", script(tmp_path, body), is_script=True)
     assert (answer.outcome, answer.error) == ("error", "ValueError: the data is gone")
     assert answer.traceback.count('File "') == 1
     assert "runpy" not in answer.traceback

@@ -123,7 +123,7 @@ def test_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
     with sqlite3.connect("results.db") as table:
         table.execute("create table results (epoch)")
     before = tree(tmp_path / "here")
-    answer = perform(tmp_path / "traces", "measure", "train.py", script=True)
+    answer = perform(tmp_path / "traces", "measure", "train.py", is_script=True)
     after = tree(tmp_path / "here")
     assert "(exit code 3)" in answer.error
     assert {name for name in {*before, *after} if before.get(name) != after.get(name)} == {"by_c.bin", "by_a_child.txt"}
@@ -165,7 +165,7 @@ def test_in_place_all_of_it_stays(workplace):
     with process.scratch() as scratch:
         from tracekit.capture.job import Job
 
-        job = Job(stage="measure", recipe="../scripts/train.py", script=True, in_place=True, folder=str(workplace))
+        job = Job(stage="measure", program="../scripts/train.py", is_script=True, in_place=True, folder=str(workplace))
         assert process.perform(job, scratch, workplace / "measure.log", 100).outcome == "ok"
     assert Path("log.1").read_text().startswith("before log.txt")
     assert Path("out/config.json").exists()
@@ -201,5 +201,5 @@ def test_what_raises_and_what_dies_is_undone_too(tmp_path, monkeypatch):
     traces.mkdir()
     for end in ("raise ValueError", "import os; os.kill(os.getpid(), 9)"):
         Path("train.py").write_text(f"open('new', 'w')\n{end}\n")
-        assert perform(traces, "measure", "train.py", script=True).outcome != "ok"
+        assert perform(traces, "measure", "train.py", is_script=True).outcome != "ok"
         assert not Path("new").exists()

@@ -23,7 +23,7 @@ NAME = "some_sparse.spmm_sum.default"
 
 def test_the_operator_is_named_in_the_summary_and_in_the_report(tmp_path):
     path = script(tmp_path, OPERATOR + PLAIN)
-    answer = perform(tmp_path, "profile", path, requested=COMPILED, steps=2, script=True)
+    answer = perform(tmp_path, "profile", path, requested=COMPILED, steps=2, is_script=True)
     assert answer.outcome == "ok", answer.traceback or answer.error
     assert {each.reason for each in answer.ledger.breaks} == {
         f"Operator does not support running with fake tensors ({NAME})"

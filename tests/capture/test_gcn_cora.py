@@ -20,7 +20,7 @@ def passes(tmp_path_factory):
     """The normalised variant, without Cora on disk: its traces, and its losses beside those of eager."""
     folder = tmp_path_factory.mktemp("gcn")
     params = {"norm_ahead": True, "root": str(folder)}
-    job = Job(stage="profile", recipe=str(RECIPE), params=params, steps=3, folder=str(folder))
+    job = Job(stage="profile", program=str(RECIPE), params=params, steps=3, folder=str(folder))
     compiled = Requested(compile=True, backend="inductor")
     jobs = {
         "profile": replace(job, requested=compiled),

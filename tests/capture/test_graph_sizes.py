@@ -98,7 +98,9 @@ for at in range(300):
 
 
 def test_a_scripts_training_calls_are_recorded_and_its_graphs_stay_its_own(tmp_path):
-    answer = perform(tmp_path, "profile", script(tmp_path, TRAINING, head=""), requested=COMPILED, steps=4, script=True)
+    answer = perform(
+        tmp_path, "profile", script(tmp_path, TRAINING, head=""), requested=COMPILED, steps=4, is_script=True
+    )
     nodes = answer.graphs.nodes
     assert nodes == [*range(nodes[0], nodes[0] + len(nodes))]  # of each step, without those of the evaluation
     assert answer.graphs.edges == [3 * each for each in nodes]

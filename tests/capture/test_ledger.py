@@ -4,7 +4,7 @@ from statistics import median
 
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.compile_log.entries import LimitHit, LogEntry, Span
-from tracekit.compile_log.ledger import StepMark, ledger, total_ns
+from tracekit.compile_log.ledger import StepStart, ledger, total_ns
 
 
 def lines_of(recipe):
@@ -95,8 +95,8 @@ def test_entries_are_placed_in_steps_and_passes():
         Span("dynamo", "0/0", 1, 5, 8),
         Span("CUDAGraphNode.record", "0/0", 1, 12, 13),
     ]
-    marks = [StepMark(10, 0, "cold"), StepMark(20, 1, "steady")]
-    entries = ledger(recorded(*spans), marks).compiles
+    starts = [StepStart(10, 0, "cold"), StepStart(20, 1, "steady")]
+    entries = ledger(recorded(*spans), starts).compiles
     assert [(entry.kind, entry.step, entry.during) for entry in entries] == [
         ("first", None, ""),
         ("cudagraph", 0, "cold"),

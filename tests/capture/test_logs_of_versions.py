@@ -13,7 +13,7 @@ from tracekit.compile_log.ledger import ledger
 from tracekit.run import Requested
 
 REQUESTED = Requested(compile=True, backend="inductor", mode="reduce-overhead")
-GRAPHS = Job(stage="profile", recipe="", device="cuda", requested=REQUESTED)
+GRAPHS = Job(stage="profile", program="", device="cuda", requested=REQUESTED)
 
 
 def structured(log, payload=None, **metadata):

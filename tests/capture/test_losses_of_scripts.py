@@ -39,7 +39,7 @@ for at in range(steps):
 
 
 def losses(tmp_path, body, **more):
-    answer = perform(tmp_path, "check", script(tmp_path, body), script=True, **more)
+    answer = perform(tmp_path, "check", script(tmp_path, body), is_script=True, **more)
     assert answer.outcome == "ok", answer.traceback or answer.error
     return answer.losses
 
@@ -83,7 +83,7 @@ def test_what_a_closure_returns_is_told_with_the_step():
 )
 def test_without_losses_it_says_why(stage, losses, is_explained):
     steps = SimpleNamespace(
-        job=Job(stage=stage, recipe="train.py"),
+        job=Job(stage=stage, program="train.py"),
         script_variant=SimpleNamespace(compiled=[], scripted=[]),
         boundary=Boundary.CALL,
         caller=None,

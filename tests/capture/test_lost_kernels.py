@@ -10,7 +10,7 @@ from tracekit.capture.job import PassResult
 from tracekit.capture.lost_kernels import completed, gpu_side
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.variants import Plan
+from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Profiled, Requested, Run, Traces
 
 TRACES = Traces(cold="cold.json.gz", steady="steady.json.gz", detail="detail.json.gz")
@@ -91,7 +91,7 @@ def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_say
 
     monkeypatch.setattr(passes, "_perform", perform)
     run = Run(created="", tracekit="", recipe="r", script="r.py", device="cuda", planned=["eager"], variants=[])
-    plan = Plan("eager", Requested(compile=False), {})
+    plan = PlannedVariant("eager", Requested(compile=False), {})
     variant, _ = passes.capture_variant(
         plan, Prepared(run, [plan], {}), tmp_path, tmp_path, Options("r.py", tell=lines.append)
     )

@@ -49,7 +49,7 @@ def test_a_planted_straggler_is_found_with_its_bucket_and_milliseconds(tmp_path)
 def test_the_rank_that_failed_first_is_named(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(FAILING)
-    job = Job(stage="measure", recipe=str(script), script=True, ranks=2)
+    job = Job(stage="measure", program=str(script), is_script=True, ranks=2)
     with process.scratch() as scratch:
         answer = process.perform(job, scratch, tmp_path / "measure.log", 120)
     assert answer.outcome == "error"

@@ -32,7 +32,7 @@ ROOT = Path(runs.__file__).parents[2]
 @pytest.mark.parametrize(
     ("change", "error", "said"),
     [
-        ({"recipe": "absent.py"}, NoSuchRecipeError, "absent.py"),
+        ({"program": "absent.py"}, NoSuchRecipeError, "absent.py"),
         ({"params": {"width": "1"}}, UnknownParameterError, "broken, hidden, lr, sizes"),
         ({"params": {"hidden": "wide"}}, BadParameterError, "hidden: wide is"),
         ({"variants": ["fast"]}, UnknownVariantError, "wide-eager"),
@@ -47,13 +47,13 @@ ROOT = Path(runs.__file__).parents[2]
             "--backend: inductr is .* aot_eager.* inductor",
         ),
         ({"variants": ["compiled:backend=aot"]}, BadParameterError, "^backend: aot is"),
-        ({"recipe": "/etc/hostname"}, NotPythonError, "is a .py file"),
+        ({"program": "/etc/hostname"}, NotPythonError, "is a .py file"),
         ({"out": "absent/run.json"}, OutputError, "absent"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_runs(recipe, tmp_path, monkeypatch, lines, change, error, said):
     monkeypatch.chdir(tmp_path)
-    options = {"recipe": recipe, "backend": "aot_eager", "tell": lines, **change}
+    options = {"program": recipe, "backend": "aot_eager", "tell": lines, **change}
     with pytest.raises(error, match=said):
         capture(Options(**options))
     assert [*tmp_path.iterdir()] == []

@@ -171,7 +171,7 @@ def test_after_the_first_step_no_class_is_touched(tmp_path):
         "    assert step <= 3 or call is ours\n",
     )
     assert body != PLAIN
-    answer = perform(tmp_path, "measure", script(tmp_path, body), script=True, arguments=["23"])
+    answer = perform(tmp_path, "measure", script(tmp_path, body), is_script=True, arguments=["23"])
     assert answer.outcome == "ok", answer.traceback
 
 

@@ -7,7 +7,7 @@ from emulated import gpu
 from test_emulated import perform
 
 from tracekit.capture.child.steering import steered
-from tracekit.capture.child.timing import Marks
+from tracekit.capture.child.timing import StepClock
 from tracekit.capture.job import Job
 
 SCRIPT = """
@@ -35,12 +35,12 @@ def test_a_script_is_left_only_the_gpu_that_is_wanted(monkeypatch, device, visib
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible or "")  # so that it is put back
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    job = steered(Job(stage="measure", recipe="train.py", device=device, script=True))
+    job = steered(Job(stage="measure", program="train.py", device=device, is_script=True))
     assert (job.device, os.environ.get("CUDA_VISIBLE_DEVICES")) == (steered_to, left)
 
 
 def test_steps_of_a_script_that_ends_early_are_timed_by_the_gpu(tmp_path):
-    done = perform(tmp_path, "measure", device="cuda:1", text=SCRIPT, script=True, steps=3, warmup=3)
+    done = perform(tmp_path, "measure", device="cuda:1", text=SCRIPT, is_script=True, steps=3, warmup=3)
     measured = done.answer.measured
     assert (done.answer.outcome, done.answer.ended, measured.clock) == ("ok", 8, "cuda events")
     assert "record" in done.calls
@@ -48,18 +48,20 @@ def test_steps_of_a_script_that_ends_early_are_timed_by_the_gpu(tmp_path):
 
 def test_no_pace_is_told_of_steps_that_nobody_waited_for(tmp_path):
     for device, has_times in (("cuda", False), ("cpu", True)):
-        answer = perform(tmp_path, "profile", device, text=SCRIPT, script=True, steps=20, warmup=3, available=9).answer
+        answer = perform(
+            tmp_path, "profile", device, text=SCRIPT, is_script=True, steps=20, warmup=3, available=9
+        ).answer
         assert answer.traces.steady, answer.error
         assert (answer.profiled is not None) == has_times
 
 
-def test_marks_on_a_gpu_are_read_once_it_has_come_to_them():
+def test_ends_of_steps_on_a_gpu_are_read_once_it_has_come_to_them():
     with gpu() as calls:
         calls.clear()
-        marks = Marks("cuda")
+        clock = StepClock("cuda")
         for _ in range(3):
-            marks.mark()
-        times = marks.steps_ns()
+            clock.step_ended()
+        times = clock.steps_ns()
     assert len(times) == 2
     assert calls[-1] == "synchronize"
     assert calls.count("record") == 3
@@ -74,7 +76,9 @@ NEVER_ASKS = "import torch; torch.mps.current_allocated_memory = torch.xpu.memor
 
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
 def test_a_script_that_asks_for_another_accelerator_is_told_that_there_is_none(tmp_path, kind):
-    answer = perform(tmp_path, "measure", "cpu", text=ASKS + SCRIPT, kind=kind, script=True, steps=3, warmup=3).answer
+    answer = perform(
+        tmp_path, "measure", "cpu", text=ASKS + SCRIPT, kind=kind, is_script=True, steps=3, warmup=3
+    ).answer
     assert (answer.outcome, answer.error, answer.ended) == ("ok", None, 8)
     assert answer.measured.clock == "perf_counter"
 
@@ -82,7 +86,7 @@ def test_a_script_that_asks_for_another_accelerator_is_told_that_there_is_none(t
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
 def test_one_that_trains_there_without_asking_is_refused(tmp_path, kind):
     """Otherwise it would be timed by a clock that does not wait for that device."""
-    answer = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, script=True).answer
+    answer = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, is_script=True).answer
     assert (answer.outcome, answer.measured) == ("error", None)
     assert answer.error.endswith(
         f" trains on {kind}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "

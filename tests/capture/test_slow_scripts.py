@@ -36,7 +36,7 @@ def test_a_pass_says_how_many_steps_are_left_and_how_long_they_take(tmp_path, mo
     monkeypatch.setattr(process, "_LOOKED_EVERY_S", 0.05)
     said = []
     path = script(tmp_path, PLAIN + "    __import__('time').sleep(0.3)\n")
-    job = Job(stage="profile", recipe=str(path), script=True, folder=str(tmp_path), steps=2, arguments=["6"])
+    job = Job(stage="profile", program=str(path), is_script=True, folder=str(tmp_path), steps=2, arguments=["6"])
     with process.scratch() as scratch:
         process.perform(job, scratch, tmp_path / "profile.log", 120, said.append)
     taken, wanted, left = re.fullmatch(r"  step (\d+) of about (\d+), about (\S+) (?:m?s) left", said[-1]).groups()

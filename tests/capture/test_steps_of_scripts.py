@@ -86,7 +86,7 @@ BODIES = {
 def test_a_step_is_what_the_script_makes_it(tmp_path, name):
     body, boundary, step, graphs = BODIES[name]
     answer = perform(
-        tmp_path, "measure", script(tmp_path, body), script=True, requested=COMPILED, warmup=3, arguments=["60"]
+        tmp_path, "measure", script(tmp_path, body), is_script=True, requested=COMPILED, warmup=3, arguments=["60"]
     )
     assert answer.outcome == "ok", answer.traceback or answer.error
     assert (answer.boundary, answer.step) == (boundary, step)
@@ -122,7 +122,7 @@ def test_a_line_ends_a_step_in_every_pass(tmp_path):
     line = (HEAD + body).splitlines().index("  done = True") + 1
     for stage in ("measure", "profile"):
         answer = perform(
-            tmp_path, stage, path, script=True, steps=2, warmup=3, step_at=f"{path}:{line}", arguments=["16"]
+            tmp_path, stage, path, is_script=True, steps=2, warmup=3, step_at=f"{path}:{line}", arguments=["16"]
         )
         assert answer.outcome == "ok", answer.traceback or answer.error
         assert answer.step == "1 mark reached, 2 micro-batches (backward passes)"
@@ -137,7 +137,7 @@ for _ in range(steps):
     torch.nn.functional.linear(torch.randn(6, 4), net.first.weight).sum().backward()
     optimizer.step()
 """
-    answer = perform(tmp_path, "profile", script(tmp_path, body), script=True, requested=COMPILED, steps=2, warmup=3)
+    answer = perform(tmp_path, "profile", script(tmp_path, body), is_script=True, requested=COMPILED, steps=2, warmup=3)
     assert answer.effective.mode == "eager"
     assert "calls no module as a whole" in answer.effective.ran_eagerly
     profile = SimpleNamespace(name="compiled", variant=SimpleNamespace(effective=answer.effective))
@@ -194,18 +194,18 @@ def test_a_module_of_a_package_runs_as_python_would_run_it(tmp_path, monkeypatch
         f"from .model import *\nimport json\n{PLAIN}print(json.dumps([sys.path[0], sys.argv]))"
     )
     monkeypatch.chdir(tmp_path)
-    answer = perform(tmp_path, "measure", "pkg.train", script=True, module=True, arguments=["5"])
+    answer = perform(tmp_path, "measure", "pkg.train", is_script=True, module=True, arguments=["5"])
     assert answer.outcome == "ok", answer.traceback or answer.error
     plain = warm.run(["-m", "pkg.train", "5"])
     assert (tmp_path / "measure.log").read_text() == plain.stdout
     prepared = prepare(Options("pkg.train", module=True, backend="aot_eager"))
-    assert (prepared.run.recipe, prepared.run.script, prepared.script) == ("train", "pkg.train", True)
+    assert (prepared.run.recipe, prepared.run.script, prepared.is_script) == ("train", "pkg.train", True)
 
 
 def test_a_script_with_a_setup_of_its_own_is_one_if_it_is_said(tmp_path):
     path = tmp_path / "train.py"
     path.write_text("def setup(config): ...\n")
-    assert prepare(Options(path, script=True, backend="aot_eager")).script
+    assert prepare(Options(path, is_script=True, backend="aot_eager")).is_script
 
 
 @pytest.mark.parametrize("where", ["nowhere.py:3", "train.py:2", "train.py:x", "later"])

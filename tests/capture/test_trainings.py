@@ -22,7 +22,7 @@ METRIC = RECIPE.replace("evaluate=lambda: 0.5", "evaluate=lambda: {'test error':
 def options(tmp_path, text=METRIC, **more):
     (tmp_path / "net.py").write_text(text)
     given = {"variants": ["eager", "compiled"], "backend": "aot_eager", "epochs": 2, "seeds": 2, "device": "cpu"}
-    return Options(recipe=tmp_path / "net.py", out=tmp_path / "run.json", **{"tell": Lines(), **given, **more})
+    return Options(program=tmp_path / "net.py", out=tmp_path / "run.json", **{"tell": Lines(), **given, **more})
 
 
 def trained(tmp_path, given):
@@ -78,4 +78,4 @@ def test_only_recipes_have_epochs(tmp_path):
     (tmp_path / "train.py").write_text("print(1)\n")
     given = options(tmp_path)
     with pytest.raises(NoEpochsError), warm.passes():
-        prepare(Options(**{**vars(given), "recipe": tmp_path / "train.py"}))
+        prepare(Options(**{**vars(given), "program": tmp_path / "train.py"}))

@@ -4,7 +4,7 @@ import pytest
 
 from tracekit.capture.params import parse_all
 from tracekit.capture.passes import slug
-from tracekit.capture.variants import plan, split_names
+from tracekit.capture.variants import plan_variants, split_names
 from tracekit.errors import BadParameterError, UnknownParameterError, UnknownVariantError
 from tracekit.run import Requested
 
@@ -12,12 +12,12 @@ PARAMS = {"hidden": 64, "lr": 0.01, "norm": False, "root": "data", "fanout": [10
 
 
 def requested(name, declared=None):
-    (made,) = plan([name], PARAMS, declared or {}, "inductor")
+    (made,) = plan_variants([name], PARAMS, declared or {}, "inductor")
     return made.requested
 
 
 def test_without_names_it_is_eager_compiled_and_the_recipes_own():
-    made = plan([], PARAMS, {"after": {"norm": True}}, "inductor")
+    made = plan_variants([], PARAMS, {"after": {"norm": True}}, "inductor")
     assert [(each.name, each.requested.compile, each.params) for each in made] == [
         ("eager", False, {}),
         ("compiled", True, {}),
@@ -32,7 +32,7 @@ def test_a_mode_is_a_variant():
 
 
 def test_settings_follow_a_colon():
-    (made,) = plan(["compiled:dynamic=true,hidden=8,fullgraph=yes"], PARAMS, {}, "inductor")
+    (made,) = plan_variants(["compiled:dynamic=true,hidden=8,fullgraph=yes"], PARAMS, {}, "inductor")
     assert made.requested == Requested(compile=True, dynamic=True, fullgraph=True, backend="inductor")
     assert made.params == {"hidden": 8}
     assert requested("compiled:dynamic=auto").dynamic is None
@@ -62,7 +62,7 @@ def test_commas_separate_variants_and_settings(text, names):
 
 
 def test_a_variant_asked_for_twice_runs_once():
-    assert len(plan(["eager", "eager"], PARAMS, {}, "inductor")) == 1
+    assert len(plan_variants(["eager", "eager"], PARAMS, {}, "inductor")) == 1
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_variant_asked_for_twice_runs_once():
 )
 def test_what_is_unknown_is_named_with_what_there_is(name, declared, error, said):
     with pytest.raises(error, match=said):
-        plan([name], PARAMS, declared, "inductor")
+        plan_variants([name], PARAMS, declared, "inductor")
 
 
 @pytest.mark.parametrize(

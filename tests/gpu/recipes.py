@@ -34,7 +34,7 @@ def _check_one(claims: Claims, path: Path) -> None:
     from tracekit.capture.job import Job
 
     began = time.monotonic()
-    job = Job(stage="check", recipe=str(path), device=claims.device, params=_SMALL.get(path.stem, {}))
+    job = Job(stage="check", program=str(path), device=claims.device, params=_SMALL.get(path.stem, {}))
     answer = perform(job)
     seen = {"drift": answer.loss_drift, "metrics": answer.metrics, "s": round(time.monotonic() - began, 1)}
     holds = answer.outcome == "ok" and bool(answer.losses)

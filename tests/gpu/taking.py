@@ -37,7 +37,7 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
 
     folder = claims.folder / "injected" / name
     folder.mkdir(parents=True, exist_ok=True)
-    job = Job(stage="profile", recipe="", label=name, device=claims.device, folder=str(folder))
+    job = Job(stage="profile", program="", label=name, device=claims.device, folder=str(folder))
     taking = _Taking(job, CompileRecorder(), GraphLog())
     timing.drive(taking.trace(PlannedWindow("steady", steps, warmup, {})), step)
     return read(folder / "steady.json.gz")

@@ -15,7 +15,7 @@ from tracekit.capture.child import recipe, worker
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job
-from tracekit.capture.variants import Plan, plan
+from tracekit.capture.variants import PlannedVariant, plan_variants
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 NOWHERE = "/nonexistent"  # so that no recipe finds real data, and each generates its own
@@ -54,10 +54,10 @@ class Trained:
     feed: Feed = field(repr=False)
 
 
-def plan_of(name: str, variant: str) -> Plan:
+def plan_of(name: str, variant: str) -> PlannedVariant:
     """The variant as the command line reads it, with the backend that counts."""
     module = load(name)
-    return plan([variant], module.PARAMS, getattr(module, "VARIANTS", {}), BACKEND)[0]
+    return plan_variants([variant], module.PARAMS, getattr(module, "VARIANTS", {}), BACKEND)[0]
 
 
 def path_of(name: str) -> Path:
@@ -81,7 +81,7 @@ def train(name: str, variant: str = "eager", steps: int = 3, **params) -> Traine
         params = {"root": NOWHERE, **params}
     job = Job(
         stage="check",
-        recipe=str(path_of(name)),
+        program=str(path_of(name)),
         params={**params, **chosen.params},
         requested=chosen.requested,
     )

@@ -35,14 +35,14 @@ def step_ms(options):
     ms = BASE[given["model"]] * FACTOR[variant] * (4 if given["dataset"] != "cora" else 1)
     ms *= 0.5 if given["loops_ahead"] == "true" and variant != "eager" else 1
     ms *= 0.25 if options.workload == "inference" else 1
-    ms *= 1.5 if options.recipe.stem == "twin" else 1
+    ms *= 1.5 if options.program.stem == "twin" else 1
     return ms * (1.02 if options.seed else 1)
 
 
 def capture(options):
     given, variant = options.params, options.variants[0]
     if given["model"] == "gat" and given.get("dataset") != "cora" and variant == "compiled:dynamic=false":
-        raise NothingCapturedError(options.recipe, "measure: OutOfMemoryError: =cmd|' /C calc'!A0", "oom")
+        raise NothingCapturedError(options.program, "measure: OutOfMemoryError: =cmd|' /C calc'!A0", "oom")
     mib = 200 if variant == "eager" else 300
     return write_run(
         options,

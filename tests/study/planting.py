@@ -46,8 +46,8 @@ def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5), memory=None
     run = Run(
         created=runs.now(),
         tracekit="0",
-        recipe=options.recipe.stem,
-        script=str(options.recipe),
+        recipe=options.program.stem,
+        script=str(options.program),
         params=dict(options.params),
         seed=options.seed,
         environment={"torch": "2.13.0", "cpu": "A"},

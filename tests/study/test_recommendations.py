@@ -144,7 +144,7 @@ def test_a_study_without_measurements_says_so(tmp_path, monkeypatch):
     from tracekit.errors import RecipeFailedError
 
     def capture(options):
-        raise RecipeFailedError(options.recipe, "no")
+        raise RecipeFailedError(options.program, "no")
 
     monkeypatch.setattr(runner, "capture", capture)
     assert sweep(SweepOptions(file=sweep_file(tmp_path, GRID), out=tmp_path / "study", tell=lambda _: None)) == 1

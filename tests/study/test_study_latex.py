@@ -29,7 +29,9 @@ scale = [1.0, 0.25]
 def capture(options):
     variant = options.variants[0]
     if variant.startswith("max") and options.params["scale"] == "1.0":
-        raise NothingCapturedError(options.recipe, r"measure: OutOfMemoryError: 50 % of \undefined & #1 $x$ ^_^", "oom")
+        raise NothingCapturedError(
+            options.program, r"measure: OutOfMemoryError: 50 % of \undefined & #1 $x$ ^_^", "oom"
+        )
     memory = Memory(start_rss_bytes=100 << 20, step_peak_rss_bytes=300 << 20, host_peak_rss_bytes=1 << 30)
     step_ms = 10 if variant == "eager" else 7
     return write_run(options, step_ms, compile_s=30 * (variant != "eager"), memory=memory, accuracy=0.8, epoch_steps=5)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.capture.variants import plan
+from tracekit.capture.variants import plan_variants
 from tracekit.study.cell import text_of
 from tracekit.sweep import cells, read_sweep
 
@@ -35,7 +35,9 @@ def test_each_cell_can_be_planned(path):
         recipe = (path.parent / cell.program).resolve()
         params, variants = declared(recipe, "PARAMS"), declared(recipe, "VARIANTS")
         assert set(cell.params) <= set(params), cell
-        assert plan([cell.variant], {**params, **{k: text_of(v) for k, v in cell.params.items()}}, variants, "inductor")
+        assert plan_variants(
+            [cell.variant], {**params, **{k: text_of(v) for k, v in cell.params.items()}}, variants, "inductor"
+        )
 
 
 def test_the_grid_of_the_study_has_the_cells_that_its_comment_counts():

@@ -90,16 +90,16 @@ def test_cells_are_selected_by_their_axes(tmp_path, captured):
 def test_failures_are_results_and_can_be_tried_again(tmp_path, captured):
     def how(given):
         if given.variants[0] == "compiled" and given.seed == 0:
-            raise NothingCapturedError(given.recipe, "measure: OutOfMemoryError: tried 3 GiB, 1 GiB free", "oom")
+            raise NothingCapturedError(given.program, "measure: OutOfMemoryError: tried 3 GiB, 1 GiB free", "oom")
         if given.variants[0] == "compiled":
-            raise RecipeFailedError(given.recipe, "ValueError: no")
+            raise RecipeFailedError(given.program, "ValueError: no")
 
     captured.how = how
     assert sweep(options(tmp_path)) == 1
     failed = [each.record for each in read_study(tmp_path / "study").results if each.outcome != "ok"]
     assert [(each.outcome, each.error) for each in failed[:2]] == [
         ("oom", "measure: OutOfMemoryError: tried 3 GiB, 1 GiB free"),
-        ("error", str(RecipeFailedError(captured.asked[0].recipe, "ValueError: no"))),
+        ("error", str(RecipeFailedError(captured.asked[0].program, "ValueError: no"))),
     ]
     captured.how = None
     assert sweep(options(tmp_path)) == 1  # failed cells have been run, too

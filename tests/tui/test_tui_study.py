@@ -18,7 +18,7 @@ GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-aut
 def pages(tmp_path, monkeypatch):
     def capture(options):
         if options.variants == ["max-autotune"]:
-            raise NothingCapturedError(options.recipe, "measure: OutOfMemoryError: [red]tried 3 GiB", "oom")
+            raise NothingCapturedError(options.program, "measure: OutOfMemoryError: [red]tried 3 GiB", "oom")
         return write_run(options, 10 if options.variants == ["eager"] else 5, compile_s=20)
 
     monkeypatch.setattr(runner, "capture", capture)

@@ -10,7 +10,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again, slug
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import Rounds
-from tracekit.capture.variants import Plan
+from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Run, Variant
 from tracekit.unprofiled import Contrast, contrast
 
@@ -67,7 +67,9 @@ def _first(prepared: Prepared, folder: Path, caches: dict[str, Path], options: O
     return replace(prepared.run, variants=variants)
 
 
-def _measured(plan: Plan, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> Variant:
+def _measured(
+    plan: PlannedVariant, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options
+) -> Variant:
     (folder / slug(plan.name, prepared.run.planned)).mkdir()
     answer = measure_again(0, plan, prepared, folder, caches=caches[plan.name], options=options)
     assert answer.outcome == "ok", answer.error

@@ -56,7 +56,7 @@ def captured(tmp_path_factory):
         params = {"products": str(round(100 * (1 + share)))}
         capture(
             Options(
-                recipe=str(folder / "products.py"),
+                program=str(folder / "products.py"),
                 out=str(out),
                 variants=["eager"],
                 params=params,

@@ -32,7 +32,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     stage: Stage
     round: int = 0  # of the unprofiled passes: the first has empty caches, later ones are shorter
-    recipe: str
+    program: str  # the path of a recipe or a script, or the name of a module
     label: str = ""  # "gcn_cora compiled", for the trace's header
     params: dict[str, Any] = {}
     requested: Requested = Requested(compile=False)
@@ -43,9 +43,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 0  # to train
     workload: Workload = "training"  # of a recipe: a step trains, or calls infer()
     python: str = ""  # the interpreter to run in; "" is the parent's
-    script: bool = False  # a script, which trains by itself, and whose optimizer shows where steps end
+    is_script: bool = False  # it trains by itself, and its optimizer shows where steps end
     arguments: list[str] = []  # the script's own
-    module: bool = False  # `recipe` is the name of a module, as for python -m
+    module: bool = False  # `program` is the name of a module, as for python -m
     step_every: int = 1  # how many such ends make a step
     step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" means that the script shows it
     windows: tuple[Window, ...] = WINDOWS  # to trace

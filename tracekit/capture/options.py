@@ -11,9 +11,9 @@ from tracekit.run import Workload
 
 @dataclass(frozen=True)
 class Options:
-    """The options of one capture. All but the recipe have defaults."""
+    """The options of one capture. All but the program have defaults."""
 
-    recipe: str | Path
+    program: str | Path  # a recipe or a script
     variants: Sequence[str] = ()  # none: eager, compiled and the recipe's own
     params: Mapping[str, Any] = field(default_factory=dict)  # text is read as the default's type
     device: str = "auto"  # cuda if there is one
@@ -29,9 +29,9 @@ class Options:
     arguments: Sequence[str] = ()  # of a script that is not a recipe
     step_every: int = 1  # ends of steps that make a step of a script
     step_at: str = ""  # where a step of a script ends: optimizer, call, or FILE:LINE; "" means that the script shows it
-    script: bool = False  # a script, even if it looks like a recipe
+    is_script: bool = False  # a script, even if it looks like a recipe
     in_place: bool = False  # what a script writes in its passes is not undone
-    module: bool = False  # `recipe` names a module, as for python -m
+    module: bool = False  # `program` names a module, as for python -m
     workload: Workload = "training"  # of a recipe: what a step is
     nproc: int = 1  # ranks that run a script together, as under torchrun
     python: str = ""  # the interpreter that runs the passes; "" is this one

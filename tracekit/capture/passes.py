@@ -16,7 +16,7 @@ from tracekit.capture.loss_drift import with_drift
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.variants import Plan
+from tracekit.capture.variants import PlannedVariant
 from tracekit.errors import NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window
 
@@ -28,7 +28,7 @@ PassResults = dict[Stage, PassResult]
 
 
 def capture_variant(
-    plan: Plan, prepared: Prepared, folder: Path, caches: Path, options: Options
+    plan: PlannedVariant, prepared: Prepared, folder: Path, caches: Path, options: Options
 ) -> tuple[Variant, str | None]:
     """The variant, and what it trained on in the recipe's own words. Traces go to a folder named after it.
 
@@ -47,7 +47,7 @@ def capture_variant(
 
 
 def measure_again(
-    number: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options
+    number: int, plan: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
     """Another, shorter unprofiled pass, which uses what the first one compiled."""
     traces_folder = folder / slug(plan.name, prepared.run.planned)
@@ -55,7 +55,9 @@ def measure_again(
     return _perform(job, caches, traces_folder, options)
 
 
-def train(seed: int, plan: Plan, prepared: Prepared, folder: Path, *, caches: Path, options: Options) -> PassResult:
+def train(
+    seed: int, plan: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
+) -> PassResult:
     """A training to its end with that seed."""
     traces_folder = folder / slug(plan.name, prepared.run.planned)
     job = _job("train", plan, prepared, traces_folder, options=options, before=None)
@@ -70,10 +72,16 @@ def slug(name: str, among: Sequence[str]) -> str:
 
 
 def _perform_all(
-    plan: Plan, prepared: Prepared, traces_folder: Path, *, caches: Path, options: Options, results: PassResults
+    plan: PlannedVariant,
+    prepared: Prepared,
+    traces_folder: Path,
+    *,
+    caches: Path,
+    options: Options,
+    results: PassResults,
 ) -> None:
     # A recipe has a metric, too. For a script only losses could be compared, which takes more than one variant.
-    without_losses = (prepared.script and len(prepared.plans) == 1) or options.workload == "inference"
+    without_losses = (prepared.is_script and len(prepared.plans) == 1) or options.workload == "inference"
     for stages in _WITHOUT_CHECK if without_losses else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
@@ -83,7 +91,7 @@ def _perform_all(
                 if stage == "profile" and job.device != "cpu":
                     again = partial(_again, job, scratch, traces_folder, options)
                     results[stage] = completed(results[stage], traces_folder, again)
-                if stage == "check" and prepared.script and not plan.requested.compile:
+                if stage == "check" and prepared.is_script and not plan.requested.compile:
                     rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
                     results[stage] = with_drift(results[stage], rounded)
                 if results[stage].outcome != "ok" and not has_something(results[stage]):
@@ -102,12 +110,18 @@ def _outcome(results: PassResults) -> tuple[Outcome, str | None]:
 
 
 def _job(
-    stage: Stage, plan: Plan, prepared: Prepared, traces_folder: Path, *, options: Options, before: PassResult | None
+    stage: Stage,
+    plan: PlannedVariant,
+    prepared: Prepared,
+    traces_folder: Path,
+    *,
+    options: Options,
+    before: PassResult | None,
 ) -> Job:
     run = prepared.run
     return Job(
         stage=stage,
-        recipe=run.script,
+        program=run.script,
         label=f"{run.recipe} {plan.name}",
         params={**prepared.overrides, **plan.params},
         requested=plan.requested,
@@ -118,7 +132,7 @@ def _job(
         folder=str(traces_folder),
         workload=options.workload,
         python=options.python,
-        script=prepared.script,
+        is_script=prepared.is_script,
         arguments=[*options.arguments],
         module=options.module,
         in_place=options.in_place,
@@ -137,7 +151,7 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
     if result.measured is not None:
         result = replace(result, measured=_as_pass(job, result, result.measured, began, load))
     if result.no_steps:
-        raise NoStepsError(job.recipe, result.error or "")
+        raise NoStepsError(job.program, result.error or "")
     for line in messages.quoted(result.traceback):
         options.tell(line)
     return result
@@ -180,7 +194,9 @@ def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load:
     return replace(measured, passes=[one])
 
 
-def _variant(plan: Plan, results: PassResults, traces_folder: Path, outcome: Outcome, error: str | None) -> Variant:
+def _variant(
+    plan: PlannedVariant, results: PassResults, traces_folder: Path, outcome: Outcome, error: str | None
+) -> Variant:
     """The variant, made of the results of the passes; a pass that did not happen leaves its fields empty."""
     nothing = PassResult()
     measured, profiled = results.get("measure", nothing), results.get("profile", nothing)

@@ -8,13 +8,12 @@ from typing import Any
 
 from tracekit import installed
 from tracekit import run as runs
-from tracekit.capture import environment, interpreter, messages, process
+from tracekit.capture import environment, interpreter, messages, process, script_or_recipe
 from tracekit.capture.child.program import marked
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.params import parse_all
-from tracekit.capture.script_or_recipe import is_script, statements
-from tracekit.capture.variants import Plan, plan
+from tracekit.capture.variants import PlannedVariant, plan_variants
 from tracekit.errors import (
     BadParameterError,
     NoCompilerError,
@@ -39,9 +38,9 @@ class Prepared:
     """A run without variants yet, the variants to capture, and the parameters given for all of them."""
 
     run: Run
-    plans: list[Plan]
+    plans: list[PlannedVariant]
     overrides: dict[str, Any]
-    script: bool = False  # whether it is a script, not a recipe
+    is_script: bool = False  # not a recipe
 
 
 def prepare(options: Options) -> Prepared:
@@ -49,21 +48,21 @@ def prepare(options: Options) -> Prepared:
     check_options(options)
     if options.python:
         interpreter.check(options.python)
-    script = is_no_recipe(options)
-    check_kind(options, script)
-    result = _inspect(options, script)
+    is_script = trains_by_itself(options)
+    check_kind(options, is_script)
+    result = _inspect(options, is_script)
     overrides = parse_all(options.params, result.params)
     params = {**result.params, **overrides}
-    plans = plan(options.variants, params, result.variants, options.backend)
+    plans = plan_variants(options.variants, params, result.variants, options.backend)
     _check_backends(options.backend, plans, result.backends)
     device = _choose_device(options, result)
     _check_compiler(plans, device)
     run = Run(
         created=runs.now(),
         tracekit=installed.version() or "0",
-        recipe=str(options.recipe).rpartition(".")[2] if options.module else Path(options.recipe).stem,
-        script=str(options.recipe),
-        params=_script_params(options) if script else params,
+        recipe=str(options.program).rpartition(".")[2] if options.module else Path(options.program).stem,
+        script=str(options.program),
+        params=_script_params(options) if is_script else params,
         device=device,
         steps=options.steps,
         warmup=options.warmup,
@@ -73,17 +72,17 @@ def prepare(options: Options) -> Prepared:
         planned=[each.name for each in plans],
         variants=[],
     )
-    return Prepared(run, plans, overrides, script)
+    return Prepared(run, plans, overrides, is_script)
 
 
 def check_options(options: Options, verb: str = "capture") -> None:
     """Refuse options that no capture and no audit can work with."""
     if not options.module:
-        if not Path(options.recipe).is_file():
-            raise NoSuchRecipeError(options.recipe, verb)
-        if Path(options.recipe).suffix != ".py":
-            raise NotPythonError(options.recipe)
-        statements(options.recipe)
+        if not Path(options.program).is_file():
+            raise NoSuchRecipeError(options.program, verb)
+        if Path(options.program).suffix != ".py":
+            raise NotPythonError(options.program)
+        script_or_recipe.statements(options.program)
     _check_boundary(options.step_at)
     if not options.python and not environment.has_torch():
         raise NoTorchError
@@ -110,26 +109,26 @@ def _check_boundary(step_at: str) -> None:
     if file:
         if not line.isdecimal() or not Path(file).is_file():
             raise NoSuchLineError(file, line)
-        statements(file)
+        script_or_recipe.statements(file)
         marked(Path(file).read_bytes(), file, int(line))
 
 
-def is_no_recipe(options: Options) -> bool:
-    """Whether it is a script, by the options or by its content."""
-    return options.script or options.module or is_script(options.recipe)
+def trains_by_itself(options: Options) -> bool:
+    """Whether the program is a script, by the options or by its content."""
+    return options.is_script or options.module or script_or_recipe.is_script(options.program)
 
 
-def check_kind(options: Options, script: bool, verb: str = "capture") -> None:
+def check_kind(options: Options, is_script: bool, verb: str = "capture") -> None:
     """Refuse options for scripts that are given to a recipe, and the other way round."""
-    if not script and (options.arguments or options.step_every > 1 or options.step_at):
-        raise NoScriptError(options.recipe)
-    if options.epochs and (script or options.workload == "inference"):
-        raise NoEpochsError(options.recipe)
-    if options.nproc > 1 and not script:
-        raise NoRanksError(options.recipe)
-    if script:
+    if not is_script and (options.arguments or options.step_every > 1 or options.step_at):
+        raise NoScriptError(options.program)
+    if options.epochs and (is_script or options.workload == "inference"):
+        raise NoEpochsError(options.program)
+    if options.nproc > 1 and not is_script:
+        raise NoRanksError(options.program)
+    if is_script:
         for name, value in options.params.items():
-            raise NoRecipeError(options.recipe, name, value, verb)
+            raise NoRecipeError(options.program, name, value, verb)
 
 
 def _script_params(options: Options) -> dict[str, Any]:
@@ -140,14 +139,14 @@ def _script_params(options: Options) -> dict[str, Any]:
     return {**given, **steps, **ranks, **({"step_at": options.step_at} if options.step_at else {})}
 
 
-def _inspect(options: Options, script: bool) -> PassResult:
-    options.tell(messages.doing(Path(options.recipe).stem, "inspect"))
+def _inspect(options: Options, is_script: bool) -> PassResult:
+    options.tell(messages.doing(Path(options.program).stem, "inspect"))
     job = Job(
         stage="inspect",
-        recipe=str(options.recipe),
+        program=str(options.program),
         params=dict(options.params),
         seed=options.seed,
-        script=script,
+        is_script=is_script,
         python=options.python,
     )
     with process.scratch() as scratch:
@@ -157,9 +156,9 @@ def _inspect(options: Options, script: bool) -> PassResult:
     if result.outcome != "ok":
         for line in messages.quoted(result.traceback):
             options.tell(line)
-        raise RecipeFailedError(options.recipe, result.error or result.outcome)
-    if not result.has_setup and not script:
-        raise NotARecipeError(options.recipe, "it has no setup(ctx)")
+        raise RecipeFailedError(options.program, result.error or result.outcome)
+    if not result.has_setup and not is_script:
+        raise NotARecipeError(options.program, "it has no setup(ctx)")
     return result
 
 
@@ -175,13 +174,13 @@ def _choose_device(options: Options, result: PassResult) -> str:
     return wanted
 
 
-def _check_backends(wanted: str, plans: list[Plan], known: list[str]) -> None:
+def _check_backends(wanted: str, plans: list[PlannedVariant], known: list[str]) -> None:
     for name, backend in [("--backend", wanted), *(("backend", each.requested.backend) for each in plans)]:
         if backend is not None and backend not in known:
             raise BadParameterError(name, backend, f"one of {', '.join(known)}")
 
 
-def _check_compiler(plans: list[Plan], device: str) -> None:
+def _check_compiler(plans: list[PlannedVariant], device: str) -> None:
     if any(each.requested.backend == "inductor" for each in plans) and (
         missing := environment.missing_compiler(device)
     ):

@@ -47,7 +47,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
     traces_folder = make_folder(out, run.created) / slug(variant, [variant])
     traces_folder.mkdir()
     recording = _Recording(
-        Job(stage="profile", recipe="", label=variant, folder=str(traces_folder), device=run.device), stacks
+        Job(stage="profile", program="", label=variant, folder=str(traces_folder), device=run.device), stacks
     )
     outcome: Outcome = "ok"
     error: str | None = None
@@ -88,7 +88,7 @@ class _Recording:
         self._pass = record_all(job, self._compiler, stacks=stacks)
         self._steps = 0
         self._ends = StepEnds(self._optimizer_stepped)
-        self._marks = 0
+        self._calls_of_step = 0  # of tracekit.step(); after the first, optimizers end no step
 
     def __enter__(self) -> "_Recording":
         next(self._pass)
@@ -109,11 +109,11 @@ class _Recording:
             self.result = end.value
 
     def _optimizer_stepped(self, _: object) -> None:
-        if not self._marks:
+        if not self._calls_of_step:
             self._stepped()
 
     def _marked(self) -> None:
-        self._marks += 1
+        self._calls_of_step += 1
         self._stepped()
 
     def _stepped(self) -> None:

@@ -17,7 +17,7 @@ from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.variants import Plan
+from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Measured, Pass, Run, Variant
 from tracekit.unprofiled import contrast, step_interval
 
@@ -60,12 +60,12 @@ class Rounds:
             expected = time.monotonic() - began
             yield run
 
-    def _turns(self, number: int, run: Run) -> list[Plan]:
+    def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
         able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
         plans = [plan for plan in self.prepared.plans if plan.name in able]
         return plans[::-1] if number % 2 else plans
 
-    def _with_another(self, number: int, plan: Plan, run: Run) -> Run:
+    def _with_another(self, number: int, plan: PlannedVariant, run: Run) -> Run:
         caches = self.caches[plan.name]
         result = measure_again(number, plan, self.prepared, self.folder, caches=caches, options=self.options)
         variants = [_taken(variant, result) if variant.name == plan.name else variant for variant in run.variants]

@@ -21,7 +21,7 @@ _COMPILE_OPTIONS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedVariant:
     """One variant to run; `params` holds those that differ from the run's."""
 
     name: str
@@ -40,20 +40,22 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def plan(
+def plan_variants(
     names: Iterable[str], params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str
-) -> list[Plan]:
+) -> list[PlannedVariant]:
     """The variants of these names, or by default eager, compiled and those that the recipe declares."""
     wanted = split_names(",".join(names)) or ["eager", "compiled", *declared]
-    return [_plan_one(name, params, declared, backend) for name in dict.fromkeys(wanted)]
+    return [_planned(name, params, declared, backend) for name in dict.fromkeys(wanted)]
 
 
-def _plan_one(name: str, params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str) -> Plan:
+def _planned(
+    name: str, params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str
+) -> PlannedVariant:
     base, _, suffix = name.partition(":")
     settings = {"compile": True, **_base(base, declared), **_read_suffix(suffix, params)}
     overrides = {key: value for key, value in settings.items() if key not in _COMPILE_OPTIONS}
     check_known(overrides, params)
-    return Plan(name, _request(settings, backend), overrides)
+    return PlannedVariant(name, _request(settings, backend), overrides)
 
 
 def _base(name: str, declared: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -55,14 +55,14 @@ class AuditVerb:
 
         findings = audit(
             Options(
-                recipe=options.file,
+                program=options.file,
                 variants=[options.variant],
                 params=dict(options.param),
                 arguments=options.script_arguments,
                 steps=options.steps,
                 step_every=options.step_every,
                 step_at=options.step_at,
-                script=options.script,
+                is_script=options.script,
                 module=options.module,
                 in_place=options.in_place,
                 seed=options.seed,

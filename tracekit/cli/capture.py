@@ -111,7 +111,7 @@ class CaptureVerb:
         return exit_code(
             capture(
                 Options(
-                    recipe=options.recipe,
+                    program=options.recipe,
                     variants=options.variants,
                     params=dict(options.param),
                     device=options.device,
@@ -128,7 +128,7 @@ class CaptureVerb:
                     arguments=options.script_arguments,
                     step_every=options.step_every,
                     step_at=options.step_at,
-                    script=options.script,
+                    is_script=options.script,
                     module=options.module,
                     in_place=options.in_place,
                     workload=options.workload,

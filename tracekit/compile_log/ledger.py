@@ -1,4 +1,4 @@
-"""Makes the run's ledger from the compiler's log: joined by compile id, assigned to passes and steps, without
+"""Makes the run's ledger from the compiler's log: joined by compile id, assigned to windows and steps, without
 duplicates."""
 
 import re
@@ -12,7 +12,7 @@ from tracekit.compile_log.break_stacks import TRACEBACK
 from tracekit.compile_log.entries import LimitHit, LogEntry, Span
 from tracekit.compile_log.log import CompileLog
 from tracekit.event_names import COMPILE_SPANS
-from tracekit.run import Break, Compile, Ledger, Limit, Skip
+from tracekit.run import Break, Compile, Ledger, Limit, Skip, Window
 
 _ID = re.compile(r"(\d+)/(\d+)$")
 _PLACE = re.compile(r"user code at (.+):(\d+)$", re.M)
@@ -25,18 +25,18 @@ _SMALL = 0.01  # phases below this share of the compilation are summed up as "ot
 
 
 @dataclass(frozen=True)
-class StepMark:
-    """The beginning of a step, unix ns, and its pass."""
+class StepStart:
+    """The beginning of a step, and whether it is in a window or warms up."""
 
-    t_ns: int
+    t_ns: int  # unix time
     step: int
-    during: str
+    during: Window | Literal["warmup"]
 
 
-def ledger(log: CompileLog, marks: Sequence[StepMark]) -> Ledger:
+def ledger(log: CompileLog, starts: Sequence[StepStart]) -> Ledger:
     """Everything recorded, in order of time."""
     return Ledger(
-        compiles=[_compile(span, log, marks) for span in sorted(log.compiled, key=lambda span: span.start_ns)],
+        compiles=[_compile(span, log, starts) for span in sorted(log.compiled, key=lambda span: span.start_ns)],
         breaks=[_break(note) for note in log.breaks],
         limits=[_limit(hit) for hit in log.limits],
         skips=[_skip(note) for note in log.skips],
@@ -52,12 +52,12 @@ def total_ns(spans: Sequence[Span]) -> int:
     return total
 
 
-def _compile(span: Span, log: CompileLog, marks: Sequence[StepMark]) -> Compile:
+def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compile:
     frame, attempt = _numbers(span.id)
     kind = _kind(span.name, attempt)
     reasons = log.reasons.get(span.id, []) if kind == "recompile" else []
     metrics = log.metrics.get(span.id, {})
-    mark = _mark_at(span.start_ns, marks)
+    began = _step_at(span.start_ns, starts)
     return Compile(
         id=span.id,
         frame=frame,
@@ -71,8 +71,8 @@ def _compile(span: Span, log: CompileLog, marks: Sequence[StepMark]) -> Compile:
         end_ns=span.end_ns,
         thread=span.thread,
         phases=_phases(span),
-        step=mark.step if mark else None,
-        during=mark.during if mark else "",
+        step=began.step if began else None,
+        during=began.during if began else "",
         failed=_failure(span, log, metrics) if span.name == "dynamo" else None,
         guard_ns=_guard_ns(metrics) if COMPILE_SPANS[span.name] == "frame" else None,
     )
@@ -116,9 +116,9 @@ def _phases(span: Span) -> dict[str, int]:
     return {**dict(sorted(large.items(), key=lambda item: -item[1])), **({"other": rest} if rest else {})}
 
 
-def _mark_at(t_ns: int, marks: Sequence[StepMark]) -> StepMark | None:
-    at = bisect_right(marks, t_ns, key=lambda mark: mark.t_ns)
-    return marks[at - 1] if at else None
+def _step_at(t_ns: int, starts: Sequence[StepStart]) -> StepStart | None:
+    at = bisect_right(starts, t_ns, key=lambda start: start.t_ns)
+    return starts[at - 1] if at else None
 
 
 def _break(note: LogEntry) -> Break:

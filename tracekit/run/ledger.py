@@ -21,7 +21,7 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
     thread: int  # native thread id, the trace's tid
     phases: dict[str, int] = {}  # name → ns without its children, so that phases add up to the compilation
     step: int | None = None  # the N of ProfilerStep#N
-    during: str = msgspec.field(name="pass", default="")  # "cold", "warmup", "steady", "detail" or ""
+    during: str = msgspec.field(name="pass", default="")  # the window or "warmup"; "" is before the first step
     failed: str | None = None  # why it produced no code
     guard_ns: int | None = None  # one evaluation of its guards, as Dynamo timed it; torch 2.7 and later
 

@@ -45,24 +45,24 @@ class SweepOptions:
 
 def sweep(options: SweepOptions) -> int:
     """Run every cell that is not finished; returns 1 if any failed. After Ctrl-C, the finished cells remain."""
-    plan = changed(read_sweep(options.file), options.epochs, options.seeds)
-    chosen = selected(plan, options.only)
+    swept = changed(read_sweep(options.file), options.epochs, options.seeds)
+    chosen = selected(swept, options.only)
     device = ",".join(options.devices)
     if options.dry_run:
-        study = planned(options.out, options.file.name, plan, chosen, device)
+        study = planned(options.out, options.file.name, swept, chosen, device)
         for line in messages.dry_run(study, chosen, _due(study, chosen, options)):
             options.tell(line)
         return 0
     for cell in chosen:
-        check_options(_options_of_cell(cell, plan, options, options.devices[0]), "sweep")
+        check_options(_options_of_cell(cell, swept, options, options.devices[0]), "sweep")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         with interruption.by_any_signal(), locked(options.out):
-            study = planned(options.out, options.file.name, plan, chosen, device)
+            study = planned(options.out, options.file.name, swept, chosen, device)
             shutil.rmtree(options.out / RUNNING, ignore_errors=True)  # left by a sweep that was killed
             (options.out / CELLS).mkdir(exist_ok=True)
             write_json(study.manifest, options.out / MANIFEST)
-            _run_all(_due(study, chosen, options), plan, options, messages.Progress(study, chosen, options.tell))
+            _run_all(_due(study, chosen, options), swept, options, messages.Progress(study, chosen, options.tell))
             summarize_memory(read_study(options.out).finished, options.tell)  # of earlier sweeps
     except OSError as error:
         raise OutputError(options.out, error.strerror or str(error)) from None
@@ -78,11 +78,11 @@ def _due(study: Study, chosen: Sequence[Cell], options: SweepOptions) -> list[Ce
     return [cell for cell in chosen if is_due(outcomes.get(cell.key, "planned"), options.retry)]
 
 
-def _run_all(due: list[Cell], plan: Sweep, options: SweepOptions, progress: messages.Progress) -> None:
+def _run_all(due: list[Cell], swept: Sweep, options: SweepOptions, progress: messages.Progress) -> None:
     """Run the cells one after another on each device, and in parallel on several devices."""
     if len(options.devices) == 1:
         for cell in due:
-            _run(cell, plan, options, options.devices[0], progress)
+            _run(cell, swept, options, options.devices[0], progress)
         return
     left, free = iter(due), [*options.devices]
     with ThreadPoolExecutor(len(options.devices)) as pool, interruption.reaching_threads():
@@ -90,7 +90,7 @@ def _run_all(due: list[Cell], plan: Sweep, options: SweepOptions, progress: mess
         while True:
             while free and (cell_due := next(left, None)) is not None:
                 device = free.pop()
-                running[pool.submit(_run, cell_due, plan, options, device, progress)] = device
+                running[pool.submit(_run, cell_due, swept, options, device, progress)] = device
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -98,14 +98,14 @@ def _run_all(due: list[Cell], plan: Sweep, options: SweepOptions, progress: mess
                 future.result()
 
 
-def _run(cell: Cell, plan: Sweep, options: SweepOptions, device: str, progress: messages.Progress) -> None:
+def _run(cell: Cell, swept: Sweep, options: SweepOptions, device: str, progress: messages.Progress) -> None:
     """Capture the cell and move it into the study. A failure of the cell is its result; a full disk is not."""
     _refuse_a_full_disk(options.out)
     folder = options.out / RUNNING / cell.folder
     folder.mkdir(parents=True)
     progress.begin(cell)
     started, began = runs.now(), time.monotonic()
-    outcome, error = _capture(_options_of_cell(cell, plan, options, device, folder / RUN))
+    outcome, error = _capture(_options_of_cell(cell, swept, options, device, folder / RUN))
     seconds = round(time.monotonic() - began, 3)
     record = Record(cell=cell, outcome=outcome, error=error, started=started, seconds=seconds)
     write_json(record, folder / RECORD)
@@ -130,10 +130,10 @@ def _capture(options: Options) -> tuple[Outcome, str | None]:
     return variant.outcome, variant.error
 
 
-def _options_of_cell(cell: Cell, plan: Sweep, options: SweepOptions, device: str, out: Path = Path(RUN)) -> Options:
-    base, given = options.file.resolve().parent, plan.options
+def _options_of_cell(cell: Cell, swept: Sweep, options: SweepOptions, device: str, out: Path = Path(RUN)) -> Options:
+    base, given = options.file.resolve().parent, swept.options
     return Options(
-        recipe=base / cell.program,
+        program=base / cell.program,
         variants=[cell.variant],
         params={} if cell.script else {name: text_of(value) for name, value in cell.params.items()},
         device=device,
@@ -149,7 +149,7 @@ def _options_of_cell(cell: Cell, plan: Sweep, options: SweepOptions, device: str
         arguments=cell.script_arguments if cell.script else (),
         step_at=given.step_at if cell.script else "",
         step_every=given.step_every if cell.script else 1,
-        script=cell.script,
+        is_script=cell.script,
         workload=cell.workload,
         python=str(base / cell.python) if cell.python else "",
         out=out,

@@ -10,7 +10,7 @@ from tracekit.capture import messages, process
 from tracekit.capture.audit.rows import Audit, Kind
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
-from tracekit.capture.preparation import check_kind, check_options, is_no_recipe
+from tracekit.capture.preparation import check_kind, check_options, trains_by_itself
 from tracekit.errors import AuditFailedError, NoStepsError
 
 __all__ = ["Options", "audit", "exit_code"]
@@ -19,7 +19,7 @@ __all__ = ["Options", "audit", "exit_code"]
 def audit(options: Options) -> Audit:
     """Run the first variant, and say what would block. If the run failed, `failure` says why."""
     check_options(options, "audit")
-    check_kind(options, is_no_recipe(options), "audit")
+    check_kind(options, trains_by_itself(options), "audit")
     with interruption.by_any_signal(), process.scratch() as scratch:
         result = process.perform(_job(options), scratch, scratch / "audit.log", options.timeout)
     for note in result.notes:
@@ -27,7 +27,7 @@ def audit(options: Options) -> Audit:
     if result.outcome == "ok":
         return _named(result.audit)
     if result.no_steps:
-        raise NoStepsError(options.recipe, result.error or "")
+        raise NoStepsError(options.program, result.error or "")
     for line in messages.quoted(result.traceback):
         options.tell(line)
     return _of_a_failure(result, options)
@@ -41,19 +41,19 @@ def exit_code(audit: Audit, fail_on: Collection[Kind]) -> int:
 def _of_a_failure(result: PassResult, options: Options) -> Audit:
     why = result.error or result.outcome
     if not result.audit.rows and not result.audit.steps:
-        raise AuditFailedError(options.recipe, why)
+        raise AuditFailedError(options.program, why)
     return replace(_named(result.audit), failure=why)
 
 
 def _job(options: Options) -> Job:
     return Job(
         stage="audit",
-        recipe=str(options.recipe),
+        program=str(options.program),
         label=next(iter(options.variants), "eager"),
         params=dict(options.params),
         seed=options.seed,
         steps=options.steps,
-        script=is_no_recipe(options),
+        is_script=trains_by_itself(options),
         arguments=[*options.arguments],
         module=options.module,
         in_place=options.in_place,

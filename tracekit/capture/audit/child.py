@@ -23,7 +23,7 @@ from tracekit.capture.child.replaced import Replacements
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.params import parse_all
-from tracekit.capture.variants import plan
+from tracekit.capture.variants import plan_variants
 from tracekit.errors import NotARecipeError
 from tracekit.run import Requested
 
@@ -33,7 +33,7 @@ def audit(job: Job, notes: list[str]) -> PassResult:
     with emulated() as emulation:
         losses: list[float] = []
         try:
-            result = _of_script(job, emulation) if job.script else _of_recipe(job, emulation, notes, losses)
+            result = _of_script(job, emulation) if job.is_script else _of_recipe(job, emulation, notes, losses)
         except (Exception, SystemExit) as error:
             result = failure(error)
         with emulation.watch.silenced():
@@ -92,9 +92,9 @@ def _of_script(job: Job, emulation: Emulation) -> PassResult:
 
 
 def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> PassResult:
-    module = recipe.load(job.recipe)
+    module = recipe.load(job.program)
     if not hasattr(module, "setup"):
-        raise NotARecipeError(job.recipe, "it has no setup(ctx)")
+        raise NotARecipeError(job.program, "it has no setup(ctx)")
     context = _context(module, job, emulation, notes)
     if hasattr(module, "prepare"):
         module.prepare(context)
@@ -110,7 +110,7 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
 def _context(module: Any, job: Job, emulation: Emulation, notes: list[str]) -> SimpleNamespace:
     declared = dict(getattr(module, "PARAMS", {}))
     given = parse_all(job.params, declared)
-    variant = plan([job.label], {**declared, **given}, getattr(module, "VARIANTS", {}), "inductor")[0]
+    variant = plan_variants([job.label], {**declared, **given}, getattr(module, "VARIANTS", {}), "inductor")[0]
     context = recipe.make_context(module, replace(job, params={**given, **variant.params}, device=str(GPU)), notes)
     context.compile = lambda made=None, **options: emulation.regions.compile(made, **options)
     return context

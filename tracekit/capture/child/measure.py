@@ -1,4 +1,4 @@
-"""Pass A: how long a step takes when nothing observes it, which is the step time to quote."""
+"""Stage `measure`: how long a step takes when nothing observes it, which is the step time to quote."""
 
 import gc
 
@@ -60,4 +60,4 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
 
 def _ramp_ns(job: Job) -> int:
     """How long to let an idle GPU raise its clocks; less in a script, whose steps are limited."""
-    return _RAMP_NS if job.device.startswith("cuda") and not job.script else 0
+    return _RAMP_NS if job.device.startswith("cuda") and not job.is_script else 0

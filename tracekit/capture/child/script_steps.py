@@ -70,7 +70,7 @@ class ScriptSteps:
         self._allowed = allowed(job.step_at)
         self._calls: Counter[int] = Counter()
         self._stamps: list[_Stamp] = []  # one more than steps: the first is when the pass began
-        self._marks = timing.Marks(job.device)
+        self._clock = timing.StepClock(job.device)
         self._ends_seen = 0
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
         self._journal = None if job.in_place or not job.scratch else FileJournal(Path(job.scratch), [job.folder])
@@ -175,12 +175,12 @@ class ScriptSteps:
     def _begin(self, boundary: Boundary, caller: Any) -> None:
         """Begin the pass, or begin it again if what seemed to be steps was not."""
         if other := used_all_the_same():
-            raise EnoughError(failure(ForeignDeviceError(self.job.recipe, other)))
+            raise EnoughError(failure(ForeignDeviceError(self.job.program, other)))
         if self._steps is not None:
             self._steps.close()
         self.boundary, self.caller, self._ends_seen = boundary, caller, 0
         self._stamps.clear()
-        self._marks.clear()
+        self._clock.clear()
         self.backward.forget()
         self._graphs.clear()
         if self._journal is not None and boundary is not Boundary.CALL:
@@ -210,12 +210,12 @@ class ScriptSteps:
 
     def _stamp(self) -> None:
         self._stamps.append(_Stamp(time.perf_counter_ns(), len(self._recorder.compiled)))
-        self._marks.mark()
+        self._clock.step_ended()
 
     def _measured(self) -> PassResult:
         """The steps after the first in which nothing compiled, for a script that ended early."""
         compiled = [after.compiled > before.compiled for before, after in pairwise(self._stamps)]
-        every = self._marks.steps_ns()
+        every = self._clock.steps_ns()
         steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]
         timed = [every[at] for at in steady]
         measured = Measured(

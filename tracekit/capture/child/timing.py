@@ -80,40 +80,40 @@ def settle(
     return steps
 
 
-class Marks:
+class StepClock:
     """When each of many steps ended: on a GPU in the GPU's time, because the host runs ahead of it."""
 
     def __init__(self, device: str, expected: int = 0) -> None:
         self._device = device
-        self._marks: list[Any] = []
+        self._ends: list[Any] = []
         self._events = self._prepared(expected)
 
-    def mark(self) -> None:
-        """Mark the end of a step and the beginning of the next."""
+    def step_ended(self) -> None:
+        """Note that a step has ended and the next begins; the first call begins the first step."""
         if not self._device.startswith("cuda"):
-            self._marks.append(time.perf_counter_ns())
+            self._ends.append(time.perf_counter_ns())
             return
         import torch
 
         event = self._events.pop() if self._events else torch.cuda.Event(enable_timing=True)
-        # The stream is passed explicitly, not made current, because the steps between two marks are not ours.
+        # The stream is passed explicitly, not made current, because the steps in between are not ours.
         event.record(torch.cuda.current_stream(self._device))
-        self._marks.append(event)
+        self._ends.append(event)
 
     def clear(self) -> None:
-        """Forget the marks: what seemed to be steps was not."""
-        self._marks.clear()
+        """Forget the steps: what seemed to be steps was not."""
+        self._ends.clear()
 
     def steps_ns(self) -> list[int]:
         """The duration of each step, ns."""
         if not self._device.startswith("cuda"):
-            return [end - start for start, end in pairwise(self._marks)]
+            return [end - start for start, end in pairwise(self._ends)]
         synchronize(self._device)
         # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
-        return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(self._marks)]
+        return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(self._ends)]
 
     def _prepared(self, count: int) -> list[Any]:
-        """Events for that many marks: the first record creates an event, which must not happen while timing."""
+        """Events for that many calls: the first record creates an event, which must not happen while timing."""
         if not self._device.startswith("cuda") or not count:
             return []
         import torch
@@ -137,12 +137,12 @@ def time_one(device: str) -> Steps[int]:
 def time_many(device: str, length: Length = ALONE) -> Steps[list[int]]:
     """The duration of each of many consecutive steps without a wait between them, ns."""
     count = agreed(length.steps((yield from time_one(device))))
-    marks = Marks(device, expected=count + 1)
-    marks.mark()
+    steps = StepClock(device, expected=count + 1)
+    steps.step_ended()
     for _ in range(count):
         yield
-        marks.mark()
-    return marks.steps_ns()
+        steps.step_ended()
+    return steps.steps_ns()
 
 
 def clock(device: str) -> Clock:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -20,9 +20,9 @@ from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
-from tracekit.compile_log.ledger import StepMark, ledger
+from tracekit.compile_log.ledger import StepStart, ledger
 from tracekit.event_names import OWN_WAIT
-from tracekit.run import Profiled, Traces
+from tracekit.run import Profiled, Traces, Window
 
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
 _ENDLESS = 1 << 40
@@ -54,8 +54,8 @@ class _Taking:
         self.graphs = graphs
         self.recorder = recorder
         self.warms_up_alone = warms_up_alone
-        self.during = "cold"
-        self.marks: list[StepMark] = []
+        self.during: Window | Literal["warmup"] = "cold"
+        self.starts: list[StepStart] = []
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None
 
@@ -82,27 +82,27 @@ class _Taking:
 
     def result(self) -> PassResult:
         """The result: the traces that were taken."""
-        happened = ledger(self.recorder, self.marks)
+        happened = ledger(self.recorder, self.starts)
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
             outcome = replace(outcome, notes=[*outcome.notes, _COLD_WITHOUT_GPU])
-        traces, graphs = Traces(**self.names), self.graphs.first(len(self.marks))
+        traces, graphs = Traces(**self.names), self.graphs.first(len(self.starts))
         return PassResult(traces=traces, profiled=self.profiled, ledger=happened, effective=outcome, graphs=graphs)
 
     def step(self) -> timing.Steps[None]:
         """Train one step."""
-        self.marks.append(StepMark(time.time_ns(), len(self.marks), self.during))
+        self.starts.append(StepStart(time.time_ns(), len(self.starts), self.during))
         yield
 
     def trace(self, window: PlannedWindow) -> timing.Steps[None]:
         """Record a window."""
         name = f"{window.name}.json.gz"
-        first = len(self.marks) + window.warmup
+        first = len(self.starts) + window.warmup
         last = first + window.steps - 1
         write = self._writing(window, Path(self.job.folder) / name, last)
         with real_profilers():
             profiler = _profiler(window, first, last, self.job, write)
-        profiler.step_num = len(self.marks)  # the N of ProfilerStep#N counts the training's steps
+        profiler.step_num = len(self.starts)  # the N of ProfilerStep#N counts the training's steps
         self.during = window.name
         facts = _facts(self.job, window)
         timing.synchronize(self.job.device)

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tracekit.capture.child import timing
+from tracekit.run import Window
 
 
 @dataclass(frozen=True)
 class PlannedWindow:
     """One trace: its number of steps, the number of warm-up steps of the profiler before them, and what it records."""
 
-    name: str
+    name: Window
     steps: int
     warmup: int
     options: dict[str, bool]

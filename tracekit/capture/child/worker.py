@@ -43,7 +43,7 @@ def main(folder: str) -> None:
 def perform(job: Job) -> PassResult:
     """Perform the pass; an exception of the recipe becomes the result."""
     notes: list[str] = []
-    if job.script and job.stage != "inspect":
+    if job.is_script and job.stage != "inspect":
         job = steered(job)
     if job.stage in ("profile", "check"):  # these share compiled code
         inductor_settings.keep_kernel_lines()
@@ -56,9 +56,9 @@ def perform(job: Job) -> PassResult:
 
 def _inspect(job: Job, notes: list[str]) -> PassResult:
     """What the recipe declares. Its data is fetched here, once, while nothing is timed. A script is not run."""
-    if job.script:
+    if job.is_script:
         return PassResult(has_setup=False, **_machine())
-    module = recipe.load(job.recipe)
+    module = recipe.load(job.program)
     if not hasattr(module, "setup"):
         return PassResult()
     declared = dict(getattr(module, "PARAMS", {}))
@@ -93,7 +93,7 @@ def _speed() -> dict[str, float]:
 
 def _measure(job: Job, notes: list[str]) -> PassResult:
     with CompileRecorder() as recorder:
-        if job.script:
+        if job.is_script:
             return script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
         feed = _feed(job, notes)
         result = timing.drive(measure(job, recorder, feed.graphs), feed)
@@ -117,7 +117,7 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
 
 def _profile(job: Job, notes: list[str]) -> PassResult:
     with CompileRecorder() as recorder:
-        if job.script:
+        if job.is_script:
             return script.run(job, lambda graphs: profile(job, recorder, graphs), recorder)
         feed = _feed(job, notes, mark_loading=True)
         return timing.drive(profile(job, recorder, feed.graphs), feed)
@@ -125,7 +125,7 @@ def _profile(job: Job, notes: list[str]) -> PassResult:
 
 def _check(job: Job, notes: list[str]) -> PassResult:
     draw_as_eager(job)
-    if job.script:
+    if job.is_script:
         return _check_script(job)
     checked = check(_feed(job, notes))
     if job.requested.compile or not checked.losses:
@@ -167,7 +167,7 @@ _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
 
 
 def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
-    module = recipe.load(job.recipe)
+    module = recipe.load(job.program)
     recipe.seed_all(job.seed)
     feed = Feed(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)

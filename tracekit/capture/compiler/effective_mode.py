@@ -36,7 +36,7 @@ def effective(job: Job, happened: Ledger) -> Effective:
 def _nothing_compiled(job: Job, happened: Ledger) -> str:
     if happened.compiles:
         return f"every compilation failed, so everything ran eagerly ({happened.compiles[0].failed})"
-    if job.script:
+    if job.is_script:
         return (
             "nothing was compiled: the script calls no module as a whole, only layers one by one or functions; "
             "use torch.compile in the script on what it calls"

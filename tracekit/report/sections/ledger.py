@@ -30,7 +30,7 @@ LEDGER = pa.schema(
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("guard_ns", pa.int64(), "one evaluation of its guards, as Dynamo timed it", "ns"),
         column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
-        column("pass", pa.string(), "pass of the capture: cold, warmup, steady or detail"),
+        column("pass", pa.string(), "window of the capture, or warmup: cold, warmup, steady or detail"),
         column("failed", pa.string(), "why it produced no code"),
     ]
 )

@@ -59,8 +59,8 @@ class HtaVerb(Verb):
         """Run the analysis, and show or write its tables."""
         from tracekit.cli.progress import Progress
         from tracekit.faces.parquet import write_table
-        from tracekit.faces.shared.files import fill
         from tracekit.hta import needed
+        from tracekit.output_files import fill
 
         needed()
         with Progress() as progress:

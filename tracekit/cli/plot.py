@@ -35,7 +35,7 @@ class PlotVerb(Verb):
         """Draw it."""
         from tracekit.cli.progress import Progress
         from tracekit.errors import OutputError
-        from tracekit.faces.shared.files import put
+        from tracekit.output_files import write_content
         from tracekit.plots import plot
         from tracekit.report import report
 
@@ -50,7 +50,7 @@ class PlotVerb(Verb):
             opened = report(open_given(options.inputs, options, progress), options.baseline)
             content = plot(opened, options.kind).content(form)
         if to_file:
-            put(content, options.output, spared)
+            write_content(options.output, content, spared)
             tell_written(options.output)
         else:
             send(content.decode() if form == "svg" else content)

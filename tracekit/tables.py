@@ -110,7 +110,7 @@ def _attribution(profile: Profile) -> pa.Table:
                         pa.array(np.tile(np.arange(width, dtype=np.int32), len(numbers))), list(view.keys)
                     ),
                     pa.array(view.totals.ravel(), mask=np.repeat(~view.known, width)),
-                    pa.array(np.repeat(attribution.steady, width)),
+                    pa.array(np.repeat(~attribution.compiles, width)),
                 ],
                 schema=ATTRIBUTION,
             )

@@ -89,9 +89,9 @@ def times(number: float) -> str:
     return "once" if number == 1 else f"{count(number)} times"
 
 
-def many(number: float, noun: str) -> str:
-    """A number of something: `1 call`, `1,200 calls`."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+def many(number: float, noun: str, several: str = "") -> str:
+    """A number of something: `1 call`, `1,200 calls`, `2 passes` where the plural is given."""
+    return f"{count(number)} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def _digits(value: float) -> str:

@@ -74,12 +74,12 @@ class Contrast:
 
 def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
     """The step time of `ours` compared with that of `theirs`; `inside` is the confidence of the interval."""
-    pairs = _rounds(ours.counted, theirs.counted)
+    pairs = _rounds(ours.counted_passes, theirs.counted_passes)
     if len(pairs) > 1:
         logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
         return _contrast(statistics.fmean(logs), half_width_of_mean(logs, inside), "rounds", len(logs))
     log = math.log(ours.step_ns / theirs.step_ns)
-    sides = [[math.log(each.step_ns) for each in side.counted] for side in (ours, theirs)]
+    sides = [[math.log(each.step_ns) for each in side.counted_passes] for side in (ours, theirs)]
     if min(map(len, sides)) > 1:
         return _contrast(log, half_width_of_difference(sides[0], sides[1], inside), "passes", min(map(len, sides)))
     return Contrast(math.exp(log), _by_steps(ours, theirs), "steps", 1)
@@ -109,7 +109,7 @@ def _inverse(ratio: float) -> float:
 
 def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:
     """The confidence interval of the step time, ns; None if there is only one pass."""
-    logs = [math.log(each.step_ns) for each in measured.counted]
+    logs = [math.log(each.step_ns) for each in measured.counted_passes]
     if len(logs) < 2:
         return None
     log, half = math.log(measured.step_ns), half_width_of_mean(logs, inside)

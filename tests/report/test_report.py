@@ -142,7 +142,7 @@ def test_steps_that_compile_are_left_out_and_when_all_do_it_is_said(tmp_path):
 
     all_compile = write(tmp_path / "all.json", *compiling(0), *compiling(1))
     report = make_report(open_subject([all_compile]))
-    assert report.profiles[0].none_steady
+    assert report.profiles[0].all_compile
     assert any(note.kind == "mean" for note in report.notes)
     some = write(tmp_path / "some.json", *compiling(0), step(1, 100, 150), op("aten::mm", 110, 150))
     assert as_document(make_report(open_subject([some])))["variants"][0]["mean_over"] == [1]

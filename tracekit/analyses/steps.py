@@ -59,7 +59,7 @@ def answer(profile: Profile) -> Answer:
             "wall_ns": pa.array(attribution.wall_ns, mask=~attribution.wall_known),
             "host_ns": pa.array(attribution.host_ns, mask=~attribution.host_known),
             "ahead_ns": pa.array(steps.done - steps.returned, mask=~attribution.wall_known),
-            "steady": attribution.steady,
+            "steady": ~attribution.compiles,
             "busy": [float(part) if real else None for part, real in zip(busy, busy_known, strict=True)],
             "most": [
                 BUCKETS[keys[bucket]].label if real else None for bucket, real in zip(most.tolist(), known, strict=True)
@@ -77,7 +77,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     if not len(chosen):
         return "Every step in the trace has zero duration."
     one = int(chosen.sum()) == 1
-    which = f"{'' if profile.none_steady else 'steady '}step{'' if one else 's'}"
+    which = f"{'' if profile.all_compile else 'steady '}step{'' if one else 's'}"
     hosts = attribution.host_ns[profile.answered["host"]]
     if not profile.answered["wall"].any():
         issued = f"; the host takes {duration(float(hosts.mean()))} to issue one" if len(hosts) else ""
@@ -89,7 +89,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         text += (
             f" (median {duration(float(np.median(walls)))}, {duration(int(walls[0]))} to {duration(int(walls[-1]))})"
         )
-    if profile.none_steady:
+    if profile.all_compile:
         text += "; all of them compile"
     if busy is None:
         return f"{text}."

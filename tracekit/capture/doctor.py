@@ -3,7 +3,6 @@
 import importlib.metadata
 import importlib.util
 import json
-import os
 import platform
 import shutil
 import sys
@@ -82,7 +81,7 @@ def _scipy() -> Found:
 
 def _compiler() -> Found:
     missing = environment.missing_compiler("cpu")
-    cxx = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    cxx = environment.cpp_compiler()
     return Found(missing is None, shutil.which(cxx) or f"{cxx} not found")
 
 

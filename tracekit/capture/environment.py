@@ -119,10 +119,15 @@ def has_torch() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
+def cpp_compiler() -> str:
+    """The C++ compiler that Inductor calls."""
+    return os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+
+
 def missing_compiler(device: str) -> str | None:
     """What Inductor needs on that device but does not find, in words; None if nothing is missing."""
     if not device.startswith("cuda"):
-        cxx = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+        cxx = cpp_compiler()
         return None if shutil.which(cxx) else f"a C++ compiler ({cxx})"
     if importlib.util.find_spec("triton") is None:
         return "Triton (pip install triton)"

@@ -11,7 +11,7 @@ from typing import Any
 from tracekit.capture.job import Stage
 from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
-from tracekit.units import duration
+from tracekit.units import duration, many
 from tracekit.unprofiled import compared, contrast
 
 _REASON_WIDTH = 100
@@ -77,7 +77,7 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
     if not was_busy(environment, load):
         return None
     return (
-        f"warning: the machine is busy (load {load:.1f} on {_some(environment['cpus_usable'], 'core')}): "
+        f"warning: the machine is busy (load {load:.1f} on {many(environment['cpus_usable'], 'core')}): "
         "other work disturbs the measurements, and the intervals will be correspondingly wide."
     )
 
@@ -89,7 +89,7 @@ def repeating(seconds: float, passes: int) -> str:
 
 def training(name: str, epochs: int, seed: int) -> str:
     """`compiled: training 100 epochs with seed 1 …`."""
-    return f"{name}: training {_some(epochs, 'epoch')} with seed {seed} …"
+    return f"{name}: training {many(epochs, 'epoch')} with seed {seed} …"
 
 
 def lost_training(name: str, seed: int, error: str) -> str:
@@ -107,7 +107,7 @@ def step_times(run: Run) -> Iterator[str]:
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
     (first, base), *_ = measured
     for name, each in measured:
-        passes = _some(max(1, len(each.counted)), "pass", "passes")
+        passes = many(max(1, len(each.counted_passes)), "pass", "passes")
         against = f", {compared(contrast(each, base), first)}" if each is not base else ""
         yield f"{name}: {duration(each.step_ns)} a step in {passes}{against}"
 
@@ -158,9 +158,9 @@ def _compilations(variant: Variant) -> str:
     if not variant.measured or not ledger.compiles:
         return ""
     counts = [
-        _some(ledger.graphs, "graph"),
-        _some(ledger.recompiles, "recompilation"),
-        _some(len(ledger.breaks), "graph break"),
+        many(ledger.graphs, "graph"),
+        many(ledger.recompiles, "recompilation"),
+        many(len(ledger.breaks), "graph break"),
     ]
     if ledger.breaks:  # the reason names an operator that Dynamo cannot trace
         counts[-1] += f" ({_commonest(ledger.breaks)})"
@@ -171,10 +171,6 @@ def _commonest(breaks: list[Break]) -> str:
     """`print, train.py:12`."""
     (reason, file, line), _ = Counter((each.reason, each.file, each.line) for each in breaks).most_common(1)[0]
     return f"{sanitize(reason, _REASON_WIDTH)}{f', {Path(file).name}:{line}' if file else ''}"
-
-
-def _some(count: int, noun: str, several: str = "") -> str:
-    return f"{count} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def _sameness(variant: Variant, run: Run) -> list[str]:

@@ -14,11 +14,12 @@ from tracekit.cli.output import (
     send,
     tell_written,
 )
+from tracekit.cli.verb import Verb
 
 _FORMATS = ("text", "markdown", "json", "junit")
 
 
-class CheckVerb:
+class CheckVerb(Verb):
     """Compare a run with a budget or an earlier run, and exit with 1 if it is worse. Made for pull requests."""
 
     name = "check"
@@ -71,10 +72,10 @@ class CheckVerb:
         from tracekit.cli.progress import Progress
         from tracekit.errors import UnknownMetricError
         from tracekit.faces import Options
-        from tracekit.faces.shared.files import put
         from tracekit.gate import Check, against, differences, failed, read_budget, within
         from tracekit.gate.drawing import FORMATS
         from tracekit.gate.metrics import METRICS
+        from tracekit.output_files import write_content
         from tracekit.profile import open_subject
 
         check_format(options, _FORMATS)
@@ -105,7 +106,7 @@ class CheckVerb:
                 old = open_subject([options.against], progress)
                 check = Check(against(new, old, options.metric, options.tolerance, allow), differences(new, old))
         for path, draw in outputs.items():
-            put(draw(check, Options()), path, spared)
+            write_content(path, draw(check, Options()), spared)
             tell_written(path)
         if options.output in (None, STDOUT):
             send(FORMATS[name](check, Options()))

@@ -13,7 +13,7 @@ from tracekit.sanitize import sanitize
 
 if TYPE_CHECKING:
     from tracekit.faces import Face, Options
-    from tracekit.faces.shared.files import Overwriting
+    from tracekit.output_files import Overwriting
     from tracekit.report import Report
 
 STDOUT = Path("-")
@@ -58,7 +58,7 @@ def _format_by_name(output: Path | None, formats: Collection[str]) -> str | None
 
 def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting":
     """What must not be overwritten, according to the command line."""
-    from tracekit.faces.shared.files import Overwriting
+    from tracekit.output_files import Overwriting
 
     return Overwriting(inputs, options.force)
 

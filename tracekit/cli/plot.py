@@ -6,16 +6,18 @@ from pathlib import Path
 from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
+from tracekit.cli.verb import Verb
 
 # The modules of tracekit.plots, which takes longer to import than to list.
 _KINDS = sorted(path.stem for path in (Path(__file__).parents[1] / "plots").glob("[a-z]*.py"))
 _FORMS = ("svg", "png", "pdf")
 
 
-class PlotVerb:
+class PlotVerb(Verb):
     """Draw a chart: where the time goes, what changed from the baseline, steps, lines, or time and memory."""
 
     name = "plot"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +35,7 @@ class PlotVerb:
         """Draw it."""
         from tracekit.cli.progress import Progress
         from tracekit.errors import OutputError
-        from tracekit.faces.shared.files import put
+        from tracekit.output_files import write_content
         from tracekit.plots import plot
         from tracekit.report import report
 
@@ -48,7 +50,7 @@ class PlotVerb:
             opened = report(open_given(options.inputs, options, progress), options.baseline)
             content = plot(opened, options.kind).content(form)
         if to_file:
-            put(content, options.output, spared)
+            write_content(options.output, content, spared)
             tell_written(options.output)
         else:
             send(content.decode() if form == "svg" else content)

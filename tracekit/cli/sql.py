@@ -15,14 +15,16 @@ from tracekit.cli.output import (
     send,
     tell_written,
 )
+from tracekit.cli.verb import Verb
 
 _FORMATS = ("text", "csv", "json", "parquet")
 
 
-class SqlVerb:
+class SqlVerb(Verb):
     """Query the tables of a run or a trace in SQL, with DuckDB: every table that `export` writes is a view."""
 
     name = "sql"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +41,8 @@ class SqlVerb:
     def run(options: argparse.Namespace) -> int:
         """Run the query, and write its result."""
         from tracekit.cli.progress import Progress
-        from tracekit.faces.shared.files import put
         from tracekit.faces.shared.one_table import drawn
+        from tracekit.output_files import write_content
         from tracekit.report import report
         from tracekit.sql import query
 
@@ -54,7 +56,7 @@ class SqlVerb:
             answer = query(opened, options.query)
         content = drawn(answer, format_of(options, _FORMATS, _FORMATS[0]), None if to_file else sys.stdout)
         if to_file:
-            put(content, options.output, spared)
+            write_content(options.output, content, spared)
             tell_written(options.output)
         else:
             send(content)

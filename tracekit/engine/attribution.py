@@ -32,7 +32,7 @@ class Attribution:
     wall: Ints
     host_known: Bools
     wall_known: Bools
-    steady: Bools
+    compiles: Bools  # the steps in which a driving thread compiles; the steps of means and exports are the others
     summed_stalls: pa.Table | None = None  # from the pass that computed this; absent if it comes from the cache
 
     @cached_property
@@ -119,7 +119,7 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
         wall=wall.totals(),
         host_known=np.full(len(steps), not no_host) & whole,
         wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, linked) & whole,
-        steady=~_compiling(trace),
+        compiles=_compiling(trace),
         summed_stalls=stalls.table(),
     )
 

@@ -15,7 +15,7 @@ from tracekit.trace.steps import StepTable
 from tracekit.trace.storing.results import recall_table, remember_table, result_name
 
 _TIMES = ("issued", "returned", "until", "begin", "done")
-_FLAGS = ("host_known", "wall_known", "steady")
+_FLAGS = ("host_known", "wall_known", "compiles")
 
 
 def known_attribution(trace: Trace) -> Attribution:
@@ -76,5 +76,5 @@ def _restored(trace: Trace, table: pa.Table, facts: dict[str, Any]) -> Attributi
         wall=totals["wall"],
         host_known=flags["host_known"],
         wall_known=flags["wall_known"],
-        steady=flags["steady"],
+        compiles=flags["compiles"],
     )

@@ -15,7 +15,8 @@ class SweepFileError(TracekitError):
 class NoCellError(TracekitError):
     """A selection that matches no cell."""
 
-    def __init__(self, selection: str, axes: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, only: Mapping[str, Sequence[str]], axes: Mapping[str, Sequence[str]]) -> None:
+        selection = ",".join(f"{name}={'|'.join(values)}" for name, values in only.items()) or "--only"
         known = "; ".join(f"{name}={','.join(values)}" for name, values in axes.items())
         super().__init__(f"{selection}: no cell of the sweep matches that. The axes are: {known}")
 

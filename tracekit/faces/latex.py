@@ -108,12 +108,9 @@ def _(block: Series, page: Page) -> Iterator[str]:
 
 def _bars(line: Line) -> str:
     """A rule for each step, whose height shows its duration; one that compiles is grey and as high as the highest."""
-    steps = len(line.values)
-    steady = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
-    top = max(steady, default=0) or 1
+    top = max(line.usual, default=0) or 1
     rules = []
-    for k in range(min(steps, _BARS)):
-        group = slice(k * steps // min(steps, _BARS), (k + 1) * steps // min(steps, _BARS))
+    for group in line.groups(_BARS):
         known = [value for value in line.values[group] if value is not None]
         if "compiles" in line.marks[group]:
             rules.append(rf"\textcolor{{gray}}{{\rule{{{_BAR}pt}}{{{_HEIGHT:.1f}pt}}}}")

@@ -52,10 +52,10 @@ def _of_view(name: str, key: str | None) -> Read:
     def read(member: Member) -> Reading:
         if isinstance(member, Untraced):
             return Reading(None, why=f"it has no trace ({member.outcome})")
-        view, counted = member.views[name], member.answered[name]
-        if not counted.any():
-            return Reading(None, why=view.reason or "none of its steps could be timed")
-        steps = view.totals[counted]
+        view, answered = member.views[name], member.answered[name]
+        if not answered.any():
+            return Reading(None, why=member.why_unanswered(name))
+        steps = view.totals[answered]
         return _mean(steps.sum(axis=1) if key is None else steps[:, view.keys.index(key)], member)
 
     return read
@@ -72,7 +72,7 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
 def _between_passes(profile: Profile) -> float:
     """How far another pass may be from the mean of those measured, as a share of the step."""
     measured = profile.variant.measured if profile.variant is not None else None
-    logs = [math.log(each.step_ns) for each in measured.counted] if measured is not None else []
+    logs = [math.log(each.step_ns) for each in measured.counted_passes] if measured is not None else []
     if len(logs) < 2:
         return 0.0
     return student_t(len(logs) - 1, SURE) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))

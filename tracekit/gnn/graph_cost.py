@@ -127,7 +127,7 @@ def _unprofiled(member: Member) -> SizedSteps | None:
     """The steps of the counted passes."""
     measured = member.variant.measured if member.variant is not None else None
     rows: list[tuple[int, int, int, int]] = []
-    for number, each in enumerate(measured.counted if measured is not None else []):
+    for number, each in enumerate(measured.counted_passes if measured is not None else []):
         if each.graphs is not None:
             rows += _rows(each.graphs, each.step_all_ns, number)
     return _sized(rows, unprofiled=True)

@@ -29,7 +29,7 @@ def add_symbols(table: TraceSymbolTable, trace: Trace) -> None:
     table.add_symbols([*labels(trace.events["cat"]), *trace.names])
 
 
-def counted(trace: Trace) -> Bools:
+def is_event_of_hta(trace: Trace) -> Bools:
     """Which events HTA counts: all but the profiler's own row."""
     spans = [each == _SPAN for each in labels(trace.events["cat"])]
     return ~np.array(spans, bool)[codes(trace.events["cat"])]
@@ -41,7 +41,7 @@ def frame(trace: Trace, origin_ns: int, table: TraceSymbolTable, *, rounded: boo
     `origin_ns` is what to subtract from `ts_ns`. With `rounded`, times are whole µs as HTA rounds them.
     """
     events = trace.events
-    kept = counted(trace)
+    kept = is_event_of_hta(trace)
     names = _numbers(table, trace.names)[trace.name_codes]
     categories = labels(events["cat"])
     ts, dur = (_rounded if rounded else _exact)(trace.ts_ns, trace.dur_ns, origin_ns)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tracekit.hta.frames import counted
+from tracekit.hta.frames import is_event_of_hta
 from tracekit.intervals import Bools, Union
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
@@ -52,5 +52,5 @@ def gpu_time(trace: Trace) -> GpuTime:
 
 def taken_for_kernels(trace: Trace) -> tuple[int, int]:
     """Events with a stream that are not GPU activities, which HTA counts as kernels: their number and duration, ns."""
-    others = (values(trace.events["stream"], null=-1) >= 0) & ~trace.roles.gpu & counted(trace)
+    others = (values(trace.events["stream"], null=-1) >= 0) & ~trace.roles.gpu & is_event_of_hta(trace)
     return int(others.sum()), int(trace.dur_ns[others].sum())

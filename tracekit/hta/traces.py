@@ -8,7 +8,7 @@ from hta.common.trace import Trace as ParsedTrace
 from hta.common.trace_parser import MetaDataKey, infer_gpu_type
 
 from tracekit.errors import OutputError
-from tracekit.hta.frames import add_symbols, counted, frame
+from tracekit.hta.frames import add_symbols, frame, is_event_of_hta
 from tracekit.trace import Trace
 
 _US = 1000  # ns
@@ -23,7 +23,7 @@ class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
         for trace in ranks.values():
             add_symbols(self.symbol_table, trace)
         base_ns = min(trace.base_ns for trace in ranks.values())
-        firsts = [(trace.ts_ns[counted(trace)][:1], trace.base_ns) for trace in ranks.values()]
+        firsts = [(trace.ts_ns[is_event_of_hta(trace)][:1], trace.base_ns) for trace in ranks.values()]
         origin_ns = min((int(first[0]) + base - base_ns for first, base in firsts if len(first)), default=0)
         self.min_ts = origin_ns / _US
         for rank, trace in ranks.items():

@@ -2,7 +2,7 @@
 
 from tracekit.plots.shared.chart import Chart, blocks, named, outline
 from tracekit.report import Report
-from tracekit.report.blocks import Line, Series
+from tracekit.report.blocks import Series
 from tracekit.units import duration
 
 _MOST = 400  # bars in a panel
@@ -16,7 +16,7 @@ def draw(report: Report, chart: Chart) -> None:
     if not lines:
         return
     for axes, line in zip(chart.panels(len(lines), 1.3), lines, strict=True):
-        steady = _steady(line)
+        steady = line.usual
         top = max(steady, default=1) or 1
         shown = slice(0, _MOST)
         for position, (value, mark) in enumerate(zip(line.values[shown], line.marks[shown], strict=True)):
@@ -35,7 +35,3 @@ def draw(report: Report, chart: Chart) -> None:
         axes.set_ylabel("ms")
         cut = f", the first {_MOST} of {len(line.steps)} steps" if len(line.steps) > _MOST else ""
         axes.set_title(f"{named(line.name)}{cut}", fontsize=8)
-
-
-def _steady(line: Line) -> list[int]:
-    return [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]

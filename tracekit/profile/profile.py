@@ -127,14 +127,18 @@ class Profile:
     @cached_property
     def answered(self) -> dict[str, Bools]:
         """For each view, the steps that its means cover: steady ones, or all if none is, that can be answered."""
-        wanted = np.ones(len(self.attribution.steady), bool) if self.none_steady else self.attribution.steady
+        wanted = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
         return {name: wanted & view.known for name, view in self.views.items()}
+
+    def why_unanswered(self, view: str) -> str:
+        """Why that view has no mean, where it has none."""
+        return self.views[view].reason or "none of its steps could be timed"
 
     @cached_property
     def counted(self) -> Bools:
         """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""
         answered = [steps for steps in self.answered.values() if steps.any()]
-        return answered[0] if answered else np.ones(len(self.attribution.steady), bool)
+        return answered[0] if answered else np.ones(len(self.trace.steps), bool)
 
     def in_counted(self, steps: Ints) -> Bools:
         """Which of these indices of steps are those of counted ones; −1, which stands for no step, is not."""
@@ -146,9 +150,9 @@ class Profile:
         return max(int(self.counted.sum()), 1)
 
     @property
-    def none_steady(self) -> bool:
+    def all_compile(self) -> bool:
         """Whether every step compiles, so that the means are over steps that do."""
-        return len(self.attribution.steady) > 0 and not self.attribution.steady.any()
+        return len(self.trace.steps) > 0 and bool(self.attribution.compiles.all())
 
     @cached_property
     def means(self) -> dict[str, Mean | None]:

@@ -83,7 +83,7 @@ def _steps(profile: Profile) -> pa.Table:
     none = np.zeros(len(known), np.int64)
     columns = {
         "step": np.array(profile.trace.steps.number, np.int64)[known],
-        "steady": profile.attribution.steady[known],
+        "steady": ~profile.attribution.compiles[known],
         "step_ns": view.step_ns[known],
         **{f"{key}_ns": totals.get(f"{key}_ns", none) for key in KEYS},
     }

@@ -54,6 +54,17 @@ class Line:
     unit: str = "ns"  # or B
     over: str = ""
 
+    @property
+    def usual(self) -> list[int]:
+        """The known values of the steps that do not compile, which would dwarf the others."""
+        return [v for v, mark in zip(self.values, self.marks, strict=True) if v is not None and mark != "compiles"]
+
+    def groups(self, cells: int) -> list[slice]:
+        """The steps divided among so many cells, or one step in each if there are fewer."""
+        steps = len(self.values)
+        cells = min(steps, cells)
+        return [slice(k * steps // cells, (k + 1) * steps // cells) for k in range(cells)]
+
 
 @dataclass(frozen=True)
 class Series:

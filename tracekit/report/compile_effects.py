@@ -130,8 +130,8 @@ class Effects:
     @property
     def compiling_steps(self) -> tuple[int, int]:
         """How many of the recorded steps compile, after the warm-up, and of how many."""
-        steady = self.compiled.profile.attribution.steady
-        return int((~steady).sum()), len(steady)
+        compiles = self.compiled.profile.attribution.compiles
+        return int(compiles.sum()), len(compiles)
 
     @property
     def traces_disagree(self) -> bool:

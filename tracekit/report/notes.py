@@ -51,7 +51,7 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
     for view, reason in profile.attribution.cannot_answer.items():
         yield Note("cannot answer", of, f"the {view} time: {reason}{'' if reason.endswith('?') else '.'}")
     yield from _unknown_steps(profile)
-    if profile.none_steady:
+    if profile.all_compile:
         yield Note("mean", of, "no step is steady: the means are over all steps, compilation included.")
     if "host" not in profile.attribution.cannot_answer and not profile.trace.has_stacks:
         text = (

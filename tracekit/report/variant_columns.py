@@ -14,32 +14,32 @@ from tracekit.unprofiled import step_interval
 Of = Callable[[Report, Member], Any]  # None is null
 
 
-def of_profile(read: Callable[[Report, Profile], Any]) -> Of:
+def from_profile(read: Callable[[Report, Profile], Any]) -> Of:
     """A column that is null for a member without a trace."""
     return lambda report, member: read(report, member) if isinstance(member, Profile) else None
 
 
-def of_known(read: Callable[[Report, Member], Any]) -> Of:
+def from_known(read: Callable[[Report, Member], Any]) -> Of:
     """A column that is null for a member without any measurement or trace."""
     return lambda report, member: read(report, member) if has_figures(member) else None
 
 
-def of_variant(read: Callable[[Variant], Any]) -> Of:
+def from_variant(read: Callable[[Variant], Any]) -> Of:
     """A column that is null for a bare trace."""
     return lambda report, member: read(member.variant) if member.variant is not None else None
 
 
-def of_captured_run(read: Callable[[Run], Any]) -> Of:
+def from_run(read: Callable[[Run], Any]) -> Of:
     """A column that is null for a bare trace."""
     return lambda report, member: read(member.run) if member.run is not None else None
 
 
-def of_cell(read: Callable[[Cell], Any]) -> Of:
+def from_cell(read: Callable[[Cell], Any]) -> Of:
     """A column that is null for everything but a failed cell of a study."""
     return lambda report, member: read(member.cell) if isinstance(member, Untraced) and member.cell else None
 
 
-def of_run_or_cell(read: Callable[[Run | Cell], Any]) -> Of:
+def from_run_or_cell(read: Callable[[Run | Cell], Any]) -> Of:
     """A column that a failed cell of a study, which has no run, takes from its plan."""
 
     def read_either(_: Report, member: Member) -> Any:
@@ -66,7 +66,7 @@ def params(member: Member) -> str | None:
 
 def measured(name: str) -> Of:
     """A figure of the unprofiled passes."""
-    return of_variant(lambda variant: getattr(variant.measured, name) if variant.measured is not None else None)
+    return from_variant(lambda variant: getattr(variant.measured, name) if variant.measured is not None else None)
 
 
 def epochs(member: Member) -> int:
@@ -76,7 +76,7 @@ def epochs(member: Member) -> int:
 
 def memory(name: str) -> Of:
     """A figure of the memory."""
-    return of_variant(lambda variant: getattr(variant.memory, name))
+    return from_variant(lambda variant: getattr(variant.memory, name))
 
 
 def interval(end: int) -> Of:
@@ -86,7 +86,7 @@ def interval(end: int) -> Of:
         ends = step_interval(variant.measured) if variant.measured is not None else None
         return ends[end] if ends is not None else None
 
-    return of_variant(read)
+    return from_variant(read)
 
 
 def mean_ns(view: str) -> Of:
@@ -96,7 +96,7 @@ def mean_ns(view: str) -> Of:
         mean = profile.means[view]
         return mean.step_ns if mean is not None else None
 
-    return of_profile(read)
+    return from_profile(read)
 
 
 def finite(value: float | None) -> float | None:
@@ -120,7 +120,7 @@ def reason(_: Report, member: Member) -> str | None:
 
 def metric(at: int) -> Of:
     """The recipe's first metric: 0 is its name, 1 its value."""
-    return of_variant(lambda variant: next((item[at] for item in variant.metrics.items()), None))
+    return from_variant(lambda variant: next((item[at] for item in variant.metrics.items()), None))
 
 
 def throughput(variant: Variant) -> float | None:

@@ -103,7 +103,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.step_all_ns)
 
     @property
-    def counted(self) -> list[Pass]:
+    def counted_passes(self) -> list[Pass]:
         """The passes that the step time is taken from."""
         return [each for each in self.passes if each.counted]
 

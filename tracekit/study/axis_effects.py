@@ -5,7 +5,8 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracekit.study.pairs import pairs, values_of
+from tracekit.study.cell import values_of
+from tracekit.study.pairs import pairs
 from tracekit.study.store import Study
 from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
 
@@ -29,7 +30,7 @@ class AxisEffect:
 def axis_effects(study: Study) -> Iterator[AxisEffect]:
     """Each axis with its first measured value as the reference, in the order of the plan."""
     measured = Study(study.folder, study.manifest, [each for each in study.results if each.measured])
-    for axis, occurring in values_of(measured).items():
+    for axis, occurring in values_of(measured.cells).items():
         reference, *others = occurring
         for value in others if axis not in _NOT_AXES else ():
             logs = [math.log(pair.ratio) for pair in pairs(measured, axis, value, reference) if pair.ratio]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
@@ -83,6 +84,15 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         """The arguments of a script."""
         given = [f"--{name}={text_of(value)}" for name, value in self.params.items()]
         return [*self.arguments, *given]
+
+
+def values_of(cells: Iterable[Cell]) -> dict[str, list[str]]:
+    """Each axis with the values that occur, in order."""
+    values: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for axis, value in cell.axes.items():
+            values.setdefault(axis, {})[value] = None
+    return {axis: [*occurring] for axis, occurring in values.items()}
 
 
 def text_of(value: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tracekit.errors import NoCellError
-from tracekit.study.pairs import values_of
+from tracekit.study.cell import values_of
 from tracekit.study.settings import settings
 from tracekit.study.store import Study
 
@@ -13,7 +13,7 @@ def narrowed(study: Study, only: Mapping[str, Sequence[str]]) -> Study:
     wanted = {axis: [*values] for axis, values in only.items()}
     chosen = {each.cell.key for each in study.results if each.cell.matches(wanted)}
     if not chosen:
-        raise NoCellError(",".join(f"{axis}={'|'.join(each)}" for axis, each in wanted.items()), values_of(study))
+        raise NoCellError(wanted, values_of(study.cells))
     for setting in settings(study):
         if any(result.cell.key in chosen for group in setting.groups for result in group.results):
             chosen |= {result.cell.key for result in setting.groups[0].results}

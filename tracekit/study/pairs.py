@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tracekit.study.cell import values_of
 from tracekit.study.store import CellResult, Study
 
 _IMPLIED = {"framework": ("interpreter",)}  # axes that change with another one
@@ -44,20 +45,11 @@ def pairs(study: Study, axis: str, value: str, reference: str) -> Iterator[Pair]
             yield Pair(axis, value, reference, dict(common), both[value], both[reference])
 
 
-def values_of(study: Study) -> dict[str, list[str]]:
-    """Each axis with the values that occur, in the order of the plan."""
-    values: dict[str, dict[str, None]] = {}
-    for result in study.results:
-        for axis, value in result.cell.axes.items():
-            values.setdefault(axis, {})[value] = None
-    return {axis: [*occurring] for axis, occurring in values.items()}
-
-
 def cures(study: Study) -> list[str]:
     """The axes that turn something in the recipe on or off: with the cure, and without it."""
     return [
         axis
-        for axis, values in values_of(study).items()
+        for axis, values in values_of(study.cells).items()
         if {*values} == {"true", "false"} and axis not in _SETTINGS_OF_THE_COMPILER
     ]
 
@@ -65,7 +57,7 @@ def cures(study: Study) -> list[str]:
 def frameworks(study: Study) -> Iterator[tuple[str, str, str]]:
     """An axis of frameworks or interpreters, with each value after the first, and the first as its reference."""
     for axis in _FRAMEWORKS:
-        values = values_of(study).get(axis, [])
+        values = values_of(study.cells).get(axis, [])
         if len(values) > 1:
             yield from ((axis, value, values[0]) for value in values[1:])
             return

@@ -108,6 +108,11 @@ class Study:
     results: list[CellResult]
 
     @property
+    def cells(self) -> list[Cell]:
+        """The cells of all results."""
+        return [each.cell for each in self.results]
+
+    @property
     def finished(self) -> list[CellResult]:
         """The cells that have run, whether they succeeded or failed."""
         return [each for each in self.results if each.record is not None]

@@ -9,6 +9,7 @@ from tracekit import installed
 from tracekit import run as runs
 from tracekit.errors import NoCellError, OtherOptionsError
 from tracekit.study import Cell, Manifest, Study, is_study, read_study
+from tracekit.study.cell import values_of
 from tracekit.sweep.grid import cells
 from tracekit.sweep.sweep_file import Sweep
 
@@ -30,17 +31,8 @@ def selected(sweep: Sweep, only: Mapping[str, Sequence[str]]) -> list[Cell]:
     every = cells(sweep)
     chosen = [cell for cell in every if cell.matches({name: [*values] for name, values in only.items()})]
     if not chosen:
-        raise NoCellError(",".join(f"{name}={'|'.join(each)}" for name, each in only.items()) or "--only", axes(every))
+        raise NoCellError(only, values_of(every))
     return chosen
-
-
-def axes(every: Sequence[Cell]) -> dict[str, list[str]]:
-    """Each axis with the values that occur, in order."""
-    values: dict[str, dict[str, None]] = {}
-    for cell in every:
-        for name, value in cell.axes.items():
-            values.setdefault(name, {})[value] = None
-    return {name: [*each] for name, each in values.items()}
 
 
 def is_due(outcome: str, retry: Sequence[str]) -> bool:

@@ -37,7 +37,10 @@ GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have l
 
 @dataclass(frozen=True, eq=False, repr=False)  # compared by identity
 class Kinds:
-    """For each event of a trace, its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE if on no lane."""
+    """For each event of a trace, its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE if on no lane.
+
+    The category is an index into `CATEGORIES`, not the `cat` of an event, which `trace.category_codes` has.
+    """
 
     category: Codes
     lanes: Codes
@@ -46,24 +49,25 @@ class Kinds:
     def of(trace: Trace) -> "Kinds":
         """Computed once for each category and name of the trace, then assigned to all its events."""
         rules = states.HostRules.of(trace, blame=False)
-        category, lanes = _of_labels(trace, rules)
+        category_of, lane_of = _of_pairs(trace, rules)
         kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))
         for part in trace.parts():
-            label = trace.category_codes[part.which] * np.int64(rules.names) + part.name_codes
-            kinds.category[part.which], kinds.lanes[part.which] = category[label], lanes[label]
+            pair = trace.category_codes[part.which] * np.int64(rules.names) + part.name_codes
+            kinds.category[part.which], kinds.lanes[part.which] = category_of[pair], lane_of[pair]
         kinds.category[trace.links.blocking] = CATEGORY["sync"]
         return kinds
 
 
-def _of_labels(trace: Trace, rules: states.HostRules) -> tuple[Codes, Codes]:
-    label = np.arange(len(rules.state))
-    roles = trace.labels.roles(label // rules.names, label % rules.names)
+def _of_pairs(trace: Trace, rules: states.HostRules) -> tuple[Codes, Codes]:
+    """The category and the lane of each pair of a `cat` and a name."""
+    pair = np.arange(len(rules.state))
+    roles = trace.labels.roles(pair // rules.names, pair % rules.names)
     category = np.where(rules.state < len(CODES), rules.state, CATEGORY["python"]).astype(np.int8)
     for bit, key in ((states.ANNOTATION, "region"), (states.DATALOAD, "dataload"), (states.COMPILE, "compile")):
         category[(rules.bits & bit) != 0] = CATEGORY[key]
     category[roles.kind == OVERHEAD] = CATEGORY["profiler"]
     category[roles.gpu] = of_activities(roles)[roles.gpu]
-    lanes = np.full(len(label), NONE, np.int8)
+    lanes = np.full(len(pair), NONE, np.int8)
     lanes[(roles.host | (roles.kind == OVERHEAD)) & ~roles.step] = HOST
     lanes[roles.kind == PYTHON] = FRAMES
     lanes[roles.gpu] = GPU

@@ -36,8 +36,8 @@ def audit(job: Job, notes: list[str]) -> PassResult:
             result = _of_script(job, emulation) if job.is_script else _of_recipe(job, emulation, notes, losses)
         except (Exception, SystemExit) as error:
             result = failure(error)
-        emulation.watch.silent += 1
-        return replace(result, audit=_audit_of(emulation, losses))
+        with emulation.watch.silenced():
+            return replace(result, audit=_audit_of(emulation, losses))
 
 
 @contextmanager
@@ -118,10 +118,8 @@ def _context(module: Any, job: Job, emulation: Emulation, notes: list[str]) -> S
 
 def _quietly(emulation: Emulation, feed: Feed) -> float:
     loss = feed()
-    emulation.watch.silent += 1
-    value = float(loss)
-    emulation.watch.silent -= 1
-    return value
+    with emulation.watch.silenced():
+        return float(loss)
 
 
 def _audit_of(emulation: Emulation, losses: list[float]) -> Audit:

@@ -7,6 +7,7 @@ import msgspec
 
 from tracekit.capture.audit.rows import KINDS, Audit, Kind, Row
 from tracekit.sanitize import sanitize
+from tracekit.units import many
 
 SCHEMA = "tracekit.audit/1"
 _WIDTH = 100  # of a line of source
@@ -35,7 +36,7 @@ def as_text(audit: Audit, file: object) -> str:
 
 
 def _lines(audit: Audit, file: object) -> Iterator[str]:
-    yield f"{file} on an emulated GPU, {_some(audit.steps, 'step')}: {_summary(audit)}"
+    yield f"{file} on an emulated GPU, {many(audit.steps, 'step')}: {_summary(audit)}"
     for kind, rows in groupby(audit.rows, key=lambda row: row.kind):
         yield ""
         yield _HEADS[kind]
@@ -59,7 +60,7 @@ def _summary(audit: Audit) -> str:
     per_step = {kind: sum(row.per_step for row in audit.rows if row.kind == kind) for kind in KINDS}
     lines = {kind: sum(row.kind == kind for row in audit.rows) for kind in KINDS}
     costs = [_times(per_step[kind], _NOUNS[kind]) for kind in KINDS if kind != "mixed" and lines[kind]]
-    crashes = [f"it would crash at {_some(lines['mixed'], 'line')}"] if lines["mixed"] else []
+    crashes = [f"it would crash at {many(lines['mixed'], 'line')}"] if lines["mixed"] else []
     return "; ".join([*crashes, *([f"{', '.join(costs)} a step"] if costs else [])])
 
 
@@ -84,7 +85,3 @@ def _count(per_step: float) -> str:
 
 def _times(per_step: float, noun: tuple[str, str]) -> str:
     return f"{_count(per_step)} {noun[per_step != 1]}"
-
-
-def _some(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

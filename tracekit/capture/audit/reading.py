@@ -37,11 +37,8 @@ class Reading:
         def encoding(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
             if num_classes == -1:
                 self.read(tensor, "aten::_local_scalar_dense")
-            self._watch.silent += 1
-            try:
+            with self._watch.silenced():
                 return one_hot(tensor, num_classes)
-            finally:
-                self._watch.silent -= 1
 
         return encoding
 

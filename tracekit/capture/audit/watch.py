@@ -2,6 +2,8 @@
 
 import linecache
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tracekit.capture.audit.lines import Line, running
@@ -22,10 +24,24 @@ class Watch:
     def __init__(self) -> None:
         self.counting = False
         self.steps = 0
-        self.silent = 0  # above 0: what happens is not the user's doing
+        self._silences = 0  # how many `silenced` contexts are open
         self.notes: dict[str, None] = {}  # questions of the script that the emulation cannot answer, in order
         self._counts: Counter[_Seen] = Counter()
         self._excused: dict[int, _Seen] = {}
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is recorded."""
+        return self._silences > 0
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """A context in which nothing is recorded, because what happens is not the user's doing."""
+        self._silences += 1
+        try:
+            yield
+        finally:
+            self._silences -= 1
 
     def begin(self) -> None:
         """Start counting again, because what was counted so far was not in a counted step; crashes stay recorded."""

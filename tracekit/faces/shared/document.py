@@ -143,7 +143,7 @@ def attribution(attributed: Attribution) -> dict[str, Any]:
                 "wall_ns": int(wall.step_ns[k]),
                 "host_start_ns": int(host.starts_ns[k]),
                 "host_ns": int(host.step_ns[k]),
-                "steady": bool(attributed.steady[k]),
+                "steady": not attributed.compiles[k],
                 "wall": _named(wall, k),
                 "host": _named(host, k),
             }
@@ -166,7 +166,7 @@ def _numbers(profile: Profile, chosen: Bools) -> list[int]:
 
 
 def _cold(profile: Profile) -> dict[str, Any] | None:
-    """The first steps of a run; they are its declared warm-up, so none of them is steady."""
+    """The first steps of a run. None is called steady, even if it compiles nothing: they are the declared warm-up."""
     if profile.cold is None:
         return None
     steps = [{**step, "steady": False} for step in attribution(profile.cold)["steps"]]

@@ -69,13 +69,10 @@ def waterfall(block: Breakdown, name: str) -> str:
 
 def step_bars(line: Line) -> str:
     """A bar for each step, scaled to the longest steady one; those that compile are marked, and cut at the top."""
-    steps = len(line.values)
-    cells = max(min(steps, _STEPS), 1)
-    steady = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
-    top, wide = max(steady, default=1) or 1, _WIDTH / max(cells, 20)
+    groups = line.groups(_STEPS)
+    top, wide = max(line.usual, default=1) or 1, _WIDTH / max(len(groups), 20)
     pieces = []
-    for k in range(cells if steps else 0):
-        group = slice(k * steps // cells, (k + 1) * steps // cells)
+    for k, group in enumerate(groups):
         known = [value for value in line.values[group] if value is not None]
         mark = "compiles" if "compiles" in line.marks[group] else "step" if known else "unknown"
         high = _HEIGHT if mark != "step" else max(max(known) / top * _HEIGHT, 0.5)

@@ -78,9 +78,9 @@ def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slic
 def _steps(profile: Profile) -> Slices:
     view, numbers = profile.attribution.answered_view, profile.trace.steps.number
     known = np.flatnonzero(view.known & (view.step_ns > 0))
-    steady = profile.attribution.steady
+    compiles = profile.attribution.compiles
     names = [f"step {numbers[k]}" for k in known]
-    args = [{"steady": bool(steady[k]), "ns": int(view.step_ns[k])} for k in known]
+    args = [{"steady": not compiles[k], "ns": int(view.step_ns[k])} for k in known]
     starts = view.starts_ns[known]
     return starts, starts + view.step_ns[known], _texts(names), _texts(args)
 

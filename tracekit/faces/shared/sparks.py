@@ -9,10 +9,8 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 def glyphs(line: Line, width: int) -> str:
     """One cell for each step or group of steps: the longest step in it, `C` if any compiles, `?` if unknown."""
-    steps = len(line.values)
-    cells = min(steps, width)
-    top = max(_steady(line), default=0)
-    return "".join(_glyph(line, slice(k * steps // cells, (k + 1) * steps // cells), top) for k in range(cells))
+    top = max(line.usual, default=0)
+    return "".join(_glyph(line, group, top) for group in line.groups(width))
 
 
 def legend(line: Line, marked: bool = True) -> str:
@@ -22,11 +20,11 @@ def legend(line: Line, marked: bool = True) -> str:
         return "no steps"
     which = f"steps {line.steps[0]}–{line.steps[-1]}" if len(line.steps) > 1 else f"step {line.steps[0]}"
     which = line.over or which
-    steady = _steady(line)
+    usual = line.usual
     parts = []
-    if steady:
-        low, high = shown(line, min(steady)), shown(line, max(steady))
-        parts.append(high if len(steady) == 1 else f"{low} to {high}")
+    if usual:
+        low, high = shown(line, min(usual)), shown(line, max(usual))
+        parts.append(high if len(usual) == 1 else f"{low} to {high}")
     compiling = [
         (n, v)
         for n, v, mark in zip(line.steps, line.values, line.marks, strict=True)
@@ -45,10 +43,6 @@ def legend(line: Line, marked: bool = True) -> str:
 def shown(line: Line, value: int) -> str:
     """A value of the line as people read it."""
     return size(value) if line.unit == "B" else duration(value)
-
-
-def _steady(line: Line) -> list[int]:
-    return [v for v, mark in zip(line.values, line.marks, strict=True) if mark != "compiles" and v is not None]
 
 
 def _glyph(line: Line, group: slice, top: int) -> str:

@@ -1,7 +1,6 @@
 """Where does the time of a step go, bucket by bucket, and what differs from the baseline?"""
 
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
-from tracekit.profile import Profile
 from tracekit.report.blocks import Sentences
 from tracekit.report.breakdown import Breakdown, Part, breakdown
 from tracekit.report.model import Report
@@ -29,7 +28,7 @@ def of_view(report: Report, view: str) -> Breakdown | None:
         means={name: mean.parts for name, mean in means.items() if mean is not None},
         baselines=report.baselines,
         differences={entry.variant: entry.views[view] for entry in report.comparisons},
-        unanswered={p.name: _why(p, view) for p in report.profiles if means[p.name] is None},
+        unanswered={p.name: p.why_unanswered(view) for p in report.profiles if means[p.name] is None},
     )
 
 
@@ -61,7 +60,3 @@ def _same(report: Report) -> bool:
 
 def _holding(parts: dict[str, float]) -> dict[str, float]:
     return {key: value for key, value in parts.items() if value}
-
-
-def _why(profile: Profile, view: str) -> str:
-    return profile.views[view].reason or "none of its steps could be timed"

@@ -13,7 +13,7 @@ from tracekit.report.registry import of_comparison
 from tracekit.report.section import Contents
 from tracekit.run_facts import break_even_steps
 from tracekit.sanitize import sanitize
-from tracekit.units import count, duration, percent, ratio
+from tracekit.units import count, duration, many, percent, ratio
 from tracekit.unprofiled import cold_cost_ns
 
 _GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
@@ -116,7 +116,7 @@ def _host(seen: Effects) -> str:
         return f"CUDA graphs were not recorded ({why})" if why else "CUDA graphs were not recorded"
     calls = f"{count(launches)} launch calls a step" if launches is not None else "its calls"
     if seen.ledger.breaks:
-        return f"{_plural(len(seen.ledger.breaks), 'graph break')} leave {calls} and Python in between"
+        return f"{many(len(seen.ledger.breaks), 'graph break')} leave {calls} and Python in between"
     if not seen.compiled.has_gpu:
         return "what surrounds the compiled code is not compiled"
     return f"{calls} are left, which CUDA graphs (mode='reduce-overhead') would replay as one"
@@ -160,14 +160,14 @@ def _facts(seen: Effects) -> Iterator[str]:
 
 def _compiled(seen: Effects) -> str:
     clauses = [
-        _plural(seen.ledger.graphs, "graph"),
-        _plural(seen.ledger.recompiles, "recompilation"),
-        _plural(len(seen.ledger.breaks), "graph break"),
+        many(seen.ledger.graphs, "graph"),
+        many(seen.ledger.recompiles, "recompilation"),
+        many(len(seen.ledger.breaks), "graph break"),
     ]
     if seen.ledger.limits:
-        clauses.append(f"{_plural(len(seen.ledger.limits), 'function')} given up at the recompile limit")
+        clauses.append(f"{many(len(seen.ledger.limits), 'function')} given up at the recompile limit")
     if seen.ledger.skips:
-        clauses.append(f"{_plural(len(seen.ledger.skips), 'CUDA graph')} not recorded")
+        clauses.append(f"{many(len(seen.ledger.skips), 'CUDA graph')} not recorded")
     return f"Compiling resulted in {_and(clauses)}."
 
 
@@ -227,7 +227,3 @@ def _cost(seen: Effects) -> Iterator[str]:
 
 def _and(items: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{count(number)} {noun}{'s' * (number != 1)}"

@@ -28,14 +28,14 @@ def edge_types(report: Report) -> Contents | None:
     """A row per type, and one for the time outside of them; they add up to the step."""
     profiles = {profile.name: profile for profile in report.profiles}
     by_type = [_by_type(each, profiles[each.name]) for each in owned(report) if each.total_ns]
-    typed = [each for each in by_type if each.share(lambda owner: bool(owner.module))]
+    typed = [each for each in by_type if each.share(_has_type)]
     unanswerable = [each.name for each in by_type if each not in typed and _has_types(profiles[each.name])]
     if not typed:
         return _unanswered(unanswerable)
     costs = OwnerCosts(typed, _type_of, report.baselines)
     order = costs.costliest_first()
     named = {each: each for each in [*filter(None, order)][:_NAMED]}
-    worth = max(each.share(lambda owner: bool(owner.module)) for each in typed)
+    worth = max(each.share(_has_type) for each in typed)
     most = "up to " if len(typed) > 1 else ""
     sentences = [f"Edge types take {most}{percent(worth)} of a step: {shares_said(costs, steps_of(typed), named)}."]
     if unanswerable:
@@ -53,6 +53,11 @@ def _by_type(variant: VariantOwners, profile: Profile) -> VariantOwners:
         owner._replace(module=(kind,) if kind else ()) for owner, kind in zip(variant.means.owners, types, strict=True)
     ]
     return replace(variant, means=OwnerMeans(owners=owners, means=variant.means.means))
+
+
+def _has_type(owner: Owner) -> bool:
+    """Whether an owner made by `_by_type` has an edge type: it is in the place of its modules."""
+    return bool(owner.module)
 
 
 def _type_of(owner: Owner) -> str:

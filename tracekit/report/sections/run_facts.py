@@ -88,7 +88,7 @@ def _step_time(member: Member) -> str | None:
         return None
     step = duration(measured.step_ns)
     interval = step_interval(measured)
-    if interval and len(measured.counted) >= _TELLING_PASSES:
+    if interval and len(measured.counted_passes) >= _TELLING_PASSES:
         low, high = (duration(end, like=measured.step_ns) for end in interval)
         return f"{step} ({low} … {high})"
     return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none

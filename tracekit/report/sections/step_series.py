@@ -33,9 +33,9 @@ def _line(name: str, attribution: Attribution, view: str) -> Line:
         name=name,
         steps=tuple(attribution.trace.steps.number),
         values=tuple(value if sure else None for value, sure in zip(of.step_ns.tolist(), known, strict=True)),
-        marks=tuple(_mark(steady, sure) for steady, sure in zip(attribution.steady.tolist(), known, strict=True)),
+        marks=tuple(_mark(compiles, sure) for compiles, sure in zip(attribution.compiles.tolist(), known, strict=True)),
     )
 
 
-def _mark(steady: bool, known: bool) -> Mark:
-    return "compiles" if not steady else "" if known else "unknown"
+def _mark(compiles: bool, known: bool) -> Mark:
+    return "compiles" if compiles else "" if known else "unknown"

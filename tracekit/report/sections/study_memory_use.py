@@ -28,7 +28,7 @@ from tracekit.report.study_columns import SETTING, VARIANT, WORKLOAD
 from tracekit.study import CellResult, Study
 from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import column
-from tracekit.units import count, size
+from tracekit.units import many, size
 
 _WHOLE, _TEXT = pa.int64(), pa.string()
 _NAMED = 3  # operators with their lines that a sentence names
@@ -93,16 +93,18 @@ def _said(known: list[_Known], unread: int) -> Iterator[str]:
     peak = f"{size(most.device.peak_bytes)} above the start of its recording"
     yield f"The highest peak of a step is that of {cell}: {peak}{f', in the {phase} phase' if phase else ''}.{held}"
     phases = Counter(peak_phase(each.use, each.device) for each in known)
-    told = [f"in the {phase} phase in {_cells(number)}" for phase, number in phases.most_common() if phase is not None]
+    told = [
+        f"in the {phase} phase in {many(number, 'cell')}" for phase, number in phases.most_common() if phase is not None
+    ]
     if told:
         yield f"The peaks lie {', '.join(told)}."
     holders = Counter(_named(each.device) for each in known)
-    told = [f"{name} ({_cells(number)})" for name, number in holders.most_common() if name is not None]
+    told = [f"{name} ({many(number, 'cell')})" for name, number in holders.most_common() if name is not None]
     if told:
         more = f", and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
         yield f"Most of it is then held by {', '.join(told[:_NAMED])}{more}."
     if unread:
-        yield f"For {_cells(unread)} this is not known yet: running the same sweep again reads their recordings."
+        yield f"For {many(unread, 'cell')} this is not known yet: running the same sweep again reads their recordings."
 
 
 def _named(device: DeviceUse) -> str | None:
@@ -110,10 +112,6 @@ def _named(device: DeviceUse) -> str | None:
     if holder is None:
         return None
     return " at ".join(filter(None, (holder.operator or "no operator", holder.where)))
-
-
-def _cells(number: int) -> str:
-    return f"{count(number)} cell{'' if number == 1 else 's'}"
 
 
 def _peak(of: _Known) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_study
 from tracekit.report.section import Contents
 from tracekit.study import Study
-from tracekit.study.pairs import values_of
+from tracekit.study.cell import values_of
 from tracekit.study.pivot import variants_of
 from tracekit.study.settings import settings
 from tracekit.trace.schema import column
@@ -44,7 +44,7 @@ def _facts(study: Study) -> Iterator[tuple[str, str]]:
     yield from ((outcome, count(number)) for outcome, number in counts.most_common() if outcome != "ok")
     yield "settings", count(len(every))
     yield "variants", ", ".join(variants_of(every))
-    for axis, values in values_of(study).items():
+    for axis, values in values_of(study.cells).items():
         if len(values) > 1 and axis not in ("variant", "mode"):
             yield axis, ", ".join(values)
     yield "profiled steps of a cell", count(manifest.options.steps)

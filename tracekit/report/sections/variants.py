@@ -15,17 +15,17 @@ from tracekit.report.variant_columns import (
     as_json,
     epochs,
     finite,
+    from_cell,
+    from_known,
+    from_profile,
+    from_run,
+    from_run_or_cell,
+    from_variant,
     interval,
     mean_ns,
     measured,
     memory,
     metric,
-    of_captured_run,
-    of_cell,
-    of_known,
-    of_profile,
-    of_run_or_cell,
-    of_variant,
     outcome,
     params,
     reason,
@@ -51,24 +51,24 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("reason", _TEXT, "why the outcome is not ok"), reason),
     (
         column("baseline", _TEXT, "variant that it is compared with", role="detail"),
-        of_known(lambda report, member: report.base_of(member).name),
+        from_known(lambda report, member: report.base_of(member).name),
     ),
-    (column("device_name", _TEXT, "device that it ran on"), of_known(lambda report, member: device_name(member))),
+    (column("device_name", _TEXT, "device that it ran on"), from_known(lambda report, member: device_name(member))),
     (column("step_ns", _REAL, "a step, unprofiled", "ns"), measured("step_ns")),
     (column("step_low_ns", _REAL, "lower end of its confidence interval; null for a single pass", "ns"), interval(0)),
     (column("step_high_ns", _REAL, "upper end of its confidence interval", "ns"), interval(1)),
     (
         column("passes", _WHOLE, "unprofiled passes that it is computed from"),
-        of_variant(lambda v: len(v.measured.counted) or 1 if v.measured is not None else None),
+        from_variant(lambda v: len(v.measured.counted_passes) or 1 if v.measured is not None else None),
     ),
     (column("spread_ns", _REAL, "interquartile range of the unprofiled steps", "ns"), measured("spread_ns")),
     (column("steps", _WHOLE, "unprofiled steps timed"), measured("steps")),
     (
         column("throughput", _REAL, "unprofiled steps per second", title="throughput (steps/s)"),
-        of_variant(throughput),
+        from_variant(throughput),
     ),
     (column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"), measured("epoch_steps")),
-    (column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"), of_variant(epoch_ns)),
+    (column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"), from_variant(epoch_ns)),
     (
         column("epoch_with_compiling_ns", _REAL, "the same, with the slower start spread over `epochs`", "ns"),
         lambda report, member: epoch_with_compiling_ns(member.variant, epochs(member)),
@@ -83,19 +83,19 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("host_ns", _REAL, "host time of a counted step of the trace", "ns"), mean_ns("host")),
     (
         column("profiled_step_ns", _REAL, "a step under the profiler, by the run's own clock", "ns"),
-        of_variant(lambda v: v.profiled.step_ns if v.profiled is not None else None),
+        from_variant(lambda v: v.profiled.step_ns if v.profiled is not None else None),
     ),
     (column("infer_ns", _REAL, "one inference, unprofiled", "ns"), measured("infer_ns")),
     (
         column("first_step_ns", _REAL, "the first step, unprofiled, compilation included", "ns"),
-        of_variant(lambda v: next(iter(v.measured.first_steps_ns), None) if v.measured is not None else None),
+        from_variant(lambda v: next(iter(v.measured.first_steps_ns), None) if v.measured is not None else None),
     ),
     (column("compile_ns", _REAL, "time inside compilations, unprofiled", "ns"), measured("compile_ns")),
     (column("compiles", _WHOLE, "compilations, unprofiled"), measured("compiles")),
     (column("compiles_timed", _WHOLE, "compilations while steps were timed, unprofiled"), measured("compiles_timed")),
     (
         column("cold_cost_ns", _REAL, "how much longer the first steps took than as many steady ones", "ns"),
-        of_variant(cold_cost_ns),
+        from_variant(cold_cost_ns),
     ),
     (
         column(
@@ -104,19 +104,19 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
             "steps until the time saved makes up for compiling; null where it never does",
             title="steps to break even",
         ),
-        of_known(lambda report, member: finite(break_even_steps(member, report.base_of(member)))),
+        from_known(lambda report, member: finite(break_even_steps(member, report.base_of(member)))),
     ),
     (
         column("peak_allocated_bytes", _WHOLE, "GPU memory allocated at the peak", "B"),
-        of_variant(lambda v: v.memory.peak_allocated_bytes),
+        from_variant(lambda v: v.memory.peak_allocated_bytes),
     ),
     (
         column("peak_reserved_bytes", _WHOLE, "GPU memory reserved at the peak", "B"),
-        of_variant(lambda v: v.memory.peak_reserved_bytes),
+        from_variant(lambda v: v.memory.peak_reserved_bytes),
     ),
     (
         column("host_peak_rss_bytes", _WHOLE, "host memory resident at the peak", "B"),
-        of_variant(lambda v: v.memory.host_peak_rss_bytes),
+        from_variant(lambda v: v.memory.host_peak_rss_bytes),
     ),
     (
         column(
@@ -125,7 +125,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
             "how much more is held at the peak of the timed steps than before the first: on the GPU, else on the host",
             "B",
         ),
-        of_variant(lambda v: v.memory.above_start_bytes),
+        from_variant(lambda v: v.memory.above_start_bytes),
     ),
     *(
         (column(name, _WHOLE, meaning, unit, role="detail"), memory(name))
@@ -141,25 +141,25 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (
         column("loss_difference", _REAL, "largest relative difference between its check losses and the baseline's"),
-        of_known(lambda report, member: finite(loss_difference(member, report.base_of(member)))),
+        from_known(lambda report, member: finite(loss_difference(member, report.base_of(member)))),
     ),
     (column("metric", _TEXT, "name of the recipe's metric"), metric(0)),
     (column("metric_value", _REAL, "its value after the check steps"), metric(1)),
-    (column("compile", pa.bool_(), "whether torch.compile was requested"), of_variant(lambda v: v.requested.compile)),
-    (column("mode", _TEXT, "the mode that was requested"), of_variant(lambda v: v.requested.mode)),
-    (column("effective_mode", _TEXT, "the mode that was in effect"), of_variant(lambda v: v.effective.mode)),
-    (column("backend", _TEXT, "compiler", role="detail"), of_variant(lambda v: v.requested.backend)),
+    (column("compile", pa.bool_(), "whether torch.compile was requested"), from_variant(lambda v: v.requested.compile)),
+    (column("mode", _TEXT, "the mode that was requested"), from_variant(lambda v: v.requested.mode)),
+    (column("effective_mode", _TEXT, "the mode that was in effect"), from_variant(lambda v: v.effective.mode)),
+    (column("backend", _TEXT, "compiler", role="detail"), from_variant(lambda v: v.requested.backend)),
     (
         column("dynamic", pa.bool_(), "dynamic shapes, as requested; null for automatic", role="detail"),
-        of_variant(lambda v: v.requested.dynamic),
+        from_variant(lambda v: v.requested.dynamic),
     ),
     (
         column("fullgraph", pa.bool_(), "whether a single graph was required", role="detail"),
-        of_variant(lambda v: v.requested.fullgraph),
+        from_variant(lambda v: v.requested.fullgraph),
     ),
     (
         column("effective_notes", _TEXT, "how the effective mode differs from the requested one", role="detail"),
-        of_variant(lambda v: " ".join(v.effective.notes) or None),
+        from_variant(lambda v: " ".join(v.effective.notes) or None),
     ),
     (
         column("remarks", _TEXT, "other remarks, which cast no doubt on the figures", role="detail"),
@@ -167,29 +167,32 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (
         column("losses", pa.list_(_REAL), "losses of the check steps", role="plumbing"),
-        of_variant(lambda v: list(v.losses)),
+        from_variant(lambda v: list(v.losses)),
     ),
     (
         column("metrics", _TEXT, "all of the recipe's metrics, JSON", role="plumbing"),
-        of_variant(lambda v: as_json(v.metrics)),
+        from_variant(lambda v: as_json(v.metrics)),
     ),
-    (column("recipe", _TEXT, "recipe or script that was run", role="detail"), of_run_or_cell(lambda each: each.recipe)),
-    (column("cell", _TEXT, "folder of the cell, in a study", role="detail"), of_cell(lambda cell: cell.folder)),
+    (
+        column("recipe", _TEXT, "recipe or script that was run", role="detail"),
+        from_run_or_cell(lambda each: each.recipe),
+    ),
+    (column("cell", _TEXT, "folder of the cell, in a study", role="detail"), from_cell(lambda cell: cell.folder)),
     (
         column("interpreter", _TEXT, "Python that ran it, as named in the sweep file", role="detail"),
-        of_cell(lambda cell: cell.interpreter or None),
+        from_cell(lambda cell: cell.interpreter or None),
     ),
     (
         column("framework", _TEXT, "framework, as labelled in the sweep file", role="detail"),
-        of_cell(lambda cell: cell.labels.get("framework")),
+        from_cell(lambda cell: cell.labels.get("framework")),
     ),
     (column("workload", _TEXT, "what a step is: training or inference", role="detail"), workload),
-    (column("data", _TEXT, "data that it trained on", role="detail"), of_captured_run(lambda run: run.data)),
-    (column("device", _TEXT, "cpu or cuda", role="detail"), of_captured_run(lambda run: run.device)),
-    (column("created", _TEXT, "when the run was captured", role="detail"), of_captured_run(lambda run: run.created)),
+    (column("data", _TEXT, "data that it trained on", role="detail"), from_run(lambda run: run.data)),
+    (column("device", _TEXT, "cpu or cuda", role="detail"), from_run(lambda run: run.device)),
+    (column("created", _TEXT, "when the run was captured", role="detail"), from_run(lambda run: run.created)),
     (
         column("seed", _WHOLE, "seed of every random number generator", role="detail"),
-        of_run_or_cell(lambda each: each.seed),
+        from_run_or_cell(lambda each: each.seed),
     ),
     (
         column("params", _TEXT, "parameters, those of the variant included, JSON", role="plumbing"),
@@ -197,11 +200,11 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (
         column("environment", _TEXT, "what the numbers depend on, JSON", role="plumbing"),
-        of_captured_run(lambda r: as_json(r.environment)),
+        from_run(lambda r: as_json(r.environment)),
     ),
     (
         column("trace", _TEXT, "the trace that all figures come from", role="detail"),
-        of_profile(lambda report, profile: spelled(profile.trace.path)),
+        from_profile(lambda report, profile: spelled(profile.trace.path)),
     ),
 )
 VARIANTS = pa.schema([field for field, _ in COLUMNS])

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.faces.shared.wording import interval, is_noise, label, share
-from tracekit.profile import Profile
 from tracekit.report import Report
 from tracekit.report.breakdown import Breakdown, breakdown
 from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
@@ -77,7 +76,7 @@ def bucket_table(report: Report, view: str) -> BucketTable:
     numbers = of_view(report, view)
     if numbers is not None:
         return shown(numbers)
-    unanswered = {profile.name: _why(profile, view) for profile in report.profiles}
+    unanswered = {profile.name: sanitize(profile.why_unanswered(view)) for profile in report.profiles}
     return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], unanswered)
 
 
@@ -172,7 +171,3 @@ def _share(numbers: Breakdown, key: str, name: str) -> Share:
 def _change(numbers: Breakdown, key: str, name: str) -> Change:
     delta = numbers.deltas[key][name]
     return Change(delta, thousandths(delta, signed=True), interval(numbers, key, name), is_noise(numbers, key, name))
-
-
-def _why(profile: Profile, view: str) -> str:
-    return sanitize(profile.views[view].reason or "none of its steps could be timed")

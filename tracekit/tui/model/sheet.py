@@ -240,3 +240,6 @@ class Sheet:
         labels = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         both = [f"{name} {self._kernels.get(name, '')}" for name in labels.dictionary.to_pylist()]
         return pa.DictionaryArray.from_arrays(labels.indices, pa.array(both, pa.string()))
+
+
+assert vars(Sheet).keys() >= _OF_ALL_ROWS  # a property that was renamed would be computed for every sheet anew

@@ -78,7 +78,7 @@ def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable
 
 def outliers(line: Line) -> list[bool]:
     """The steps that compile nothing, yet take far longer than most of these."""
-    usual = [v for v, mark in zip(line.values, line.marks, strict=True) if v is not None and mark != "compiles"]
+    usual = line.usual
     if len(usual) < 4 or line.over:
         return [False] * len(line.values)
     low, middle, high = quantiles(usual, method="inclusive")

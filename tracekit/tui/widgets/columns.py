@@ -7,6 +7,7 @@ from rich.style import Style
 
 from tracekit.names import cut_apart, cut_off
 from tracekit.sanitize import sanitize
+from tracekit.timeline.colours import readable_on
 from tracekit.tui.model.sheet import Sheet
 
 GAP = 2  # cells between columns
@@ -65,6 +66,4 @@ def cut_columns(sheet: Sheet, rows: Sequence[Sequence[str]], widths: list[int]) 
 
 def on(colour: str) -> Style:
     """Black or white on the colour, whichever is easier to read."""
-    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    light = 0.299 * red + 0.587 * green + 0.114 * blue > 128
-    return Style(color="#000000" if light else "#ffffff", bgcolor=colour)
+    return Style(color=readable_on(colour), bgcolor=colour)

@@ -41,8 +41,8 @@ def finding(opened: Opened, selection: Selection) -> Content:
     chosen = selection.of("finding")
     if chosen is None:
         return Content((prose("No finding is selected: press Enter on one in the overview."),))
-    name, place = chosen
-    shown = opened.report.diagnoses[name].findings[place]
+    name, index = chosen
+    shown = opened.report.diagnoses[name].findings[index]
     pieces: list[Piece] = [
         prose(_cost(shown, name), tone="lead"),
         prose(shown.title),

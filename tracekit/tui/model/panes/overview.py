@@ -79,14 +79,14 @@ def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
             "where": sanitize(str(finding.where)) or None,
             "file": finding.where.file,
             "line": finding.where.line,
-            "place": place,
+            "place": index,
         }
-        for name, place, finding in listed
+        for name, index, finding in listed
     ]
 
     def enter(row: int) -> Selection:
-        name, place, finding = listed[row]
-        return selection.narrowed("finding", (name, place), finding.id.replace("_", " "), "finding")
+        name, index, finding = listed[row]
+        return selection.narrowed("finding", (name, index), finding.id.replace("_", " "), "finding")
 
     table = pa.Table.from_pylist(rows, schema=_FINDINGS)
     return Sheet("findings", table, enter=enter)
@@ -94,8 +94,8 @@ def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
 
 def _findings(opened: Opened) -> Iterator[tuple[str, int, Finding]]:
     for name in opened.variants:
-        for place, finding in enumerate(opened.report.diagnoses[name].findings):
-            yield name, place, finding
+        for index, finding in enumerate(opened.report.diagnoses[name].findings):
+            yield name, index, finding
 
 
 def _of_bucket(numbers: BucketTable, row: int, selection: Selection) -> Selection | None:

@@ -23,8 +23,8 @@ def _target(opened: Opened, selection: Selection) -> Target | None:
     if (window := selection.of("window")) is not None:
         return Stretch(*window)
     if (finding := selection.of("finding")) is not None:
-        name, place = finding
-        evidence = opened.report.diagnoses[name].findings[place].evidence
+        name, index = finding
+        evidence = opened.report.diagnoses[name].findings[index].evidence
         return Event(name, evidence[0].event) if evidence else None
     if (steps := selection.of("steps")) is not None:
         numbers = np.array(opened.chosen(selection)[0].trace.steps.number)

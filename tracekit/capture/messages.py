@@ -181,8 +181,8 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
     if apart is None:
         return [f"its losses cannot be compared with {eager.name}'s"]
     if apart > loss_tolerance(eager.loss_drift):
-        compared = _some(min(len(eager.losses), len(variant.losses)), "loss", "losses")
-        return [f"losses differ from {eager.name}'s by up to {apart:.1e} ({compared} compared)"]
+        number = many(min(len(eager.losses), len(variant.losses)), "loss", "losses")
+        return [f"losses differ from {eager.name}'s by up to {apart:.1e} ({number} compared)"]
     if apart > loss_tolerance():
         drift = f"{eager.loss_drift:.1e}"
         return [f"same losses as {eager.name} except for rounding, which by itself changes those by {drift}"]

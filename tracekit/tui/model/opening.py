@@ -72,7 +72,7 @@ def open_report(
     reading: Reading,
     arrived: Callable[[Opened], None] = lambda opened: None,
 ) -> Opened:
-    """Read, attribute and analyse the inputs; of several files, those that can be read. Raises TracekitError.
+    """Read, attribute and analyse the inputs; if there are several files, those that can be read. Raises TracekitError.
 
     `arrived` gets what can be shown meanwhile: if reading takes long, the variants read so far, whenever the next one
     begins; in the end all of them, before the questions are answered that the first screen does not need.

@@ -7,7 +7,7 @@ import pytest
 from tracekit.capture import process
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.job import Job
-from tracekit.errors import NoRanksError
+from tracekit.errors import OnlyScriptsHaveRanksError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives
@@ -58,5 +58,5 @@ def test_the_rank_that_failed_first_is_named(tmp_path):
 
 def test_a_recipe_has_one_process(tmp_path):
     recipe = Path(__file__).parents[2] / "recipes" / "gcn_cora.py"
-    with pytest.raises(NoRanksError, match="--nproc is for scripts"):
+    with pytest.raises(OnlyScriptsHaveRanksError, match="--nproc is for scripts"):
         capture(Options(recipe, nproc=2, out=tmp_path / "run.json"))

@@ -13,7 +13,7 @@ from tracekit.capture.preparation import prepare
 from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
-from tracekit.errors import NoRecipeError
+from tracekit.errors import OnlyRecipesTakeThisError
 from tracekit.report.warnings import warnings
 from tracekit.run import divergence
 from tracekit.trace import Trace
@@ -196,7 +196,7 @@ def test_a_script_may_leave_its_folder(tmp_path):
 
 
 def test_a_parameter_for_a_script_is_pointed_to_its_arguments(tmp_path):
-    with pytest.raises(NoRecipeError, match="-- --epochs 3"):
+    with pytest.raises(OnlyRecipesTakeThisError, match="-- --epochs 3"):
         prepare(Options(script(tmp_path, PLAIN), params={"epochs": "3"}))
 
 

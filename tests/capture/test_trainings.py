@@ -10,7 +10,7 @@ from tests.capture.capturing import RECIPE, Lines
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
 from tracekit.capture.trainings import results, trainings
-from tracekit.errors import NoEpochsError
+from tracekit.errors import OnlyRecipesHaveEpochsError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import Subject, Untraced
 from tracekit.report import report
@@ -77,5 +77,5 @@ def test_a_training_that_fails_is_told_and_the_others_go_on(tmp_path):
 def test_only_recipes_have_epochs(tmp_path):
     (tmp_path / "train.py").write_text("print(1)\n")
     given = options(tmp_path)
-    with pytest.raises(NoEpochsError), warm.passes():
+    with pytest.raises(OnlyRecipesHaveEpochsError), warm.passes():
         prepare(Options(**{**vars(given), "program": tmp_path / "train.py"}))

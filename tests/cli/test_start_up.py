@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from small import training
 
+from tracekit.cli.program import VERBS
+from tracekit.cli.verb import Verb
+
 
 def test_help_imports_no_heavy_library():
     code = (
@@ -54,11 +57,16 @@ def test_numpy_starts_no_threads_and_leaves_the_environment_alone():
     assert ran.stdout.split() == ["1", "None"]
 
 
+def test_verbs_set_only_flags_that_there_are():
+    for verb in VERBS:
+        assert {name for name in vars(verb) if not name.startswith("__")} <= {*vars(Verb), "name"}
+
+
 def test_pandas_is_refused_except_to_verbs_that_need_it():
     code = (
         "import sys, importlib.util as u\n"
         "from tracekit.cli import program\n"
-        "class Counting:\n"
+        "class Counting(program.Verb):\n"
         "    'Count.'\n"
         "    name, arguments = 'counting', staticmethod(lambda parser: None)\n"
         "    run = staticmethod(lambda options: print(u.find_spec('pandas') is not None) or 0)\n"

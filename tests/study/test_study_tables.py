@@ -49,6 +49,12 @@ def test_some_cells_beside_their_baselines(study, tmp_path, capsys):
     assert "is not the folder of a study" in capsys.readouterr().err
 
 
+def test_a_compile_log_of_a_study_is_refused(study, tmp_path, capsys):
+    for selection in ([], ["--only", "model=gcn"]):
+        assert main(["report", str(study), *selection, "--compile-log", str(tmp_path)]) == 1
+        assert "belongs to a single trace outside of a run" in capsys.readouterr().err
+
+
 def test_the_whole_of_a_large_study_is_read_in_a_terminal_all_the_same(study, capsys):
     assert main(["report", str(study), "--full"]) == 0
     some = capsys.readouterr().out

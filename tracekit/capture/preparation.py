@@ -17,16 +17,16 @@ from tracekit.capture.variants import PlannedVariant, plan_variants
 from tracekit.errors import (
     BadParameterError,
     NoCompilerError,
-    NoEpochsError,
-    NoRanksError,
-    NoRecipeError,
-    NoScriptError,
     NoSuchDeviceError,
     NoSuchLineError,
     NoSuchRecipeError,
     NotARecipeError,
     NoTorchError,
     NotPythonError,
+    OnlyRecipesHaveEpochsError,
+    OnlyRecipesTakeThisError,
+    OnlyScriptsHaveRanksError,
+    OnlyScriptsTakeThisError,
     RecipeFailedError,
     UnsupportedDeviceError,
 )
@@ -121,14 +121,14 @@ def trains_by_itself(options: Options) -> bool:
 def check_kind(options: Options, is_script: bool, verb: str = "capture") -> None:
     """Refuse options for scripts that are given to a recipe, and the other way round."""
     if not is_script and (options.arguments or options.step_every > 1 or options.step_at):
-        raise NoScriptError(options.program)
+        raise OnlyScriptsTakeThisError(options.program)
     if options.epochs and (is_script or options.workload == "inference"):
-        raise NoEpochsError(options.program)
+        raise OnlyRecipesHaveEpochsError(options.program)
     if options.nproc > 1 and not is_script:
-        raise NoRanksError(options.program)
+        raise OnlyScriptsHaveRanksError(options.program)
     if is_script:
         for name, value in options.params.items():
-            raise NoRecipeError(options.program, name, value, verb)
+            raise OnlyRecipesTakeThisError(options.program, name, value, verb)
 
 
 def _script_params(options: Options) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """The verbs, one per file, and what they share: inputs, output, streams. `program` puts them together.
 
-A verb is a small class: its docstring is its help, `arguments` declares its options, `run` returns the exit code. One
-that reads traces says so with `reads_traces = True`, and one that needs pandas with `needs_pandas = True`: `start_up`
-says what that is for.
+A verb is a small class (`verb.Verb`): its docstring is its help, `arguments` declares its options, `run` returns the
+exit code. What `program` does for it beforehand, it asks for by flags, which `start_up` explains.
 """
 
 from tracekit.cli.program import entry, main

@@ -5,13 +5,15 @@ from pathlib import Path
 
 from tracekit.cli.arguments import add_parameters, add_script_arguments, names, positive
 from tracekit.cli.streams import write_out
+from tracekit.cli.verb import Verb
 
 
-class AuditVerb:
+class AuditVerb(Verb):
     """Find the lines of a training script that would wait for a GPU, copy to it, crash or break a graph. Needs no
     GPU."""
 
     name = "audit"
+    runs_scripts = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,10 +3,11 @@
 import argparse
 
 from tracekit.cli.streams import tell, write_out
+from tracekit.cli.verb import Verb
 from tracekit.sanitize import sanitize
 
 
-class CacheVerb:
+class CacheVerb(Verb):
     """List the traces in the cache, or remove them."""
 
     name = "cache"

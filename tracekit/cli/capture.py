@@ -4,12 +4,14 @@ import argparse
 from pathlib import Path
 
 from tracekit.cli.arguments import add_parameters, add_script_arguments, names, positive
+from tracekit.cli.verb import Verb
 
 
-class CaptureVerb:
+class CaptureVerb(Verb):
     """Run a recipe, or any training script, eager and compiled, under the profiler, and record what each step costs."""
 
     name = "capture"
+    runs_scripts = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

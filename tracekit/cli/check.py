@@ -14,11 +14,12 @@ from tracekit.cli.output import (
     send,
     tell_written,
 )
+from tracekit.cli.verb import Verb
 
 _FORMATS = ("text", "markdown", "json", "junit")
 
 
-class CheckVerb:
+class CheckVerb(Verb):
     """Compare a run with a budget or an earlier run, and exit with 1 if it is worse. Made for pull requests."""
 
     name = "check"

@@ -2,8 +2,10 @@
 
 import argparse
 
+from tracekit.cli.verb import Verb
 
-class DoctorVerb:
+
+class DoctorVerb(Verb):
     """Check what this machine can capture, and say how to get what is missing."""
 
     name = "doctor"

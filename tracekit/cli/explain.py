@@ -5,12 +5,14 @@ import argparse
 from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, positive
 from tracekit.cli.opening import open_given
 from tracekit.cli.streams import write_out
+from tracekit.cli.verb import Verb
 
 
-class ExplainVerb:
+class ExplainVerb(Verb):
     """Print the facts of a run for a language model, most valuable first, in at most a given number of tokens."""
 
     name = "explain"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

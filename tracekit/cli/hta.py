@@ -9,6 +9,7 @@ from tracekit.cli.arguments import add_inputs, add_knowledge, rows
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import overwriting, tell_written
 from tracekit.cli.streams import write_out
+from tracekit.cli.verb import Verb
 from tracekit.errors import UnknownVariantError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _NAMES = (  # of tracekit.hta.results, which imports HTA: a test compares them
 )
 
 
-class HtaVerb:
+class HtaVerb(Verb):
     """Ask HTA (Holistic Trace Analysis, extra `hta`) about a trace or its ranks, without reading it a second time."""
 
     name = "hta"

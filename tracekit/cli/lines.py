@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tracekit.cli.arguments import add_knowledge, rows, source
 from tracekit.cli.opening import open_given
 from tracekit.cli.streams import write_out
+from tracekit.cli.verb import Verb
 from tracekit.errors import NoSuchSourceError, NothingOfYoursError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _ROWS = 20
 
 
-class LinesVerb:
+class LinesVerb(Verb):
     """Show what each line of your code costs, eager and compiled side by side."""
 
     name = "lines"

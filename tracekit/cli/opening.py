@@ -32,7 +32,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
     else:
         subject = open_here(inputs)
     if only := getattr(options, "only", None):
-        return _narrowed(subject, only, inputs[0])
+        subject = _narrowed(subject, only, inputs[0])
     if options.compile_log is None:
         return subject
     from tracekit.profile.with_log import with_compile_log

@@ -6,16 +6,18 @@ from pathlib import Path
 from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
+from tracekit.cli.verb import Verb
 
 # The modules of tracekit.plots, which takes longer to import than to list.
 _KINDS = sorted(path.stem for path in (Path(__file__).parents[1] / "plots").glob("[a-z]*.py"))
 _FORMS = ("svg", "png", "pdf")
 
 
-class PlotVerb:
+class PlotVerb(Verb):
     """Draw a chart: where the time goes, what changed from the baseline, steps, lines, or time and memory."""
 
     name = "plot"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

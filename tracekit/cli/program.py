@@ -28,13 +28,14 @@ from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.streams import open_streams, tell, write_out
 from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb
+from tracekit.cli.verb import Verb
 from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-VERBS = (
+VERBS: tuple[type[Verb], ...] = (
     CaptureVerb,
     SweepVerb,
     AuditVerb,
@@ -110,9 +111,9 @@ def _run(arguments: list[str]) -> int:
         hint = getattr(options, "unknown", "")
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint and f'. {hint}'}")
     options.script_arguments = script_arguments
-    if getattr(options.verb, "needs_pandas", False):
+    if options.verb.needs_pandas:
         admit_pandas()
-    if getattr(options.verb, "reads_traces", False):
+    if options.verb.reads_traces:
         import_numpy()
     if getattr(options, "no_cache", False):
         os.environ["TRACEKIT_NO_CACHE"] = "1"
@@ -122,7 +123,7 @@ def _run(arguments: list[str]) -> int:
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:
     """The arguments of a verb that runs scripts, and those after `--`, which are the script's."""
-    runs_scripts = given[:1] in ([CaptureVerb.name], [AuditVerb.name])
+    runs_scripts = any(verb.runs_scripts for verb in VERBS if given[:1] == [verb.name])
     at = given.index("--") if runs_scripts and "--" in given else len(given)
     return given[:at], given[at + 1 :]
 

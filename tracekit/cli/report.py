@@ -8,9 +8,10 @@ from tracekit import faces
 from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, add_readers, add_selection, rows
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_format, add_output, check_format, check_output, format_of, write_report
+from tracekit.cli.verb import Verb
 
 
-class ReportVerb:
+class ReportVerb(Verb):
     """Report where each step's wall time went, and what changed between variants."""
 
     name = "report"

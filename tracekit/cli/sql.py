@@ -15,14 +15,16 @@ from tracekit.cli.output import (
     send,
     tell_written,
 )
+from tracekit.cli.verb import Verb
 
 _FORMATS = ("text", "csv", "json", "parquet")
 
 
-class SqlVerb:
+class SqlVerb(Verb):
     """Query the tables of a run or a trace in SQL, with DuckDB: every table that `export` writes is a view."""
 
     name = "sql"
+    reads_traces = True
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 
 from tracekit.cli.arguments import names, positive, selection
+from tracekit.cli.verb import Verb
 
 
-class SweepVerb:
+class SweepVerb(Verb):
     """Capture every cell of a grid – recipes, parameters, compile settings, seeds – into one study."""
 
     name = "sweep"

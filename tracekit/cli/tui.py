@@ -9,12 +9,13 @@ from pathlib import Path
 
 from tracekit.cli.arguments import add_baseline, add_inputs
 from tracekit.cli.start_up import import_numpy
+from tracekit.cli.verb import Verb
 from tracekit.errors import NoTerminalError
 
 _KEYS, _SCREEN = 0, 2  # the file descriptors from which Textual reads keys, and to which it draws
 
 
-class TuiVerb:
+class TuiVerb(Verb):
     """Explore runs and traces in the terminal."""
 
     name = "tui"

@@ -35,7 +35,7 @@ class BrokenSyntaxError(TracekitError):
         )
 
 
-class NoRecipeError(TracekitError):
+class OnlyRecipesTakeThisError(TracekitError):
     """An option that only recipes take, given to a script."""
 
     def __init__(self, path: object, name: str, value: object, verb: str = "capture") -> None:
@@ -45,7 +45,7 @@ class NoRecipeError(TracekitError):
         )
 
 
-class NoScriptError(TracekitError):
+class OnlyScriptsTakeThisError(TracekitError):
     """An option that only scripts take, given to a recipe."""
 
     def __init__(self, path: object) -> None:
@@ -55,7 +55,7 @@ class NoScriptError(TracekitError):
         )
 
 
-class NoRanksError(TracekitError):
+class OnlyScriptsHaveRanksError(TracekitError):
     """Several ranks for a recipe."""
 
     def __init__(self, path: object) -> None:
@@ -65,7 +65,7 @@ class NoRanksError(TracekitError):
         )
 
 
-class NoEpochsError(TracekitError):
+class OnlyRecipesHaveEpochsError(TracekitError):
     """Epochs to train, for a script or for inference."""
 
     def __init__(self, path: object) -> None:

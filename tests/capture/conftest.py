@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 import warm
-from capturing import COMPILED, RECIPE, Lines, perform, read_trace
+
+from tests.capture.capturing import COMPILED, RECIPE, Lines, perform, read_trace
 
 
 @pytest.fixture

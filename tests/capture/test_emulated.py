@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 import warm
-from capturing import read_trace
-from emulated import gpu
 
+from tests.capture.capturing import read_trace
+from tests.capture.pretended_gpu import gpu
 from tracekit.capture.child.traces import _profiler
 from tracekit.capture.child.windows import COLD, DETAIL
 from tracekit.capture.job import Job, PassResult
@@ -36,7 +36,7 @@ def perform(folder, stage, device="cuda", text=RECIPE, kind=None, **more):
     job.write_bytes(
         msgspec.json.encode(Job(stage=stage, program=str(recipe), device=device, folder=str(folder), **more))
     )
-    done = warm.run(["-m", "tests.capture.emulated", str(job), *([kind] if kind else [])], cwd=ROOT)
+    done = warm.run(["-m", "tests.capture.pretended_gpu", str(job), *([kind] if kind else [])], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     return SimpleNamespace(answer=msgspec.convert(said["answer"], PassResult), calls=said["calls"], log=done.stderr)

@@ -4,9 +4,9 @@ import time
 
 import pytest
 import torch
-from capturing import COMPILED, FAILING, perform
 from torch._dynamo.exc import BackendCompilerFailed
 
+from tests.capture.capturing import COMPILED, FAILING, perform
 from tracekit.capture.child.failure import outcome
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import warm
-from capturing import read_trace
 from msgspec.structs import replace
 
+from tests.capture.capturing import read_trace
 from tracekit import run as runs
 from tracekit.capture import process
 from tracekit.capture.job import Job

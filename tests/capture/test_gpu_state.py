@@ -6,8 +6,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from emulated import gpu
 
+from tests.capture.pretended_gpu import gpu
 from tracekit.capture import environment, gpu_state
 from tracekit.capture.child import gpu_load, timing
 

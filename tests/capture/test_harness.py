@@ -5,8 +5,8 @@ import os
 import re
 
 import pytest
-from capturing import FAILING, Lines, read_trace, write_earlier
 
+from tests.capture.capturing import FAILING, Lines, read_trace, write_earlier
 from tracekit import run as runs
 from tracekit.capture import preparation
 from tracekit.capture.harness import Options, capture, exit_code

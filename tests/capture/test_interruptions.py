@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import warm
-from capturing import FAILING, write_earlier
 
+from tests.capture.capturing import FAILING, write_earlier
 from tracekit import interruption
 from tracekit import run as runs
 from tracekit.capture import process

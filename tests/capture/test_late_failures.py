@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from capturing import perform, read_trace
 
+from tests.capture.capturing import perform, read_trace
 from tracekit import run as runs
 from tracekit.capture import process
 from tracekit.capture.harness import Options, capture

@@ -4,8 +4,8 @@ import gzip
 from types import SimpleNamespace
 
 import pytest
-from capturing import perform
 
+from tests.capture.capturing import perform
 from tracekit import lines_file
 from tracekit.capture.child import bytecode
 from tracekit.compile_log.provenance import Provenance

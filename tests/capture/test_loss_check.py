@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from capturing import COMPILED, perform
 
+from tests.capture.capturing import COMPILED, perform
 from tracekit.capture.child.loss_check import check, drift
 from tracekit.capture.child.rounding import RoundedDifferently
 

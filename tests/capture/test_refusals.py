@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from capturing import write_earlier
 
+from tests.capture.capturing import write_earlier
 from tracekit import run as runs
 from tracekit.capture import environment, preparation
 from tracekit.capture.harness import Options, capture, run_path

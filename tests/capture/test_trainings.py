@@ -4,9 +4,9 @@ import json
 
 import pytest
 import warm
-from capturing import RECIPE, Lines
 from msgspec.structs import replace
 
+from tests.capture.capturing import RECIPE, Lines
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
 from tracekit.capture.trainings import results, trainings

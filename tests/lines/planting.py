@@ -1,15 +1,13 @@
 """Captures the recipe with planted costs, and compares what its lines took by its own clock and by their owners."""
 
 import json
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.append(str(Path(__file__).parents[1] / "capture"))
 import numpy as np
 import warm
-from capturing import perform
 
+from tests.capture.capturing import perform
 from tracekit.engine import attribute
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
@@ -19,7 +17,7 @@ from tracekit.trace import Trace
 
 LINES = ("loop", "sleep", "operator", "item")
 LAYERS = ("product", "curve")
-RECIPE = Path(__file__).parent / "planted.py"
+RECIPE = Path(__file__).parent / "planted_recipe.py"
 
 
 class Planted(NamedTuple):

@@ -31,7 +31,7 @@ def test_the_line_that_takes_most_is_the_first_row(eager):
         return sum(step[name] + step.get(f"{name}, backward", 0) for step in eager.truth)
 
     longest = max(LINES + LAYERS, key=took)
-    assert eager.first_row() == f"planted.py:{line_of(longest)}"
+    assert eager.first_row() == f"planted_recipe.py:{line_of(longest)}"
 
 
 def test_owners_add_up_to_the_buckets(eager):

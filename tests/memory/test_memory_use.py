@@ -1,19 +1,15 @@
 """What uses memory at the peak: planted by hand, in a real recording, and in other people's traces."""
 
 import json
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[1] / "capture"))
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import warm
-from capturing import perform
 from real import trace_path
 from small import event, op, step, write
 
+from tests.capture.capturing import perform
 from tests.lines.recorded import FILE, call, recorded_run, with_lines
 from tracekit.cli import main
 from tracekit.engine import attribute

@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from report.drawn import shown
 from small import event, op, step, training, write
 
+from tests.report.drawn import shown
 from tracekit.cli import main
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report

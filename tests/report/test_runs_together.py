@@ -6,9 +6,9 @@ import re
 import on_screen
 import pyarrow.parquet as pq
 import pytest
-from report.drawn import shown
 from small import training
 
+from tests.report.drawn import shown
 from tracekit import run as runs
 from tracekit.cli import main
 from tracekit.faces.shared.document import as_document

@@ -1,7 +1,8 @@
 """One planted study for all tests that only read it."""
 
 import pytest
-from study.planted_grid import plant
+
+from tests.study.planted_grid import plant
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from study.planting import sweep_file, write_run
 
+from tests.study.planting import sweep_file, write_run
 from tracekit.errors import NothingCapturedError
 from tracekit.run import Memory
 from tracekit.sweep import SweepOptions, runner, sweep

@@ -4,8 +4,8 @@ import json
 import math
 
 import pytest
-from study.planting import sweep_file, write_run
 
+from tests.study.planting import sweep_file, write_run
 from tracekit.errors import NothingMeasuredError, StudyAmongOthersError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject

@@ -4,9 +4,9 @@ import json
 import os
 
 import pytest
-from faces.typesetting import faults, typeset, with_pdflatex
-from study.planting import sweep_file, write_run
 
+from tests.faces.typesetting import faults, typeset, with_pdflatex
+from tests.study.planting import sweep_file, write_run
 from tracekit.cli import main
 from tracekit.errors import NothingCapturedError
 from tracekit.run import Memory

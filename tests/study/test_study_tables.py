@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from study.exported import exported
-from study.planted_grid import FACTOR
 
+from tests.study.exported import exported
+from tests.study.planted_grid import FACTOR
 from tracekit.cli import main
 from tracekit.faces import Options
 from tracekit.faces.text import draw_blocks

@@ -6,8 +6,8 @@ import math
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
-from study.planting import MS
 
+from tests.study.planting import MS
 from tracekit.cli import main
 
 SHEETS = {

@@ -1,8 +1,8 @@
 """From a sweep file to cells: what is combined, left out, and refused."""
 
 import pytest
-from study.planting import sweep_file
 
+from tests.study.planting import sweep_file
 from tracekit.errors import NoSuchFileError, SweepFileError
 from tracekit.sweep import cells, read_sweep
 

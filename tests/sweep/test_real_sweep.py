@@ -6,9 +6,9 @@ from collections import Counter
 import openpyxl
 import pytest
 import warm
-from study.exported import exported
 
 from tests.study.ending import INFERS
+from tests.study.exported import exported
 from tracekit.cli import main
 from tracekit.memory import summary
 from tracekit.profile import open_subject

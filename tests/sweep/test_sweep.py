@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from study.planting import sweep_file, write_run
 
+from tests.study.planting import sweep_file, write_run
 from tracekit.errors import (
     NoCellError,
     NoInterpreterError,
@@ -189,7 +189,7 @@ def test_devices_work_side_by_side(tmp_path, captured):
 _SWEEPING = """
 import sys, time
 from pathlib import Path
-from study.planting import write_run
+from tests.study.planting import write_run
 from tracekit.sweep import SweepOptions, runner, sweep
 def capture(options):
     time.sleep(0.02)

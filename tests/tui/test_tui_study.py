@@ -1,9 +1,9 @@
 """A study in the terminal: its cells and their outcomes, its tables, and the way to the run of a cell."""
 
 import pytest
-from study.planting import sweep_file, write_run
 from textual.widgets import Input, Static
 
+from tests.study.planting import sweep_file, write_run
 from tracekit.errors import NothingCapturedError
 from tracekit.sweep import SweepOptions, runner, sweep
 from tracekit.tui.model.study_cells import study_pages

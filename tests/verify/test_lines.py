@@ -20,4 +20,4 @@ def test_lines_cost_what_they_take(tmp_path, variant, longest):
         recipe.check(name)
     for name in LAYERS:
         recipe.check(name, backward=True)
-    assert recipe.first_row() == f"planted.py:{line_of(longest)}"
+    assert recipe.first_row() == f"planted_recipe.py:{line_of(longest)}"

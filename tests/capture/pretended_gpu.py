@@ -1,5 +1,5 @@
-"""`python -m tests.capture.emulated JOB.json [KIND]`: one pass in a process where torch believes that it has a GPU, or
-an accelerator of that kind, mps or xpu.
+"""`python -m tests.capture.pretended_gpu JOB.json [KIND]`: one pass in a process where torch believes that it has a
+GPU, or an accelerator of that kind, mps or xpu.
 
 Tensors stay where they are, so the recipe must not use `ctx.device`. The calls of `torch.cuda` by the capture itself
 are recorded in order, and their results can be set, so that requests to a GPU can be tested without one.

@@ -1,5 +1,6 @@
 """What somebody else adds in a few lines appears in every face."""
 
+import ast
 import json
 import pkgutil
 import re
@@ -14,6 +15,7 @@ from on_screen import everything
 from rich.console import Console
 from small import op, step, training, write
 
+from tests.faces.formats import TEXTS
 from tracekit import analyses, faces
 from tracekit.analyses import Answer, analysis
 from tracekit.analyses import unregister as forget_analysis
@@ -31,7 +33,6 @@ from tracekit.report.section import Contents
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import pieces_of
 
-TEXTS = ("text", "markdown", "html", "json", "latex")
 COLOURS = pa.schema(
     [column("colour", pa.string(), "of the rainbow"), column("seen", pa.int64(), "a year", role="identity")]
 )
@@ -197,9 +198,31 @@ def test_every_face_has_a_renderer_for_every_kind_of_block(name):
 
 @pytest.mark.parametrize("package", [analyses, faces, rules, sections])
 def test_no_module_takes_the_name_of_something_else_in_its_package(package):
-    for module in pkgutil.iter_modules(package.__path__):
-        here = vars(package).get(module.name)
-        assert here is None or here.__name__ == f"{package.__name__}.{module.name}"
+    """Read from the source: as soon as such a module has been imported, the package has it under that name."""
+    (folder,) = package.__path__
+    defined = names_at_the_top(Path(folder) / "__init__.py")
+    for module in pkgutil.iter_modules([folder]):
+        itself = f"{package.__name__}.{module.name}"
+        said = f"{module.name}.py in {folder} hides `{module.name}` of the package: rename the file"
+        assert defined.get(module.name, itself) == itself, said
+
+
+def names_at_the_top(path: Path) -> dict[str, str]:
+    """What the top level of a module imports or defines → the module that is imported, or "" for anything else."""
+    names: dict[str, str] = {}
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.Import(names=aliases):
+                names |= {each.asname or each.name.partition(".")[0]: each.name for each in aliases}
+            case ast.ImportFrom(module=module, names=aliases):
+                names |= {each.asname or each.name: f"{module}.{each.name}" for each in aliases}
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names[name] = ""
+            case ast.Assign(targets=targets):
+                names |= dict.fromkeys((each.id for each in targets if isinstance(each, ast.Name)), "")
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names[name] = ""
+    return names
 
 
 def test_two_questions_of_one_name_are_refused(paths):

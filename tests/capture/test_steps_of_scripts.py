@@ -116,6 +116,19 @@ def test_steps_of_several_ends_say_how_much_that_is(boundary, every, batches, sa
     assert what_a_step_is(steps) == said
 
 
+@pytest.mark.parametrize("stage", ["measure", "profile"])
+def test_calls_can_be_steps_although_an_optimizer_steps(tmp_path, stage):
+    """`--step-at call`: each of the calls before the optimizer steps is a step of its own."""
+    body = OPTIMIZER + (
+        "for at in range(steps):\n    loss_of(net, torch.randn(6, 4)).backward()\n"
+        "    if at % 4 == 3:\n        optimizer.step()\n        optimizer.zero_grad()\n"
+    )
+    path = script(tmp_path, body)
+    answer = perform(tmp_path, stage, path, is_script=True, steps=2, warmup=3, step_at="call", arguments=["60"])
+    assert answer.outcome == "ok", answer.traceback or answer.error
+    assert (answer.boundary, answer.step) == ("training_call", "1 call of Net")
+
+
 def test_a_line_ends_a_step_in_every_pass(tmp_path):
     body = OPTIMIZER + f"for _ in range(steps):\n  for _ in range(2):{TRAINING}\n  done = True\n"
     path = script(tmp_path, body)

@@ -11,6 +11,8 @@ from tracekit.output_files import Overwriting
 from tracekit.report import Report
 
 FOLDERS = ("csv", "parquet")
+READ = ("text", "markdown", "html", "latex")  # by people
+TEXTS = (*READ, "json")  # one text that shows every block
 
 
 def written(report: Report, folder: Path, name: str) -> Path:

@@ -9,7 +9,7 @@ import re
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
-from formats import written
+from formats import TEXTS, written
 from small import event, kernel, launch, op, step, write
 from test_html import Page
 from typesetting import typeset, with_pdflatex
@@ -54,7 +54,7 @@ def test_perfetto_shows_names_cut_short_and_keeps_the_events_as_they_were(hostil
     assert LONG in {each.get("name") for each in events}
 
 
-@pytest.mark.parametrize("name", ["text", "markdown", "html", "latex", "json"])
+@pytest.mark.parametrize("name", TEXTS)
 def test_text_obeys_nothing(hostile, tmp_path, name):
     content = written(hostile, tmp_path, name).read_text()
     assert not re.search(CONTROLS, content)

@@ -7,7 +7,7 @@ import re
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
-from formats import written
+from formats import READ, written
 from small import training
 
 from tracekit.faces import latex
@@ -108,7 +108,7 @@ def test_html_holds_them_exactly(pair, means, tmp_path):
         assert delta == pytest.approx(means["fast"][label] - means["slow"][label])
 
 
-@pytest.mark.parametrize("name", ["text", "markdown", "html", "latex"])
+@pytest.mark.parametrize("name", READ)
 def test_what_people_read(pair, means, keys, tmp_path, name):
     content = written(pair, tmp_path, name).read_text()
     shown = {"latex": latex.escape}.get(name, str)

@@ -105,6 +105,10 @@ def rows(cases):
     return [(name, *case) for name, each in cases.items() for case in each]
 
 
+def test_every_recipe_is_among_the_cases_and_none_is_left_out():
+    assert set(CASES) == {path.stem for path in RECIPES.glob("*.py")}
+
+
 def same_losses(one, other):
     assert all(map(math.isfinite, one))
     assert one == pytest.approx(other, rel=1e-4)

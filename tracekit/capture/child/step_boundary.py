@@ -42,14 +42,12 @@ def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) ->
         only TRAINING_CALL    TRAINING_CALL                      None
         only OPTIMIZER        OPTIMIZER                          None
         only MARK             MARK                               MARK
-        several               OPTIMIZER if there is one, or      CALL
-                              TRAINING_CALL; None if that
-                              is not among them
+        several               OPTIMIZER if there is one and      CALL
+                              it is allowed, or TRAINING_CALL
     """
     if is_decided(among):
         (only,) = among
         return only if trains or only in (Boundary.CALL, Boundary.MARK) else None
-    said = Boundary.CALL
-    if trains:
-        said = Boundary.OPTIMIZER if has_optimizer else Boundary.TRAINING_CALL
-    return said if said in among else None
+    if not trains:
+        return Boundary.CALL
+    return Boundary.OPTIMIZER if has_optimizer and Boundary.OPTIMIZER in among else Boundary.TRAINING_CALL

@@ -171,7 +171,7 @@ def test_a_recipe_and_its_cure(tmp_path):
         (["README.md"], "is not a Python file"),
         (["recipes/gcn_cora.py", "--", "--epochs", "3"], "is a recipe"),
         (["recipes/gcn_cora.py", "--fail-on", "sink"], "'sink' is not a kind of row"),
-        (["recipes/gcn_cora.py", "--timeout", "0"], "--timeout: 0.0 is"),
+        (["recipes/gcn_cora.py", "--timeout", "0"], "--timeout cannot be 0.0: it must be"),
     ],
 )
 def test_what_cannot_be_audited(arguments, said):

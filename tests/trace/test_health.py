@@ -21,7 +21,7 @@ def test_work_from_before_the_recording(tmp_path):
     assert said["unlinked_gpu"].endswith(
         "2 of 3 GPU activities have no launch call in the trace: 2 were submitted before the recording."
     )
-    assert "for 25.0 µs" in said["backlog"]
+    assert "for another 25.0 µs" in said["backlog"]
 
 
 def test_a_host_side_that_ends_early(tmp_path):

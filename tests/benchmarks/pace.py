@@ -84,9 +84,9 @@ def _captured(folder: Path) -> float:
     given = [str(_STEPS), str(folder / _SCRIPTS_FILE)]
     with process.scratch() as scratch:
         job = Job(stage="measure", program=str(SCRIPT), is_script=True, folder=str(folder), arguments=given)
-        answer = process.perform(job, scratch, folder / "captured.log", 600)
-    assert answer.measured is not None, answer.error
-    return answer.measured.step_ns
+        result = process.perform(job, scratch, folder / "captured.log", 600)
+    assert result.measured is not None, result.error
+    return result.measured.step_ns
 
 
 if __name__ == "__main__":

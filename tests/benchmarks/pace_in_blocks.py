@@ -46,8 +46,8 @@ def _plain(file: str) -> Paces:
 def _captured(file: str) -> Paces:
     job = Job(stage="measure", program=str(SCRIPT), is_script=True, arguments=[str(STEPS), file])
     with CompileRecorder() as recorder:
-        answer = script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
-    assert answer.measured is not None, answer.traceback or answer.error
+        result = script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
+    assert result.measured is not None, result.traceback or result.error
     return paces(file)
 
 

@@ -161,9 +161,9 @@ def _in_a_pass(path):
     from tracekit.run import Requested
 
     wanted = Requested(compile=True, backend="aot_eager")
-    answer = perform(Job(stage="measure", program=str(path), is_script=True, requested=wanted))
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    return answer.ended
+    result = perform(Job(stage="measure", program=str(path), is_script=True, requested=wanted))
+    assert result.outcome == "ok", result.traceback or result.error
+    return result.ended
 
 
 if __name__ == "__main__":

@@ -57,13 +57,13 @@ def broken(recipe, tmp_path_factory):
 def profile(recipe, folder, params):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        answer = perform(folder, "profile", recipe, requested=COMPILED, steps=1, params=params)
-    assert answer.outcome == "ok", answer.traceback
+        result = perform(folder, "profile", recipe, requested=COMPILED, steps=1, params=params)
+    assert result.outcome == "ok", result.traceback
     return SimpleNamespace(
-        ledger=answer.ledger,
-        effective=answer.effective,
+        ledger=result.ledger,
+        effective=result.effective,
         cold=read_trace(folder / "cold.json.gz"),
-        compiled_cold=[entry for entry in answer.ledger.compiles if entry.during == "cold"],
+        compiled_cold=[entry for entry in result.ledger.compiles if entry.during == "cold"],
     )
 
 

@@ -97,8 +97,8 @@ def main(path, kind=None):
 
     job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
     with another(kind) if kind else gpu():
-        answer = perform(job)
-    print(json.dumps({"answer": msgspec.to_builtins(answer), "calls": CALLS}))
+        result = perform(job)
+    print(json.dumps({"result": msgspec.to_builtins(result), "calls": CALLS}))
 
 
 if __name__ == "__main__":

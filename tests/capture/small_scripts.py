@@ -36,15 +36,15 @@ def script(tmp_path, body, head=HEAD):
 
 
 def profiled(tmp_path, body, requested=COMPILED, steps=2, **more):
-    answer = perform(
+    result = perform(
         tmp_path, "profile", script(tmp_path, body), requested=requested, steps=steps, is_script=True, **more
     )
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    return answer
+    assert result.outcome == "ok", result.traceback or result.error
+    return result
 
 
-def kinds(answer):
-    return [(entry.id, entry.kind) for entry in answer.ledger.compiles]
+def kinds(result):
+    return [(entry.id, entry.kind) for entry in result.ledger.compiles]
 
 
 def event_names(path):

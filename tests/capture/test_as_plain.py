@@ -59,6 +59,6 @@ def test_python_looks_where_it_would_without_us(tmp_path, monkeypatch, given, sa
     if safe:
         monkeypatch.setenv("PYTHONSAFEPATH", "1")
     plain = subprocess.run([sys.executable, "here/train.py", "-x"], capture_output=True, text=True, check=True)
-    answer = perform(tmp_path, "measure", "here/train.py", is_script=True, arguments=["-x"])
-    assert answer.outcome == "ok", answer.error
+    result = perform(tmp_path, "measure", "here/train.py", is_script=True, arguments=["-x"])
+    assert result.outcome == "ok", result.error
     assert json.loads((tmp_path / "measure.log").read_text()) == json.loads(plain.stdout)

@@ -11,9 +11,9 @@ from tracekit.capture.options import Options
 from tracekit.errors import NoSuchDeviceError, UnsupportedDeviceError
 
 
-def choose(device, answer):
+def choose(device, result):
     said = []
-    return preparation._choose_device(Options("r.py", device=device, tell=said.append), answer), said
+    return preparation._choose_device(Options("r.py", device=device, tell=said.append), result), said
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def perform(folder, stage, device="cuda", text=RECIPE, kind=None, **more):
     done = warm.run(["-m", "tests.capture.pretended_gpu", str(job), *([kind] if kind else [])], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
-    return SimpleNamespace(answer=msgspec.convert(said["answer"], PassResult), calls=said["calls"], log=done.stderr)
+    return SimpleNamespace(result=msgspec.convert(said["result"], PassResult), calls=said["calls"], log=done.stderr)
 
 
 def spans(path, name):
@@ -49,7 +49,7 @@ def spans(path, name):
 
 def test_the_captures_own_wait_stands_in_the_last_step_under_a_name_of_its_own(tmp_path):
     done = perform(tmp_path, "profile", steps=3, warmup=1)
-    assert done.answer.outcome == "ok", done.answer.traceback
+    assert done.result.outcome == "ok", done.result.traceback
     for window in ("cold", "steady", "detail"):
         trace = tmp_path / f"{window}.json.gz"
         last = max(read_trace(trace).steps)
@@ -65,7 +65,7 @@ def test_on_a_cpu_there_is_nothing_to_wait_for(tmp_path):
 
 def test_one_window_can_be_taken_alone_at_its_own_steps(tmp_path):
     done = perform(tmp_path, "profile", steps=3, warmup=5, windows=("detail",))
-    assert (done.answer.traces.cold, done.answer.traces.steady) == (None, None)
+    assert (done.result.traces.cold, done.result.traces.steady) == (None, None)
     assert min(read_trace(tmp_path / "detail.json.gz").steps) == 9  # 3 cold ones, 5 to settle, and one to warm up
 
 
@@ -88,21 +88,21 @@ def test_a_cold_trace_leaves_autotuning_out(window, mode, device, activities):
 
 def test_memory_is_counted_once_autotuning_has_let_go_of_it_and_events_are_made_before_the_clock_runs(tmp_path):
     done = perform(tmp_path, "measure", steps=3, warmup=3)
-    assert done.answer.outcome == "ok", done.answer.traceback
+    assert done.result.outcome == "ok", done.result.traceback
     calls = done.calls
     forgotten = calls.index("reset_peak_memory_stats")
     assert calls.index("empty_cache") < forgotten < calls.index("record") < calls.index("max_memory_allocated")
-    timed = done.answer.measured.steps
+    timed = done.result.measured.steps
     # Each event is recorded twice: once to create it, and once where it belongs; a wait separates the two.
     records = [at for at, call in enumerate(calls) if call == "record"]
     assert len(records) == 2 * (timed + 1)
     assert "synchronize" in calls[records[timed] : records[timed + 1]]
-    memory = done.answer.memory
+    memory = done.result.memory
     assert (memory.peak_allocated_bytes, memory.peak_reserved_bytes, memory.above_start_bytes) == (1000, 4000, 100)
     assert (memory.allocated_in_step_bytes, memory.split_peak_bytes, memory.alloc_retries) == (0, 70, 0)
 
 
 def test_a_gpu_is_given_half_a_second_to_clock_up(tmp_path):
-    measured = perform(tmp_path, "measure", steps=3, warmup=3).answer.measured
+    measured = perform(tmp_path, "measure", steps=3, warmup=3).result.measured
     assert measured.warmup_steps > 100  # steps of a fraction of a millisecond: no number of them would be enough
-    assert perform(tmp_path, "measure", device="cpu", steps=3, warmup=3).answer.measured.warmup_steps < 20
+    assert perform(tmp_path, "measure", device="cpu", steps=3, warmup=3).result.measured.warmup_steps < 20

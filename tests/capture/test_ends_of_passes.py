@@ -13,8 +13,8 @@ from tracekit.capture.child.failure import outcome
 def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
     recipe = write_recipe("import time\ntime.sleep(600)")
     started = time.monotonic()
-    answer = perform(tmp_path, "measure", recipe, timeout=1)
-    assert (answer.outcome, answer.error) == ("timeout", "took longer than 1 s")
+    result = perform(tmp_path, "measure", recipe, timeout=1)
+    assert (result.outcome, result.error) == ("timeout", "took longer than 1 s")
     assert time.monotonic() - started < 60
 
 
@@ -33,10 +33,10 @@ def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
 )
 def test_a_pass_that_dies_says_of_what(tmp_path, write_recipe, ending, outcome, error):
     line = ending if ending == "1 +" else f"import os, sys; {ending}"
-    answer = perform(tmp_path, "inspect", write_recipe(line))
-    assert answer.outcome == outcome
-    assert answer.error is not None
-    assert answer.error.startswith(error) if outcome == "oom" else answer.error == error
+    result = perform(tmp_path, "inspect", write_recipe(line))
+    assert result.outcome == outcome
+    assert result.error is not None
+    assert result.error.startswith(error) if outcome == "oom" else result.error == error
 
 
 def test_memory_that_ran_out_is_known_through_what_wraps_it():
@@ -48,11 +48,11 @@ def test_memory_that_ran_out_is_known_through_what_wraps_it():
 
 def test_batches_that_end_are_told(tmp_path, write_recipe):
     text = "from types import SimpleNamespace\ndef setup(ctx): return SimpleNamespace(step=id, batches=iter([1, 2]))"
-    answer = perform(tmp_path, "measure", write_recipe(text))
-    assert "batches are empty, or can be iterated only once" in answer.error
+    result = perform(tmp_path, "measure", write_recipe(text))
+    assert "batches are empty, or can be iterated only once" in result.error
 
 
 def test_a_model_that_nobody_compiles_is_told(tmp_path, write_recipe):
-    answer = perform(tmp_path, "profile", write_recipe(FAILING), requested=COMPILED, steps=1, warmup=0)
-    assert answer.effective.mode == "eager"
-    assert "does the recipe pass its model through ctx.compile?" in answer.effective.notes[0]
+    result = perform(tmp_path, "profile", write_recipe(FAILING), requested=COMPILED, steps=1, warmup=0)
+    assert result.effective.mode == "eager"
+    assert "does the recipe pass its model through ctx.compile?" in result.effective.notes[0]

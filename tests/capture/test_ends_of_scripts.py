@@ -26,9 +26,9 @@ def test_a_pass_that_died_leaves_what_was_measured(tmp_path, capsys):
 
 
 def test_one_without_steps_says_so(tmp_path):
-    answer = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), is_script=True)
-    assert answer.outcome == "error"
-    assert answer.error.startswith("no optimizer stepped")
+    result = perform(tmp_path, "measure", script(tmp_path, "print(net(torch.zeros(1, 4)))"), is_script=True)
+    assert result.outcome == "error"
+    assert result.error.startswith("no optimizer stepped")
 
 
 @pytest.mark.parametrize(
@@ -49,19 +49,19 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
     path = script(
         tmp_path, body.replace("; \n", "\n"), head=HEAD.replace("int(sys.argv[1]) if len(sys.argv) > 1 else", "")
     )
-    answer = perform(tmp_path, "measure", path, is_script=True, arguments=arguments)
-    assert answer.outcome == "error"
-    assert f"the script exited {error}" in answer.error
-    assert printed in answer.traceback
-    assert "Traceback" not in answer.traceback
+    result = perform(tmp_path, "measure", path, is_script=True, arguments=arguments)
+    assert result.outcome == "error"
+    assert f"the script exited {error}" in result.error
+    assert printed in result.traceback
+    assert "Traceback" not in result.traceback
 
 
 def test_what_it_raises_is_told_as_it_would_be_without_us(tmp_path):
     body = PLAIN + "    if _ == 4: raise ValueError('the data is gone')\n"
-    answer = perform(tmp_path, "profile", script(tmp_path, body), is_script=True)
-    assert (answer.outcome, answer.error) == ("error", "ValueError: the data is gone")
-    assert answer.traceback.count('File "') == 1
-    assert "runpy" not in answer.traceback
+    result = perform(tmp_path, "profile", script(tmp_path, body), is_script=True)
+    assert (result.outcome, result.error) == ("error", "ValueError: the data is gone")
+    assert result.traceback.count('File "') == 1
+    assert "runpy" not in result.traceback
 
 
 def test_one_that_fails_in_a_variant_leaves_the_other(tmp_path):
@@ -75,11 +75,11 @@ def test_one_that_fails_in_a_variant_leaves_the_other(tmp_path):
 
 
 def test_an_unexpected_end_leaves_whole_steps_only(tmp_path):
-    answer = profiled(tmp_path, PLAIN.replace("steps)", "16)"), requested=EAGER, steps=20)
-    trace = read_trace(tmp_path / answer.traces.steady)
+    result = profiled(tmp_path, PLAIN.replace("steps)", "16)"), requested=EAGER, steps=20)
+    trace = read_trace(tmp_path / result.traces.steady)
     assert [*trace.steps] == [12, 13, 14, 15]
-    assert (answer.profiled.steps, answer.ended, answer.traces.detail) == (4, 16, None)
-    assert "after the last step" in event_names(tmp_path / answer.traces.steady)
+    assert (result.profiled.steps, result.ended, result.traces.detail) == (4, 16, None)
+    assert "after the last step" in event_names(tmp_path / result.traces.steady)
 
 
 @pytest.mark.parametrize("available", [1, 4, 8, 12, 15, 16, 30, 100])

@@ -123,11 +123,11 @@ def test_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
     with sqlite3.connect("results.db") as table:
         table.execute("create table results (epoch)")
     before = tree(tmp_path / "here")
-    answer = perform(tmp_path / "traces", "measure", "train.py", is_script=True)
+    result = perform(tmp_path / "traces", "measure", "train.py", is_script=True)
     after = tree(tmp_path / "here")
-    assert "(exit code 3)" in answer.error
+    assert "(exit code 3)" in result.error
     assert {name for name in {*before, *after} if before.get(name) != after.get(name)} == {"by_c.bin", "by_a_child.txt"}
-    (note,) = (each for each in answer.effective.notes if each.startswith("files changed"))
+    (note,) = (each for each in result.effective.notes if each.startswith("files changed"))
     assert note.startswith(
         "files changed and were not put back: by_a_child.txt, by_c.bin. A library in C or another program wrote them"
     )

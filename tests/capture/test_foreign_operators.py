@@ -23,17 +23,17 @@ NAME = "some_sparse.spmm_sum.default"
 
 def test_the_operator_is_named_in_the_summary_and_in_the_report(tmp_path):
     path = script(tmp_path, OPERATOR + PLAIN)
-    answer = perform(tmp_path, "profile", path, requested=COMPILED, steps=2, is_script=True)
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    assert {each.reason for each in answer.ledger.breaks} == {
+    result = perform(tmp_path, "profile", path, requested=COMPILED, steps=2, is_script=True)
+    assert result.outcome == "ok", result.traceback or result.error
+    assert {each.reason for each in result.ledger.breaks} == {
         f"Operator does not support running with fake tensors ({NAME})"
     }
     variant = Variant(
         name="compiled",
         outcome="ok",
         requested=COMPILED,
-        traces=answer.traces,
-        ledger=answer.ledger,
+        traces=result.traces,
+        ledger=result.ledger,
         measured=Measured(step_ns=1, step_all_ns=[1], spread_ns=0, clock="perf_counter"),
     )
     run = Run(created=runs.now(), tracekit="0", recipe="train", script="train.py", variants=[variant])

@@ -29,38 +29,38 @@ def passes(tmp_path_factory):
     }
     with pytest.MonkeyPatch.context() as patch, process.scratch() as scratch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        answers = {name: process.perform(each, scratch, folder / f"{name}.log", 600) for name, each in jobs.items()}
-    assert [answer.error for answer in answers.values()] == [None] * 3
-    return folder, answers
+        results = {name: process.perform(each, scratch, folder / f"{name}.log", 600) for name, each in jobs.items()}
+    assert [result.error for result in results.values()] == [None] * 3
+    return folder, results
 
 
 def test_normalised_ahead_it_is_one_graph(passes):
-    _, answers = passes
-    ledger = answers["profile"].ledger
+    _, results = passes
+    ledger = results["profile"].ledger
     assert [(entry.id, entry.kind) for entry in ledger.compiles] == [("0/0", "first"), ("0/0", "backward")]
     assert ledger.breaks == []
-    assert answers["profile"].effective.mode == "default"
+    assert results["profile"].effective.mode == "default"
 
 
 def test_compilation_is_nearly_all_of_the_first_step_and_in_the_ledger(passes):
-    folder, answers = passes
+    folder, results = passes
     cold = read_trace(folder / "cold.json.gz")
     start, end = cold.steps[0]
     assert sum(span.end - span.start for span in cold.spans) >= 0.95 * (end - start)
-    in_ledger = [(entry.id, entry.thread) for entry in answers["profile"].ledger.compiles]
+    in_ledger = [(entry.id, entry.thread) for entry in results["profile"].ledger.compiles]
     assert in_ledger == [(span.id, span.thread) for span in cold.spans]
 
 
 def test_inductor_loses_as_eager_does_dropout_included(passes):
-    _, answers = passes
-    assert len(answers["eager"].losses) == 20
-    assert runs.divergence(answers["eager"].losses, answers["check"].losses) < 1e-4
-    assert answers["eager"].metrics["test accuracy"] > 0.5
+    _, results = passes
+    assert len(results["eager"].losses) == 20
+    assert runs.divergence(results["eager"].losses, results["check"].losses) < 1e-4
+    assert results["eager"].metrics["test accuracy"] > 0.5
 
 
 def test_it_says_what_it_trained_on(passes):
-    _, answers = passes
-    assert answers["profile"].notes == ["generated graph with Cora's statistics"]
+    _, results = passes
+    assert results["profile"].notes == ["generated graph with Cora's statistics"]
 
 
 def test_the_generated_graph_has_coras_statistics():

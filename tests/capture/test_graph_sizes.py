@@ -98,13 +98,13 @@ for at in range(300):
 
 
 def test_a_scripts_training_calls_are_recorded_and_its_graphs_stay_its_own(tmp_path):
-    answer = perform(
+    result = perform(
         tmp_path, "profile", script(tmp_path, TRAINING, head=""), requested=COMPILED, steps=4, is_script=True
     )
-    nodes = answer.graphs.nodes
+    nodes = result.graphs.nodes
     assert nodes == [*range(nodes[0], nodes[0] + len(nodes))]  # of each step, without those of the evaluation
-    assert answer.graphs.edges == [3 * each for each in nodes]
-    assert [each.kind for each in answer.ledger.compiles].count("recompile") == 2  # any size; no gradients
+    assert result.graphs.edges == [3 * each for each in nodes]
+    assert [each.kind for each in result.ledger.compiles].count("recompile") == 2  # any size; no gradients
 
 
 RECIPE = """
@@ -126,7 +126,7 @@ def setup(ctx):
 
 def test_a_recipe_may_say_itself_how_large_its_batches_are(tmp_path):
     (tmp_path / "recipe.py").write_text(RECIPE)
-    answer = perform(tmp_path, "measure", tmp_path / "recipe.py", round=1)
-    edges = answer.graphs.edges
-    assert len(edges) == answer.measured.steps
+    result = perform(tmp_path, "measure", tmp_path / "recipe.py", round=1)
+    edges = result.graphs.edges
+    assert len(edges) == result.measured.steps
     assert all((after - before) % 40 == 1 for before, after in pairwise(edges))

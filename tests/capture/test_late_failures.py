@@ -43,11 +43,11 @@ def profile(tmp_path, write_recipe, outcome, last, timeout=120):
 
 @pytest.mark.parametrize("outcome", ["oom", "error", "crash"])
 def test_a_failure_in_the_detail_window_leaves_the_other_traces(tmp_path, write_recipe, outcome):
-    answer = profile(tmp_path, write_recipe, outcome, last=15)
-    assert answer.outcome == outcome
-    assert answer.error
-    assert (answer.traces.cold, answer.traces.steady, answer.traces.detail) == ("cold.json.gz", "steady.json.gz", None)
-    assert answer.profiled.steps == 3
+    result = profile(tmp_path, write_recipe, outcome, last=15)
+    assert result.outcome == outcome
+    assert result.error
+    assert (result.traces.cold, result.traces.steady, result.traces.detail) == ("cold.json.gz", "steady.json.gz", None)
+    assert result.profiled.steps == 3
     assert [*read_trace(tmp_path / "steady.json.gz").steps] == [10, 11, 12]
 
 
@@ -61,13 +61,13 @@ def test_one_that_takes_too_long_leaves_what_it_had(tmp_path, write_recipe, monk
         raise subprocess.TimeoutExpired(processes[0].args, timeout)
 
     monkeypatch.setattr(process, "_wait", wait)
-    answer = profile(tmp_path, write_recipe, "timeout", last=6, timeout=40)
-    assert (answer.outcome, answer.error, answer.traces.cold) == ("timeout", "took longer than 40 s", "cold.json.gz")
+    result = profile(tmp_path, write_recipe, "timeout", last=6, timeout=40)
+    assert (result.outcome, result.error, result.traces.cold) == ("timeout", "took longer than 40 s", "cold.json.gz")
 
 
 def test_one_that_fails_at_once_leaves_nothing_of_an_earlier_pass(tmp_path, write_recipe):
-    answer = profile(tmp_path, write_recipe, "error", last=1)
-    assert (answer.error, answer.traces.cold) == ("ValueError: no more", None)
+    result = profile(tmp_path, write_recipe, "error", last=1)
+    assert (result.error, result.traces.cold) == ("ValueError: no more", None)
 
 
 def test_the_other_passes_are_taken_all_the_same(tmp_path, write_recipe):
@@ -83,7 +83,7 @@ def test_the_other_passes_are_taken_all_the_same(tmp_path, write_recipe):
 def test_inference_that_fails_costs_only_itself(tmp_path, write_recipe):
     text = RECIPE.replace("len(taken) == LAST", "False").replace("ENDING", "pass")
     text = text.replace("return step\n", "return SimpleNamespace(step=step, infer=lambda: torch.empty(1 << 60))\n")
-    answer = perform(tmp_path, "measure", write_recipe(text))
-    assert (answer.outcome, answer.error[:22]) == ("oom", "infer(): RuntimeError:")
-    assert answer.measured.steps >= 30
-    assert answer.measured.infer_ns is None
+    result = perform(tmp_path, "measure", write_recipe(text))
+    assert (result.outcome, result.error[:22]) == ("oom", "infer(): RuntimeError:")
+    assert result.measured.steps >= 30
+    assert result.measured.infer_ns is None

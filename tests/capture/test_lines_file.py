@@ -44,8 +44,8 @@ def captured(tmp_path_factory):
         patch.setenv(
             "TRACEKIT_VERIFY", "1"
         )  # a new interpreter: in a forked one, the server's frames are recorded, too
-        answer = perform(folder, "profile", recipe, steps=2, warmup=4)
-    assert answer.outcome == "ok", answer.traceback
+        result = perform(folder, "profile", recipe, steps=2, warmup=4)
+    assert result.outcome == "ok", result.traceback
     lines = lines_file.read(folder / "detail.json.gz")
     assert lines is not None
     return SimpleNamespace(folder=folder, recipe=recipe, lines=lines)

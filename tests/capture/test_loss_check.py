@@ -87,19 +87,19 @@ def test_arguments_are_never_written_to():
 
 
 def test_a_training_that_amplifies_rounding_says_so(tmp_path, write_recipe):
-    answer = perform(tmp_path, "check", write_recipe(CHAOS))
-    assert answer.outcome == "ok", answer.traceback
-    assert answer.loss_drift > 1e-4
+    result = perform(tmp_path, "check", write_recipe(CHAOS))
+    assert result.outcome == "ok", result.traceback
+    assert result.loss_drift > 1e-4
 
 
 def test_of_a_compiled_variant_no_drift_is_taken(tmp_path, recipe):
-    answer = perform(tmp_path, "check", recipe, requested=COMPILED)
-    assert answer.loss_drift is None
+    result = perform(tmp_path, "check", recipe, requested=COMPILED)
+    assert result.loss_drift is None
     assert perform(tmp_path, "check", recipe).loss_drift == pytest.approx(0, abs=1e-4)
 
 
 def test_a_training_that_cannot_be_moved_keeps_its_losses(tmp_path, write_recipe):
     text = CHAOS.replace("def step():", "def step():\n        assert not torch._C._len_torch_dispatch_stack(), 'no'")
-    answer = perform(tmp_path, "check", write_recipe(text))
-    assert (answer.outcome, len(answer.losses), answer.loss_drift) == ("ok", 20, None)
-    assert answer.effective.notes == ["how far rounding alone moves its losses is unknown: AssertionError: no"]
+    result = perform(tmp_path, "check", write_recipe(text))
+    assert (result.outcome, len(result.losses), result.loss_drift) == ("ok", 20, None)
+    assert result.effective.notes == ["how far rounding alone moves its losses is unknown: AssertionError: no"]

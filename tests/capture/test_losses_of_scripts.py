@@ -39,9 +39,9 @@ for at in range(steps):
 
 
 def losses(tmp_path, body, **more):
-    answer = perform(tmp_path, "check", script(tmp_path, body), is_script=True, **more)
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    return answer.losses
+    result = perform(tmp_path, "check", script(tmp_path, body), is_script=True, **more)
+    assert result.outcome == "ok", result.traceback or result.error
+    return result.losses
 
 
 def test_variants_train_alike_or_are_told_apart(tmp_path):

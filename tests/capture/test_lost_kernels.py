@@ -48,10 +48,10 @@ def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
         profiled = Profiled(step_ns=7, steps=20) if window == "steady" else None
         return PassResult(traces=Traces(**{window: f"{window}.json.gz"}), profiled=profiled)
 
-    answer = completed(PassResult(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
+    result = completed(PassResult(traces=TRACES, profiled=Profiled(step_ns=5, steps=20)), tmp_path, take)
     assert windows == ["steady", "detail"]
-    assert (answer.traces, answer.profiled.step_ns) == (TRACES, 7)
-    assert answer.effective.notes == [
+    assert (result.traces, result.profiled.step_ns) == (TRACES, 7)
+    assert result.effective.notes == [
         "the profiler lost kernels where traces share a process: steady, detail got one each"
     ]
 
@@ -59,23 +59,23 @@ def test_later_sessions_that_lost_kernels_get_processes_of_their_own(tmp_path):
 def test_where_the_first_session_has_no_kernels_either_it_is_only_said(tmp_path):
     for window in ("cold", "steady", "detail"):
         write(tmp_path, window, 50, 0)
-    answer = completed(PassResult(traces=TRACES), tmp_path, pytest.fail)
+    result = completed(PassResult(traces=TRACES), tmp_path, pytest.fail)
     said = "its trace holds 50 launches, but no kernel: tracekit doctor shows possible causes"
-    assert answer.effective.notes == [f"{window}: {said}" for window in ("cold", "steady", "detail")]
+    assert result.effective.notes == [f"{window}: {said}" for window in ("cold", "steady", "detail")]
 
 
 def test_what_another_process_loses_again_is_said(tmp_path):
     write(tmp_path, "cold", 50, 50)
     write(tmp_path, "steady", 50, 10)
-    answer = PassResult(traces=Traces(cold="cold.json.gz", steady="steady.json.gz"))
-    answer = completed(answer, tmp_path, lambda window: PassResult(outcome="timeout"))
-    assert answer.effective.notes == ["steady: for 40 of 50 launches the trace holds no kernel: the profiler lost them"]
+    result = PassResult(traces=Traces(cold="cold.json.gz", steady="steady.json.gz"))
+    result = completed(result, tmp_path, lambda window: PassResult(outcome="timeout"))
+    assert result.effective.notes == ["steady: for 40 of 50 launches the trace holds no kernel: the profiler lost them"]
 
 
 def test_a_whole_trace_is_left_alone(tmp_path):
     write(tmp_path, "steady", 50, 50)
-    answer = PassResult(traces=Traces(steady="steady.json.gz"))
-    assert completed(answer, tmp_path, pytest.fail) is answer
+    result = PassResult(traces=Traces(steady="steady.json.gz"))
+    assert completed(result, tmp_path, pytest.fail) is result
 
 
 def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_says_so(tmp_path, monkeypatch):

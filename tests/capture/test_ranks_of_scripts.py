@@ -51,9 +51,9 @@ def test_the_rank_that_failed_first_is_named(tmp_path):
     script.write_text(FAILING)
     job = Job(stage="measure", program=str(script), is_script=True, ranks=2)
     with process.scratch() as scratch:
-        answer = process.perform(job, scratch, tmp_path / "measure.log", 120)
-    assert answer.outcome == "error"
-    assert answer.error == "rank 1: ValueError: the second rank has no data"
+        result = process.perform(job, scratch, tmp_path / "measure.log", 120)
+    assert result.outcome == "error"
+    assert result.error == "rank 1: ValueError: the second rank has no data"
 
 
 def test_a_recipe_has_one_process(tmp_path):

@@ -174,10 +174,10 @@ print(len(cleared))
 def test_lost_kernels_of_a_recording_are_said(tmp_path, monkeypatch):
     write(tmp_path, "steady", 50, 40)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    answer = PassResult(traces=Traces(steady="steady.json.gz"))
+    result = PassResult(traces=Traces(steady="steady.json.gz"))
     said = "for 10 of 50 launches the trace holds no kernel: the profiler lost them"
-    assert [*_warnings(answer, tmp_path)] == [said]
-    assert _variant("eager", answer, tmp_path, "ok", None).effective.notes[1:] == [said]
+    assert [*_warnings(result, tmp_path)] == [said]
+    assert _variant("eager", result, tmp_path, "ok", None).effective.notes[1:] == [said]
 
 
 def test_what_ran_on_an_accelerator_that_cannot_be_measured_is_said(tmp_path):

@@ -49,17 +49,17 @@ def test_from_the_command_line_to_a_run(tmp_path):
 
 def test_a_model_of_torchs_own_modules_is_compiled_too(tmp_path):
     body = "net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))" + PLAIN
-    answer = profiled(tmp_path, body)
-    assert kinds(answer) == [("0/0", "first"), ("0/0", "backward")]
-    assert "compiled in place: Sequential" in answer.effective.remarks
+    result = profiled(tmp_path, body)
+    assert kinds(result) == [("0/0", "first"), ("0/0", "backward")]
+    assert "compiled in place: Sequential" in result.effective.remarks
 
 
 def test_a_module_of_torch_jit_is_left_as_it_is_and_the_run_says_why(tmp_path):
-    answer = profiled(tmp_path, f"net = torch.jit.script(net)\n{PLAIN}")
-    assert kinds(answer) == []
-    assert answer.ledger.breaks == []
-    assert answer.effective.notes[0].startswith("torch.compile does not accept modules of torch.jit.script (Net)")
-    assert answer.effective.ran_eagerly == answer.effective.notes[0]
+    result = profiled(tmp_path, f"net = torch.jit.script(net)\n{PLAIN}")
+    assert kinds(result) == []
+    assert result.ledger.breaks == []
+    assert result.effective.notes[0].startswith("torch.compile does not accept modules of torch.jit.script (Net)")
+    assert result.effective.ran_eagerly == result.effective.notes[0]
 
 
 def test_one_that_compiles_itself_has_an_eager_twin(tmp_path):
@@ -93,16 +93,16 @@ for _ in range(steps):
         loss_of(model, torch.randn(6, 4)).backward()
         optimizer.step()
 """
-    answer = profiled(tmp_path, body)
-    assert "several optimizers step (SGD, Adam): a step ends where the first one does" in answer.effective.remarks
-    assert "compiled in place: Net" in answer.effective.remarks
-    names = event_names(tmp_path / answer.traces.steady)
+    result = profiled(tmp_path, body)
+    assert "several optimizers step (SGD, Adam): a step ends where the first one does" in result.effective.remarks
+    assert "compiled in place: Net" in result.effective.remarks
+    names = event_names(tmp_path / result.traces.steady)
     assert (names.count("Optimizer.step#SGD.step"), names.count("Optimizer.step#Adam.step")) == (2, 4)
 
 
 def test_accumulated_gradients_are_steps_of_several(tmp_path):
-    answer = profiled(tmp_path, PLAIN, step_every=3)
-    names = event_names(tmp_path / answer.traces.steady)
+    result = profiled(tmp_path, PLAIN, step_every=3)
+    names = event_names(tmp_path / result.traces.steady)
     assert names.count("Optimizer.step#Adam.step") == 6
     assert sum(name.startswith("ProfilerStep#") for name in names) == 2
 
@@ -133,8 +133,8 @@ if __name__ == "__main__":
             loss_of(net, x).backward()
             optimizer.step()
 """
-    answer = profiled(tmp_path, body, requested=EAGER, steps=4)
-    attribution = attribute(Trace.load(tmp_path / answer.traces.steady))
+    result = profiled(tmp_path, body, requested=EAGER, steps=4)
+    attribution = attribute(Trace.load(tmp_path / result.traces.steady))
     assert len(attribution.trace.steps) == 4
     assert (attribution.host[:, HOST.index("dataload")] > 0).all()
 
@@ -155,9 +155,9 @@ with torch.profiler.profile(
         profiler.step()
         print(profiler.key_averages().table(), older.key_averages().table(sort_by="cpu_time_total"), profiler.step_num)
 """
-    answer = profiled(tmp_path, body)
-    assert len(read_trace(tmp_path / answer.traces.steady).steps) == 2
-    assert "the script's own profiler was kept idle: two at once crash" in answer.effective.remarks
+    result = profiled(tmp_path, body)
+    assert len(read_trace(tmp_path / result.traces.steady).steps) == 2
+    assert "the script's own profiler was kept idle: two at once crash" in result.effective.remarks
     assert not [*tmp_path.glob("own*"), *tmp_path.glob("ready")]
 
 
@@ -171,8 +171,8 @@ def test_after_the_first_step_no_class_is_touched(tmp_path):
         "    assert step <= 3 or call is ours\n",
     )
     assert body != PLAIN
-    answer = perform(tmp_path, "measure", script(tmp_path, body), is_script=True, arguments=["23"])
-    assert answer.outcome == "ok", answer.traceback
+    result = perform(tmp_path, "measure", script(tmp_path, body), is_script=True, arguments=["23"])
+    assert result.outcome == "ok", result.traceback
 
 
 def test_a_script_may_leave_its_folder(tmp_path):

@@ -41,18 +41,18 @@ def test_a_script_is_left_only_the_gpu_that_is_wanted(monkeypatch, device, visib
 
 def test_steps_of_a_script_that_ends_early_are_timed_by_the_gpu(tmp_path):
     done = perform(tmp_path, "measure", device="cuda:1", text=SCRIPT, is_script=True, steps=3, warmup=3)
-    measured = done.answer.measured
-    assert (done.answer.outcome, done.answer.ended, measured.clock) == ("ok", 8, "cuda events")
+    measured = done.result.measured
+    assert (done.result.outcome, done.result.ended, measured.clock) == ("ok", 8, "cuda events")
     assert "record" in done.calls
 
 
 def test_no_pace_is_told_of_steps_that_nobody_waited_for(tmp_path):
     for device, has_times in (("cuda", False), ("cpu", True)):
-        answer = perform(
+        result = perform(
             tmp_path, "profile", device, text=SCRIPT, is_script=True, steps=20, warmup=3, available=9
-        ).answer
-        assert answer.traces.steady, answer.error
-        assert (answer.profiled is not None) == has_times
+        ).result
+        assert result.traces.steady, result.error
+        assert (result.profiled is not None) == has_times
 
 
 def test_ends_of_steps_on_a_gpu_are_read_once_it_has_come_to_them():
@@ -76,19 +76,19 @@ NEVER_ASKS = "import torch; torch.mps.current_allocated_memory = torch.xpu.memor
 
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
 def test_a_script_that_asks_for_another_accelerator_is_told_that_there_is_none(tmp_path, kind):
-    answer = perform(
+    result = perform(
         tmp_path, "measure", "cpu", text=ASKS + SCRIPT, kind=kind, is_script=True, steps=3, warmup=3
-    ).answer
-    assert (answer.outcome, answer.error, answer.ended) == ("ok", None, 8)
-    assert answer.measured.clock == "perf_counter"
+    ).result
+    assert (result.outcome, result.error, result.ended) == ("ok", None, 8)
+    assert result.measured.clock == "perf_counter"
 
 
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
 def test_one_that_trains_there_without_asking_is_refused(tmp_path, kind):
     """Otherwise it would be timed by a clock that does not wait for that device."""
-    answer = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, is_script=True).answer
-    assert (answer.outcome, answer.measured) == ("error", None)
-    assert answer.error.endswith(
+    result = perform(tmp_path, "measure", "cpu", text=NEVER_ASKS + SCRIPT, kind=kind, is_script=True).result
+    assert (result.outcome, result.measured) == ("error", None)
+    assert result.error.endswith(
         f" trains on {kind}, but tracekit can capture only on CPUs and on NVIDIA and AMD GPUs. "
         "Make it train on the CPU, for example by an argument after --"
     )

@@ -85,13 +85,13 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_a_step_is_what_the_script_makes_it(tmp_path, name):
     body, boundary, step, graphs = BODIES[name]
-    answer = perform(
+    result = perform(
         tmp_path, "measure", script(tmp_path, body), is_script=True, requested=COMPILED, warmup=3, arguments=["60"]
     )
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    assert (answer.boundary, answer.step) == (boundary, step)
+    assert result.outcome == "ok", result.traceback or result.error
+    assert (result.boundary, result.step) == (boundary, step)
     if graphs is not None:
-        assert answer.measured.compiles >= graphs  # compiled in place, by Module.compile
+        assert result.measured.compiles >= graphs  # compiled in place, by Module.compile
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_calls_can_be_steps_although_an_optimizer_steps(tmp_path, stage):
         "    if at % 4 == 3:\n        optimizer.step()\n        optimizer.zero_grad()\n"
     )
     path = script(tmp_path, body)
-    answer = perform(tmp_path, stage, path, is_script=True, steps=2, warmup=3, step_at="call", arguments=["60"])
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    assert (answer.boundary, answer.step) == ("training_call", "1 call of Net")
+    result = perform(tmp_path, stage, path, is_script=True, steps=2, warmup=3, step_at="call", arguments=["60"])
+    assert result.outcome == "ok", result.traceback or result.error
+    assert (result.boundary, result.step) == ("training_call", "1 call of Net")
 
 
 def test_a_line_ends_a_step_in_every_pass(tmp_path):
@@ -134,12 +134,12 @@ def test_a_line_ends_a_step_in_every_pass(tmp_path):
     path = script(tmp_path, body)
     line = (HEAD + body).splitlines().index("  done = True") + 1
     for stage in ("measure", "profile"):
-        answer = perform(
+        result = perform(
             tmp_path, stage, path, is_script=True, steps=2, warmup=3, step_at=f"{path}:{line}", arguments=["16"]
         )
-        assert answer.outcome == "ok", answer.traceback or answer.error
-        assert answer.step == "1 mark reached, 2 micro-batches (backward passes)"
-        assert answer.ended == (16 if stage == "measure" else None)
+        assert result.outcome == "ok", result.traceback or result.error
+        assert result.step == "1 mark reached, 2 micro-batches (backward passes)"
+        assert result.ended == (16 if stage == "measure" else None)
 
 
 def test_layers_that_are_trained_one_by_one_are_not_compiled_and_the_headline_says_so(tmp_path):
@@ -150,10 +150,10 @@ for _ in range(steps):
     torch.nn.functional.linear(torch.randn(6, 4), net.first.weight).sum().backward()
     optimizer.step()
 """
-    answer = perform(tmp_path, "profile", script(tmp_path, body), is_script=True, requested=COMPILED, steps=2, warmup=3)
-    assert answer.effective.mode == "eager"
-    assert "never calls a whole model" in answer.effective.ran_eagerly
-    profile = SimpleNamespace(name="compiled", variant=SimpleNamespace(effective=answer.effective))
+    result = perform(tmp_path, "profile", script(tmp_path, body), is_script=True, requested=COMPILED, steps=2, warmup=3)
+    assert result.effective.mode == "eager"
+    assert "never calls a whole model" in result.effective.ran_eagerly
+    profile = SimpleNamespace(name="compiled", variant=SimpleNamespace(effective=result.effective))
     assert _never_compiled(profile).startswith("compiled ran eagerly: nothing was compiled")
 
 
@@ -207,8 +207,8 @@ def test_a_module_of_a_package_runs_as_python_would_run_it(tmp_path, monkeypatch
         f"from .model import *\nimport json\n{PLAIN}print(json.dumps([sys.path[0], sys.argv]))"
     )
     monkeypatch.chdir(tmp_path)
-    answer = perform(tmp_path, "measure", "pkg.train", is_script=True, module=True, arguments=["5"])
-    assert answer.outcome == "ok", answer.traceback or answer.error
+    result = perform(tmp_path, "measure", "pkg.train", is_script=True, module=True, arguments=["5"])
+    assert result.outcome == "ok", result.traceback or result.error
     plain = warm.run(["-m", "pkg.train", "5"])
     assert (tmp_path / "measure.log").read_text() == plain.stdout
     prepared = prepare(Options("pkg.train", module=True, backend="aot_eager"))

@@ -35,7 +35,7 @@ def _check_one(claims: Claims, path: Path) -> None:
 
     began = time.monotonic()
     job = Job(stage="check", program=str(path), device=claims.device, params=_SMALL.get(path.stem, {}))
-    answer = perform(job)
-    seen = {"drift": answer.loss_drift, "metrics": answer.metrics, "s": round(time.monotonic() - began, 1)}
-    holds = answer.outcome == "ok" and bool(answer.losses)
-    claims.that(holds, f"recipe {path.stem}: runs and evaluates", **(seen if holds else {"error": answer.error}))
+    result = perform(job)
+    seen = {"drift": result.loss_drift, "metrics": result.metrics, "s": round(time.monotonic() - began, 1)}
+    holds = result.outcome == "ok" and bool(result.losses)
+    claims.that(holds, f"recipe {path.stem}: runs and evaluates", **(seen if holds else {"error": result.error}))

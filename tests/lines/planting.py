@@ -69,8 +69,8 @@ def planted(folder, requested=None, steps=12, **params):
     more = {"requested": requested} if requested is not None else {}
     params = {"truth": str(truth), **params}
     with warm.passes():
-        answer = perform(folder, "profile", RECIPE, 600, steps=steps, params=params, **more)
-    assert answer.outcome == "ok", answer.traceback
+        result = perform(folder, "profile", RECIPE, 600, steps=steps, params=params, **more)
+    assert result.outcome == "ok", result.traceback
     return read(folder)
 
 

@@ -127,8 +127,8 @@ def test_in_every_face(tmp_path, capsys):
 def test_a_real_recording_names_the_line_that_holds_a_tensor(tmp_path):
     (tmp_path / "net.py").write_text(RECIPE)
     with warm.passes():
-        answer = perform(tmp_path, "profile", tmp_path / "net.py", steps=3)
-    assert answer.outcome == "ok", answer.traceback
+        result = perform(tmp_path, "profile", tmp_path / "net.py", steps=3)
+    assert result.outcome == "ok", result.traceback
     steady, detail = (tmp_path / f"{window}.json.gz" for window in ("steady", "detail"))
     captures = (Capture(steady, attribute(Trace.load(steady))), Capture(detail, None, window="detail"))
     (device,) = known_use(Profile("eager", captures)).devices

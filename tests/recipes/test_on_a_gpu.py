@@ -186,10 +186,10 @@ def audited(name: str, variant: str, steps: int = 2, **params) -> Audit:
     params = {**SMALL.get(name, {}), **PATHOLOGIES.get(name, {}), **params}
     if "root" in load(name).PARAMS:
         params = {"root": NOWHERE, **params}
-    answer = audit(Job(stage="audit", program=str(path_of(name)), label=variant, params=params, steps=steps), [])
-    assert answer.outcome == "ok", answer.traceback or answer.error
-    assert len(answer.audit.losses) == steps + 1
-    return answer.audit
+    result = audit(Job(stage="audit", program=str(path_of(name)), label=variant, params=params, steps=steps), [])
+    assert result.outcome == "ok", result.traceback or result.error
+    assert len(result.audit.losses) == steps + 1
+    return result.audit
 
 
 def seen(result: Audit) -> list[tuple[str, str]]:

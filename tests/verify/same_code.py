@@ -71,6 +71,6 @@ def _measured(
     variant: PlannedVariant, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options
 ) -> Variant:
     (folder / slug(variant.name, prepared.run.planned)).mkdir()
-    answer = measure_again(0, variant, prepared, folder, caches=caches[variant.name], options=options)
-    assert answer.outcome == "ok", answer.error
-    return Variant(name=variant.name, outcome="ok", requested=variant.requested, measured=answer.measured)
+    result = measure_again(0, variant, prepared, folder, caches=caches[variant.name], options=options)
+    assert result.outcome == "ok", result.error
+    return Variant(name=variant.name, outcome="ok", requested=variant.requested, measured=result.measured)

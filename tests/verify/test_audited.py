@@ -29,11 +29,11 @@ def test_every_line_that_blocks_is_found_and_the_losses_are_those_of_a_plain_run
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     log = tmp_path / "audit.log"
     with process.scratch() as scratch:
-        answer = process.perform(Job(stage="audit", program=str(path), is_script=True, steps=4), scratch, log, 600)
-    assert answer.outcome == "ok", answer.traceback or answer.error
+        result = process.perform(Job(stage="audit", program=str(path), is_script=True, steps=4), scratch, log, 600)
+    assert result.outcome == "ok", result.traceback or result.error
     begins = statements(path.read_text())
     counted: Counter[tuple[int, str, str]] = Counter()
-    for row in answer.audit.rows:
+    for row in result.audit.rows:
         assert row.file == str(path), row
         counted[begins[row.line], row.kind, row.operator.removeprefix("aten::")] += row.per_step
     assert counted == expected(path.read_text(), begins)

@@ -35,16 +35,16 @@ def test_what_was_planted_is_found_within_5_percent(tmp_path):
     (tmp_path / "recipe.py").write_text(RECIPE)
     passes = []
     for number in range(3):
-        answer = perform(tmp_path, "measure", tmp_path / "recipe.py", round=number)
-        measured = answer.measured
-        assert measured is not None, answer.error
+        result = perform(tmp_path, "measure", tmp_path / "recipe.py", round=number)
+        measured = result.measured
+        assert measured is not None, result.error
         passes.append(
             Pass(
                 round=number,
                 started_ns=number,
                 step_ns=measured.step_ns,
                 step_all_ns=measured.step_all_ns,
-                graphs=answer.graphs,
+                graphs=result.graphs,
             )
         )
     shown = section(tmp_path, "graph_sizes", variant("eager", passes))

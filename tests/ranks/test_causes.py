@@ -5,9 +5,9 @@ import json
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from jobs import section_of
 from lateness_twin import Job, Planned, blame
 from small import event, kernel, launch, op, step
-from test_ranks import section_of
 
 from tracekit.ranks import collectives, read_rank
 

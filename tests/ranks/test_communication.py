@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from small import event, kernel, launch, op, step
+from jobs import WORLD, call, job_of_groups
+from small import step
 
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives, rank_columns, read_rank
@@ -12,74 +13,6 @@ from tracekit.ranks.groups import role_of
 from tracekit.report import report as make_report
 
 BYTES = 4
-STEP_US = 10_000
-
-
-def record(name, start, end, **args):
-    return event("cpu_op", "record_param_comms", start, end, **{"Collective name": name, "dtype": "Float", **args})
-
-
-def call(at, number, kernel_name, length, name, elements, group, early=0.0, **more):
-    """A collective that takes `length` µs from `at`, when the last rank arrives; this one arrives `early` µs before."""
-    label, description, ranks = group
-    args = {
-        "In msg nelems": elements,
-        "Out msg nelems": elements,
-        "Group size": len(ranks),
-        "Process Group Name": label,
-        "Process Group Description": description,
-        "Process Group Ranks": json.dumps(ranks),
-        "Seq": number,
-        **more,
-    }
-    begin = at - early
-    return [
-        record(name, begin - 60, begin - 41, **args),
-        launch(begin - 55, begin - 45, number + 1),
-        kernel(kernel_name, begin, at + length, number + 1),
-    ]
-
-
-WORLD = ("0", "default_pg", [0, 1, 2, 3])
-PAIRS = {
-    0: ("1", "mesh_tp", [0, 1]),
-    1: ("1", "mesh_tp", [0, 1]),
-    2: ("2", "mesh_tp", [2, 3]),
-    3: ("2", "mesh_tp", [2, 3]),
-}
-STAGES = ("3", "undefined", [0, 1, 2, 3])
-
-
-def job(folder, steps=2, early=None):
-    """Tensor-parallel pairs reduce, 1 sends to 2, then all reduce; `early` ranks arrive 700 µs before their partner."""
-    for rank in range(4):
-        events = []
-        for number in range(steps):
-            t = 1000 + number * STEP_US
-            early_us = 700 if early == rank else 0
-            first = 10 * number
-            events += [step(number, t, t + STEP_US), op("aten::mm", t + 10, t + 20)]
-            events += call(
-                t + 2000, first, "ncclDevKernel_AllReduce(x)", 100, "allreduce", 1 << 20, PAIRS[rank], early_us
-            )
-            if rank in (1, 2):
-                peer = {"Dst Rank": 2} if rank == 1 else {"Src Rank": 1}
-                events += call(
-                    t + 4000,
-                    first + 1,
-                    "ncclDevKernel_SendRecv(x)",
-                    50,
-                    "send" if rank == 1 else "recv",
-                    1000,
-                    STAGES,
-                    **peer,
-                )
-            events += call(t + 6000, first + 2, "ncclDevKernel_AllReduce(x)", 400, "allreduce", 1 << 22, WORLD)
-        distributed = {"rank": rank, "world_size": 4, "backend": "nccl"}
-        (folder / f"rank{rank}.json").write_text(
-            json.dumps({"schemaVersion": 1, "distributedInfo": distributed, "traceEvents": events})
-        )
-    return folder
 
 
 def columns_of(folder):
@@ -87,7 +20,7 @@ def columns_of(folder):
 
 
 def test_groups_are_matched_each_for_itself(tmp_path):
-    matched = collectives(columns_of(job(tmp_path, early=3)))
+    matched = collectives(columns_of(job_of_groups(tmp_path, early=3)))
     first = [row for row in matched.table.to_pylist() if row["step"] == 0]
     names = ("group", "kind", "seq", "rank", "ranks", "bytes", "transfer_ns", "wait_ns", "late_rank", "late_ns")
     assert [tuple(row[name] for name in names) for row in first] == [
@@ -104,7 +37,7 @@ def test_groups_are_matched_each_for_itself(tmp_path):
 
 
 def test_bandwidths_are_those_of_nccl_tests(tmp_path):
-    columns = columns_of(job(tmp_path))
+    columns = columns_of(job_of_groups(tmp_path))
     rows = {row["group"]: row for row in communication(columns, collectives(columns)).to_pylist()}
     whole = rows["default_pg #0"]
     assert whole["algbw"] == pytest.approx((BYTES << 22) / 400_000)  # 41.9 GB/s
@@ -192,7 +125,7 @@ def test_what_a_group_is_for_is_told_by_its_name(name, role):
 
 
 def test_the_report_has_it_of_several_ranks_and_of_one(tmp_path):
-    for paths in ([job(tmp_path)], [tmp_path / "rank0.json"]):
+    for paths in ([job_of_groups(tmp_path)], [tmp_path / "rank0.json"]):
         report = make_report(open_subject(paths))
         section = next(section for section in report.sections if section.id == "communication")
         assert "a bus bandwidth of 62.9 GB/s (formulas of nccl-tests)" in section.blocks[0].lines[0]

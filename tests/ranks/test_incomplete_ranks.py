@@ -6,8 +6,8 @@ Rank 2 is made late, so that a comparison of the remaining ranks must report it,
 import json
 
 import pytest
+from jobs import job
 from on_screen import ask, opened, texts
-from test_ranks import job
 
 from tracekit.cli import main
 from tracekit.faces.shared.document import as_document

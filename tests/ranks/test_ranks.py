@@ -7,77 +7,16 @@ import pickle
 from pathlib import Path
 
 import pytest
-from small import event, kernel, launch, op, step
+from jobs import LATE_US, TRANSFER_US, compared, job, profile_of, section_of
+from small import event, op, step
 
 from tracekit.engine.buckets import WALL
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.ranks import collectives, rank_columns, read_rank
+from tracekit.ranks import collectives, read_rank
 from tracekit.report import report as make_report
 
-OVERHEADS = {"module_load": "Lazy Function Loading", "profiler": "Buffer Flush"}
-STEP_US, WORK_US, TRANSFER_US, LATE_US = 2000, 300, 100, 400
 TRACES = Path(os.environ.get("TRACEKIT_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
-
-
-def late_for(bucket, start, length):
-    """What makes a rank late by this much, beginning at `start`."""
-    end, number = start + length, int(start) * 10
-    overhead = event("overhead", OVERHEADS.get(bucket, ""), start, end, tid=0, pid=-1)
-    return {
-        "python": [],  # nothing runs
-        "dataload": [event("user_annotation", "enumerate(DataLoader)#_SingleProcess.__next__", start, end)],
-        "dispatch": [op("aten::index", start, end)],
-        "guards": [op("TorchDynamo Cache Lookup", start, end)],
-        "compile": [op("dynamo", start, end)],
-        "alloc": [launch(start, end, 0, "cudaMalloc")],
-        "kernel_launch": [launch(start, end, 0)],
-        "sync_stall": [launch(start, end, 0, "cudaDeviceSynchronize")],
-        "gpu_compute": [launch(start, start + 0.001, number), kernel("gemm", start, end, number)],
-        "gpu_copy": [
-            launch(start, start + 0.001, number, "cudaMemcpyAsync"),
-            kernel("Memcpy", start, end, number, "gpu_memcpy"),
-        ],
-        "gpu_gap": [launch(start, start + 0.001, number), kernel("gemm", end, end + 0.001, number)],
-        "module_load": [launch(start, end, 0), overhead],
-        "profiler": [launch(start, end, 0), overhead],
-    }.get(bucket, [])
-
-
-def job(folder, *, ranks=4, steps=3, late=None, bucket="dataload", skew_us=0, world=None, name="rank{}.json"):
-    """In each step every rank works, then all of them reduce; `late` begins LATE_US later than the others."""
-    for rank in range(ranks):
-        events, clock = [], skew_us * rank
-        for number in range(steps):
-            begins = 1000 + number * STEP_US + clock
-            delay = LATE_US if rank == (late(number) if callable(late) else late) else 0
-            events += [step(number, begins, begins + STEP_US), *late_for(bucket if delay else "", begins, delay)]
-            arrives = begins + delay + WORK_US
-            ends = 1000 + number * STEP_US + clock + (LATE_US if late is not None else 0) + WORK_US + TRANSFER_US
-            correlation = 10 * number
-            events += [
-                op("c10d::allreduce_", arrives - 20, arrives - 1),
-                launch(arrives - 10, arrives - 2, correlation + 1),
-                kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", arrives, ends, correlation + 1),
-            ]
-        distributed = {"rank": rank, "world_size": world or ranks, "backend": "nccl"}
-        content = {"schemaVersion": 1, "distributedInfo": distributed, "traceEvents": events}
-        (folder / name.format(rank)).write_text(json.dumps(content))
-    return folder
-
-
-def profile_of(folder):
-    (profile,) = open_subject([folder]).profiles
-    return profile
-
-
-def compared(profile):
-    return collectives([rank_columns(each, rank) for rank, each in profile.per_rank.items()])
-
-
-def section_of(folder):
-    report = make_report(open_subject([folder]))
-    return next(section for section in report.sections if section.id == "ranks")
 
 
 @pytest.mark.parametrize("bucket", [key for key in WALL if key not in ("gpu_comm", "cpu_compute")])

@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from test_communication import job as groups
-from test_ranks import job, profile_of
-from test_split import merged
+from jobs import job, job_of_groups, merged, profile_of
 
 from tracekit.faces.shared.document import as_document
 from tracekit.fleet.one_rank import read_one
@@ -64,7 +62,7 @@ def test_nor_does_that_of_a_file_that_merges_ranks(tmp_path, read_nothing):
 
 def test_nor_does_that_of_a_single_rank(tmp_path, read_nothing):
     (tmp_path / "groups").mkdir()
-    path = groups(tmp_path / "groups") / "rank2.json"
+    path = job_of_groups(tmp_path / "groups") / "rank2.json"
     first = document(path)
     assert "Each rank spends" in first
     read_nothing()

@@ -1,7 +1,7 @@
 """Every face shows the ranks by drawing the same blocks."""
 
 import pyarrow.parquet as pq
-from test_ranks import job
+from jobs import job
 
 from tracekit.cli import main
 from tracekit.profile import open_subject

@@ -1,11 +1,10 @@
 """A file that merges ranks is taken apart into what the single files hold, event by event."""
 
-import gzip
 import json
 
 import numpy as np
 import pytest
-from test_ranks import compared, job
+from jobs import compared, job, merged
 
 from tracekit.engine.attribution import attribute
 from tracekit.faces.shared.document import as_document
@@ -13,20 +12,6 @@ from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.trace import Trace
 from tracekit.trace.split import split
-
-
-def merged(folder, paths, moved=False):
-    """One file with all events; the ids of processes and devices are made distinct where necessary."""
-    events = []
-    for rank, path in enumerate(paths):
-        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        for each in json.loads(text)["traceEvents"]:
-            pid = {1: 1000 + rank, 0: rank}.get(each.get("pid"), each.get("pid")) if moved else each.get("pid")
-            events.append(each | {"pid": pid})
-    events = [each for each in events if each["ph"] != "M"]
-    path = folder / "merged.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return path
 
 
 def same(one, other):

@@ -165,8 +165,8 @@ def captured(monkeypatch, rng, machine, effect):
         times = (STEP_NS * np.exp(level + noise)).astype(int).tolist()
         return one_pass(number, round(statistics.median(times)), next(clock), times)
 
-    def measure_again(number, plan, *_, **__):
-        return PassResult(measured=measured(run_pass(plan.name, number)))
+    def measure_again(number, planned, *_, **__):
+        return PassResult(measured=measured(run_pass(planned.name, number)))
 
     monkeypatch.setattr(rounds, "measure_again", measure_again)
     variants = [
@@ -174,7 +174,7 @@ def captured(monkeypatch, rng, machine, effect):
         for name in ("a", "b")
     ]
     run = Run(created="", tracekit="", recipe="", script="", variants=variants)
-    prepared = SimpleNamespace(plans=[SimpleNamespace(name=each.name) for each in variants])
+    prepared = SimpleNamespace(variants=[SimpleNamespace(name=each.name) for each in variants])
     *_, last = Rounds(prepared, None, {"a": None, "b": None}, Options("", budget=1e9)).each(run)
     return contrast(last.variants[1].measured, last.variants[0].measured)
 

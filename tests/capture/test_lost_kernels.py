@@ -91,9 +91,9 @@ def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_say
 
     monkeypatch.setattr(passes, "_perform", perform)
     run = Run(created="", tracekit="", recipe="r", script="r.py", device="cuda", planned=["eager"], variants=[])
-    plan = PlannedVariant("eager", Requested(compile=False), {})
+    planned = PlannedVariant("eager", Requested(compile=False), {})
     variant, _ = passes.capture_variant(
-        plan, Prepared(run, [plan], {}), tmp_path, tmp_path, Options("r.py", tell=lines.append)
+        planned, Prepared(run, [planned], {}), tmp_path, tmp_path, Options("r.py", tell=lines.append)
     )
     assert [windows for stage, windows in jobs if stage == "profile"] == [
         ("cold", "steady", "detail"),

@@ -31,10 +31,10 @@ def trained(tmp_path, given):
     with warm.passes():
         prepared = prepare(given)
         variants = [
-            Variant(name=plan.name, outcome="ok", requested=plan.requested, measured=measured)
-            for plan in prepared.plans
+            Variant(name=planned.name, outcome="ok", requested=planned.requested, measured=measured)
+            for planned in prepared.variants
         ]
-        caches = {plan.name: tmp_path / plan.name for plan in prepared.plans}
+        caches = {planned.name: tmp_path / planned.name for planned in prepared.variants}
         for folder in caches.values():
             folder.mkdir()
         *_, run = trainings(replace(prepared.run, variants=variants), prepared, tmp_path, caches, given)

@@ -9,11 +9,11 @@ import re
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
-from formats import TEXTS, written
 from small import event, kernel, launch, op, step, write
 from test_html import Page
-from typesetting import typeset, with_pdflatex
 
+from tests.faces.formats import TEXTS, written
+from tests.faces.typesetting import typeset, with_pdflatex
 from tracekit.explain import explain
 from tracekit.faces.perfetto import export
 from tracekit.faces.shared.perfetto_tracks import free_pid

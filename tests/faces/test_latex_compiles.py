@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from small import kernel, launch, op, step, write
-from typesetting import faults, typeset, with_pdflatex
 
+from tests.faces.typesetting import faults, typeset, with_pdflatex
 from tracekit.cli import main
 from tracekit.faces.shared.latex_text import escape, lines_of, points, prose
 

@@ -7,9 +7,9 @@ import re
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
-from formats import READ, written
 from small import training
 
+from tests.faces.formats import READ, written
 from tracekit.faces import latex
 from tracekit.profile import open_subject
 from tracekit.report import report

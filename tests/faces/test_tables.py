@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from formats import written
 from small import training
 
+from tests.faces.formats import written
 from tracekit.cli import main
 from tracekit.faces.parquet import SCHEMA, describe
 from tracekit.profile import open_subject

@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 
 import pytest
-from many_ranks import plant, read_or_die
 
 import tracekit
+from tests.fleet.many_ranks import plant, read_or_die
 from tracekit.cli.program import main
 from tracekit.errors import ClusterError, RanksLostError
 from tracekit.faces.shared.document import as_document

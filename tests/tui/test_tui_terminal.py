@@ -7,7 +7,8 @@ from pathlib import Path
 
 import made_traces
 import pytest
-from terminal import terminal
+
+from tests.terminal import terminal
 
 _PATIENCE_S = 60  # on a busy machine
 

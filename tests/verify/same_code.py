@@ -63,14 +63,14 @@ def measured_in_turns(kind: str, folder: Path, passes: int = 8) -> Contrast:
 
 
 def _first(prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> Run:
-    variants = [_measured(plan, prepared, folder, caches, options) for plan in prepared.plans]
+    variants = [_measured(variant, prepared, folder, caches, options) for variant in prepared.variants]
     return replace(prepared.run, variants=variants)
 
 
 def _measured(
-    plan: PlannedVariant, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options
+    variant: PlannedVariant, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options
 ) -> Variant:
-    (folder / slug(plan.name, prepared.run.planned)).mkdir()
-    answer = measure_again(0, plan, prepared, folder, caches=caches[plan.name], options=options)
+    (folder / slug(variant.name, prepared.run.planned)).mkdir()
+    answer = measure_again(0, variant, prepared, folder, caches=caches[variant.name], options=options)
     assert answer.outcome == "ok", answer.error
-    return Variant(name=plan.name, outcome="ok", requested=plan.requested, measured=answer.measured)
+    return Variant(name=variant.name, outcome="ok", requested=variant.requested, measured=answer.measured)

@@ -59,7 +59,7 @@ def _capture(options: Options) -> Run:
 def _empty_caches(prepared: Prepared) -> Iterator[dict[str, Path]]:
     """An empty folder for the compiler caches of each variant, by its name."""
     with ExitStack() as stack:
-        yield {plan.name: stack.enter_context(process.scratch()) for plan in prepared.plans}
+        yield {variant.name: stack.enter_context(process.scratch()) for variant in prepared.variants}
 
 
 def exit_code(run: Run) -> int:
@@ -69,8 +69,8 @@ def exit_code(run: Run) -> int:
 
 def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out: Path, options: Options) -> Run:
     run = prepared.run
-    for plan in prepared.plans:
-        variant, data = capture_variant(plan, prepared, folder, caches[plan.name], options)
+    for planned in prepared.variants:
+        variant, data = capture_variant(planned, prepared, folder, caches[planned.name], options)
         run = _with(run, variant, data)
         options.tell(messages.ending(variant, run))
         # An earlier run is replaced only by a result: a recipe with a typing error must not replace it.

@@ -28,39 +28,39 @@ PassResults = dict[Stage, PassResult]
 
 
 def capture_variant(
-    plan: PlannedVariant, prepared: Prepared, folder: Path, caches: Path, options: Options
+    planned: PlannedVariant, prepared: Prepared, folder: Path, caches: Path, options: Options
 ) -> tuple[Variant, str | None]:
     """The variant, and what it trained on in the recipe's own words. Traces go to a folder named after it.
 
     `caches` is empty at first, and the measured pass leaves there what it compiled.
     """
-    traces_folder = folder / slug(plan.name, prepared.run.planned)
+    traces_folder = folder / slug(planned.name, prepared.run.planned)
     results: PassResults = {}
     try:
         traces_folder.mkdir()
-        _perform_all(plan, prepared, traces_folder, caches=caches, options=options, results=results)
+        _perform_all(planned, prepared, traces_folder, caches=caches, options=options, results=results)
         outcome, error = _outcome(results)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
-    variant = _variant(plan, results, traces_folder, outcome, error)
+    variant = _variant(planned, results, traces_folder, outcome, error)
     return replace(variant, workload=options.workload), _data(results)
 
 
 def measure_again(
-    number: int, plan: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
+    number: int, planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
     """Another, shorter unprofiled pass, which uses what the first one compiled."""
-    traces_folder = folder / slug(plan.name, prepared.run.planned)
-    job = replace(_job("measure", plan, prepared, traces_folder, options=options, before=None), round=number)
+    traces_folder = folder / slug(planned.name, prepared.run.planned)
+    job = replace(_job("measure", planned, prepared, traces_folder, options=options, before=None), round=number)
     return _perform(job, caches, traces_folder, options)
 
 
 def train(
-    seed: int, plan: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
+    seed: int, planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
     """A training to its end with that seed."""
-    traces_folder = folder / slug(plan.name, prepared.run.planned)
-    job = _job("train", plan, prepared, traces_folder, options=options, before=None)
+    traces_folder = folder / slug(planned.name, prepared.run.planned)
+    job = _job("train", planned, prepared, traces_folder, options=options, before=None)
     return _perform(replace(job, seed=seed, epochs=options.epochs), caches, traces_folder, options)
 
 
@@ -72,7 +72,7 @@ def slug(name: str, among: Sequence[str]) -> str:
 
 
 def _perform_all(
-    plan: PlannedVariant,
+    planned: PlannedVariant,
     prepared: Prepared,
     traces_folder: Path,
     *,
@@ -81,17 +81,17 @@ def _perform_all(
     results: PassResults,
 ) -> None:
     # A recipe has a metric, too. For a script only losses could be compared, which takes more than one variant.
-    without_losses = (prepared.is_script and len(prepared.plans) == 1) or options.workload == "inference"
+    without_losses = (prepared.is_script and len(prepared.variants) == 1) or options.workload == "inference"
     for stages in _WITHOUT_CHECK if without_losses else _GROUPS:
         with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
             for stage in stages:
-                options.tell(messages.doing(plan.name, stage))
-                job = _job(stage, plan, prepared, traces_folder, options=options, before=results.get("measure"))
+                options.tell(messages.doing(planned.name, stage))
+                job = _job(stage, planned, prepared, traces_folder, options=options, before=results.get("measure"))
                 results[stage] = _perform(job, scratch, traces_folder, options)
                 if stage == "profile" and job.device != "cpu":
                     again = partial(_again, job, scratch, traces_folder, options)
                     results[stage] = completed(results[stage], traces_folder, again)
-                if stage == "check" and prepared.is_script and not plan.requested.compile:
+                if stage == "check" and prepared.is_script and not planned.requested.compile:
                     rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
                     results[stage] = with_drift(results[stage], rounded)
                 if results[stage].outcome != "ok" and not has_something(results[stage]):
@@ -111,7 +111,7 @@ def _outcome(results: PassResults) -> tuple[Outcome, str | None]:
 
 def _job(
     stage: Stage,
-    plan: PlannedVariant,
+    planned: PlannedVariant,
     prepared: Prepared,
     traces_folder: Path,
     *,
@@ -122,9 +122,9 @@ def _job(
     return Job(
         stage=stage,
         program=run.script,
-        label=f"{run.recipe} {plan.name}",
-        params={**prepared.overrides, **plan.params},
-        requested=plan.requested,
+        label=f"{run.recipe} {planned.name}",
+        params={**prepared.overrides, **planned.params},
+        requested=planned.requested,
         device=run.device,
         seed=run.seed,
         steps=run.steps,
@@ -195,18 +195,18 @@ def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load:
 
 
 def _variant(
-    plan: PlannedVariant, results: PassResults, traces_folder: Path, outcome: Outcome, error: str | None
+    planned: PlannedVariant, results: PassResults, traces_folder: Path, outcome: Outcome, error: str | None
 ) -> Variant:
     """The variant, made of the results of the passes; a pass that did not happen leaves its fields empty."""
     nothing = PassResult()
     measured, profiled = results.get("measure", nothing), results.get("profile", nothing)
     checked = results.get("check", nothing)
     return Variant(
-        name=plan.name,
+        name=planned.name,
         outcome=outcome,
         error=error,
-        params=plan.params,
-        requested=plan.requested,
+        params=planned.params,
+        requested=planned.requested,
         effective=_joined(profiled.effective, measured.effective, checked.effective),
         traces=relative(profiled.traces, traces_folder),
         ranks=[replace(each, traces=relative(each.traces, traces_folder)) for each in profiled.ranks],

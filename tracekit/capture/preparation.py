@@ -38,7 +38,7 @@ class Prepared:
     """A run without variants yet, the variants to capture, and the parameters given for all of them."""
 
     run: Run
-    plans: list[PlannedVariant]
+    variants: list[PlannedVariant]
     overrides: dict[str, Any]
     is_script: bool = False  # not a recipe
 
@@ -53,10 +53,10 @@ def prepare(options: Options) -> Prepared:
     result = _inspect(options, is_script)
     overrides = parse_all(options.params, result.params)
     params = {**result.params, **overrides}
-    plans = plan_variants(options.variants, params, result.variants, options.backend)
-    _check_backends(options.backend, plans, result.backends)
+    variants = plan_variants(options.variants, params, result.variants, options.backend)
+    _check_backends(options.backend, variants, result.backends)
     device = _choose_device(options, result)
-    _check_compiler(plans, device)
+    _check_compiler(variants, device)
     run = Run(
         created=runs.now(),
         tracekit=installed.version() or "0",
@@ -69,10 +69,10 @@ def prepare(options: Options) -> Prepared:
         seed=options.seed,
         epochs=options.epochs,
         environment=result.environment,
-        planned=[each.name for each in plans],
+        planned=[each.name for each in variants],
         variants=[],
     )
-    return Prepared(run, plans, overrides, is_script)
+    return Prepared(run, variants, overrides, is_script)
 
 
 def check_options(options: Options, verb: str = "capture") -> None:
@@ -174,14 +174,14 @@ def _choose_device(options: Options, result: PassResult) -> str:
     return wanted
 
 
-def _check_backends(wanted: str, plans: list[PlannedVariant], known: list[str]) -> None:
-    for name, backend in [("--backend", wanted), *(("backend", each.requested.backend) for each in plans)]:
+def _check_backends(wanted: str, variants: list[PlannedVariant], known: list[str]) -> None:
+    for name, backend in [("--backend", wanted), *(("backend", each.requested.backend) for each in variants)]:
         if backend is not None and backend not in known:
             raise BadParameterError(name, backend, f"one of {', '.join(known)}")
 
 
-def _check_compiler(plans: list[PlannedVariant], device: str) -> None:
-    if any(each.requested.backend == "inductor" for each in plans) and (
+def _check_compiler(variants: list[PlannedVariant], device: str) -> None:
+    if any(each.requested.backend == "inductor" for each in variants) and (
         missing := environment.missing_compiler(device)
     ):
         raise NoCompilerError(missing)

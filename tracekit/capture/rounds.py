@@ -52,26 +52,26 @@ class Rounds:
         expected = _expected_seconds(run)
         for number in range(1, self.options.passes):
             began = time.monotonic()
-            plans = self._turns(number, run)
-            if not plans or began + expected > ends or (number > ENOUGH_ROUNDS and is_narrow(run)):
+            variants = self._turns(number, run)
+            if not variants or began + expected > ends or (number > ENOUGH_ROUNDS and is_narrow(run)):
                 return
-            for plan in plans:
-                run = self._with_another(number, plan, run)
+            for variant in variants:
+                run = self._with_another(number, variant, run)
             expected = time.monotonic() - began
             yield run
 
     def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
         able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
-        plans = [plan for plan in self.prepared.plans if plan.name in able]
-        return plans[::-1] if number % 2 else plans
+        variants = [variant for variant in self.prepared.variants if variant.name in able]
+        return variants[::-1] if number % 2 else variants
 
-    def _with_another(self, number: int, plan: PlannedVariant, run: Run) -> Run:
-        caches = self.caches[plan.name]
-        result = measure_again(number, plan, self.prepared, self.folder, caches=caches, options=self.options)
-        variants = [_taken(variant, result) if variant.name == plan.name else variant for variant in run.variants]
+    def _with_another(self, number: int, planned: PlannedVariant, run: Run) -> Run:
+        caches = self.caches[planned.name]
+        result = measure_again(number, planned, self.prepared, self.folder, caches=caches, options=self.options)
+        variants = [_taken(variant, result) if variant.name == planned.name else variant for variant in run.variants]
         if result.measured is None:
-            self.lost.add(plan.name)
-            self.options.tell(messages.lost_pass(plan.name, number, result.error or result.outcome))
+            self.lost.add(planned.name)
+            self.options.tell(messages.lost_pass(planned.name, number, result.error or result.outcome))
         return replace(run, variants=variants)
 
 

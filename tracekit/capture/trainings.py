@@ -18,11 +18,11 @@ from tracekit.run.training import TrainingOutcome
 def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> Iterator[Run]:
     """Yield the run after each training. One that fails does not stop the others."""
     sound = {each.name for each in run.variants if each.outcome == "ok"}
-    able = [plan for plan in prepared.plans if plan.name in sound]
+    able = [variant for variant in prepared.variants if variant.name in sound]
     for seed in range(run.seed, run.seed + options.seeds):
-        for plan in able:
-            options.tell(messages.training(plan.name, options.epochs, seed))
-            result = train(seed, plan, prepared, folder, caches=caches[plan.name], options=options)
+        for variant in able:
+            options.tell(messages.training(variant.name, options.epochs, seed))
+            result = train(seed, variant, prepared, folder, caches=caches[variant.name], options=options)
             failed = Training(
                 seed=seed,
                 epochs=options.epochs,
@@ -31,9 +31,9 @@ def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path
             )
             made = result.training or failed
             if made.outcome != "ok":
-                options.tell(messages.lost_training(plan.name, seed, made.error or made.outcome))
+                options.tell(messages.lost_training(variant.name, seed, made.error or made.outcome))
             run = replace(
-                run, variants=[_with(each, made) if each.name == plan.name else each for each in run.variants]
+                run, variants=[_with(each, made) if each.name == variant.name else each for each in run.variants]
             )
             yield run
 

@@ -33,7 +33,7 @@ class Overwriting:
             raise OutputError(path, "its folder does not exist")
         if os.path.isfile(path):
             if any(os.path.exists(each) and os.path.samefile(each, path) for each in self.inputs):
-                raise OutputError(path, "the report is made from it")
+                raise OutputError(path, "it is an input")
             if not self.force and holds_a_trace(path):
                 raise OutputError(path, "a trace or a run is there, which only --force replaces")
 

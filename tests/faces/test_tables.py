@@ -94,4 +94,4 @@ def test_sql(tmp_path, capsys):
         (sentence,) = capsys.readouterr().err.splitlines()
         assert why in sentence
     assert main(["sql", traces[0], "select 1", "-o", traces[0]]) == 1
-    assert "the report is made from it" in capsys.readouterr().err
+    assert "it is an input" in capsys.readouterr().err

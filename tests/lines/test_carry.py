@@ -17,7 +17,7 @@ MOST_MISPLACED = 0.01  # of the wall time
 NAMES = ["leimao_eager_rtx5080", "tracelens_resnet_mi300x_training"]
 
 
-class Recorded:
+class EditableTrace:
     """The events of a real trace in whole nanoseconds, to be changed and written again."""
 
     def __init__(self, name):
@@ -59,7 +59,7 @@ class Recorded:
         return self.with_events([each for each in inside if not _is_step(each[0]) or each[1] == low])
 
     def with_events(self, events):
-        other = Recorded.__new__(Recorded)
+        other = EditableTrace.__new__(EditableTrace)
         other.events = events
         return other
 
@@ -100,7 +100,7 @@ def misplaced(truth, carried, view):
 @pytest.mark.parametrize("lost", [0.0, 0.1])
 def test_hardly_anything_is_misplaced(tmp_path, name, lost):
     rng = np.random.default_rng(7)
-    recorded = Recorded(name)
+    recorded = EditableTrace(name)
     detail = recorded.step(1).write(tmp_path / "detail.json.gz")
     steady = recorded.disturbed(rng, 0.5)
     truth = Ownership.of(attribute(Trace.load(steady.write(tmp_path / "truth.json.gz"))), None)

@@ -87,12 +87,12 @@ def answer(profile: Profile) -> Answer:
 
 def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
     """Runs of pieces that follow one another without GPU work, within one step or across two."""
-    idle = ~pieces.of(*ON_THE_GPU) & profile.counted[pieces.step]
-    places = np.flatnonzero(idle)
-    joined = (places[1:] == places[:-1] + 1) & (pieces.start[places[1:]] == pieces.end[places[:-1]])
-    opens = np.concatenate(([True], ~joined)) if len(places) else np.zeros(0, bool)
-    first = places[opens]
-    last = np.concatenate((places[np.flatnonzero(opens)[1:] - 1], places[-1:])) + 1
+    is_idle = ~pieces.of(*ON_THE_GPU) & profile.counted[pieces.step]
+    idle_pieces = np.flatnonzero(is_idle)
+    joined = (idle_pieces[1:] == idle_pieces[:-1] + 1) & (pieces.start[idle_pieces[1:]] == pieces.end[idle_pieces[:-1]])
+    opens = np.concatenate(([True], ~joined)) if len(idle_pieces) else np.zeros(0, bool)
+    first = idle_pieces[opens]
+    last = np.concatenate((idle_pieces[np.flatnonzero(opens)[1:] - 1], idle_pieces[-1:])) + 1
     return _Gaps(first, last, pieces.start[first], pieces.end[last - 1])
 
 

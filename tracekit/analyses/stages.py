@@ -93,14 +93,14 @@ def _fetches(profile: Profile, rows: Ints) -> Ints:
     """Which of them pick rows of a table of numbers, or of one beside such a table."""
     trace, recording = profile.trace, profile.ownership.recording
     gathers = np.array([kind_of(name) == "gather" for name in trace.names])
-    places = np.flatnonzero(gathers[trace.name_codes[rows]])
-    if recording is None or not len(places):
+    gathering = np.flatnonzero(gathers[trace.name_codes[rows]])
+    if recording is None or not len(gathering):
         return np.zeros(0, np.int64)
-    matched = profile.ownership.rows_in_recording(rows[places])
+    matched = profile.ownership.rows_in_recording(rows[gathering])
     known = arguments(recording.trace, matched[matched >= 0])
     tables = [_table(known.get(row)) for row in matched.tolist()]
     lengths = {each[0] for each in tables if each is not None and each[1]}
-    return places[[each is not None and each[0] in lengths for each in tables]]
+    return gathering[[each is not None and each[0] in lengths for each in tables]]
 
 
 def _table(operator: Arguments | None) -> tuple[int, bool] | None:

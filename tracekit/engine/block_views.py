@@ -82,7 +82,7 @@ class _Walk:
         return BlockViews(host, self._wall(block.rows[kind <= SET], host, (low, high), block.next))
 
     def _kinds(self, block: Block) -> NDArray[np.int8]:
-        return self._trace.labels.kinds[self._trace.category_codes[block.rows]]
+        return self._trace.labels.kinds[self._trace.cat_codes[block.rows]]
 
     # ------------------------------------------------------------------ host
 

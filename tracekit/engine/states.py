@@ -36,7 +36,7 @@ class ThreadStates:
 
 @dataclass(frozen=True)
 class HostRules:
-    """What an event of each category and name says about its thread: a state if it is innermost, and bits."""
+    """What an event of each `cat` and name says about its thread: a state if it is innermost, and bits."""
 
     state: NDArray[np.int8]
     bits: NDArray[np.uint8]
@@ -46,7 +46,7 @@ class HostRules:
 
     @staticmethod
     def of(trace: "Trace", blame: bool) -> "HostRules":
-        """The rules for the categories and names of this trace: each line overrides those before it."""
+        """The rules for the cats and names of this trace: each line overrides those before it."""
         names, cats = max(len(trace.names), 1), len(trace.labels.kinds)
         label = np.arange(names * cats if len(trace.names) else 0)
         roles = trace.labels.roles(label // names, label % names)
@@ -68,8 +68,8 @@ class HostRules:
         return HostRules(state, bits, compute, names, blame)
 
     def label(self, trace: "Trace", rows: Ints) -> Ints:
-        """The number of each row's category and name."""
-        numbers: Ints = trace.category_codes[rows] * np.int64(self.names) + trace.name_codes[rows]
+        """The number of each row's `cat` and name."""
+        numbers: Ints = trace.cat_codes[rows] * np.int64(self.names) + trace.name_codes[rows]
         return numbers
 
 

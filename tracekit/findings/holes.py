@@ -33,7 +33,7 @@ def is_hole(pieces: Pieces) -> Bools:
 class Hole:
     """One of them, and what is known about it."""
 
-    piece: int  # its place among the pieces
+    piece: int  # its index among the pieces
     row: int  # the event that is blamed; −1 where nothing was recorded
     kind: int  # of `roles`: an operator, a runtime call, a Python function; −1 without an event
     name: str  # of that event; without one, the operators before and after
@@ -59,19 +59,19 @@ class Holes:
     def __init__(self, profile: Profile, without: Ints) -> None:
         self._profile, self._pieces = profile, profile.attribution.pieces
         wanted = is_hole(self._pieces) & profile.counted[self._pieces.step] & ~np.isin(self._pieces.event, without)
-        self._places = np.flatnonzero(wanted)
-        self._rows = self._pieces.event[self._places].astype(np.int64)
+        self._indices = np.flatnonzero(wanted)
+        self._rows = self._pieces.event[self._indices].astype(np.int64)
 
     def __iter__(self) -> Iterator[Hole]:
         """In order of time."""
-        if not len(self._places):
+        if not len(self._indices):
             return
         trace, pieces = self._profile.trace, self._pieces
         names = [self._name(k) for k in range(len(self._rows))]
         often = self._comes_often(names)
         in_python = pieces.of("python")
-        kinds = trace.labels.kinds[trace.category_codes[np.maximum(self._rows, 0)]]
-        for k, (piece, row) in enumerate(zip(self._places.tolist(), self._rows.tolist(), strict=True)):
+        kinds = trace.labels.kinds[trace.cat_codes[np.maximum(self._rows, 0)]]
+        for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
             usual, first = self._alike(row) if row >= 0 else (0.0, False)
             yield Hole(
                 piece=piece,
@@ -102,7 +102,7 @@ class Holes:
     def _comes_often(self, names: list[str]) -> set[str]:
         """The names that recur among the holes of most steps, and of more than one."""
         steps: dict[str, set[int]] = {}
-        for name, step in zip(names, self._pieces.step[self._places].tolist(), strict=True):
+        for name, step in zip(names, self._pieces.step[self._indices].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
         least = max(2, _OFTEN * self._profile.counted_steps)
         return {name for name, numbers in steps.items() if len(numbers) >= least}
@@ -123,27 +123,27 @@ class Holes:
         return fused
 
     def _alike(self, row: int) -> tuple[float, bool]:
-        """The median duration of the other events of that name and category, ns, and whether it is the first."""
+        """The median duration of the other events of that name and `cat`, ns, and whether it is the first."""
         trace = self._profile.trace
-        rows = self._of_kind[int(trace.name_codes[row]), int(trace.category_codes[row])]
+        rows = self._of_kind[int(trace.name_codes[row]), int(trace.cat_codes[row])]
         others = trace.dur_ns[rows[rows != row]]
         return float(np.median(others)) if len(others) else 0.0, int(rows[0]) == row
 
     @cached_property
     def _of_kind(self) -> dict[tuple[int, int], Ints]:
-        """The events with the name and category of one that is blamed, by both; gathered in one pass."""
+        """The events with the name and `cat` of one that is blamed, by both; gathered in one pass."""
         trace = self._profile.trace
         blamed = self._rows[self._rows >= 0]
         named = np.zeros(len(trace.names), bool)
         named[trace.name_codes[blamed]] = True
         rows = trace.where(lambda part: named[part.name_codes])
-        names, categories = trace.name_codes[rows], trace.category_codes[rows]
-        kinds = {*zip(trace.name_codes[blamed].tolist(), trace.category_codes[blamed].tolist(), strict=True)}
-        return {(name, category): rows[(names == name) & (categories == category)] for name, category in kinds}
+        names, cats = trace.name_codes[rows], trace.cat_codes[rows]
+        kinds = {*zip(trace.name_codes[blamed].tolist(), trace.cat_codes[blamed].tolist(), strict=True)}
+        return {(name, cat): rows[(names == name) & (cats == cat)] for name, cat in kinds}
 
     def _around(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none among the nearest events."""
-        trace, pieces, piece = self._profile.trace, self._pieces, self._places[k]
+        trace, pieces, piece = self._profile.trace, self._pieces, self._indices[k]
         low, high = np.searchsorted(trace.ts_ns, (pieces.start[piece], pieces.end[piece])).tolist()
         before = self._operators(range(max(low - _NEAR, 0), low))
         after = self._operators(range(high, min(high + _NEAR, len(trace.ts_ns))))

@@ -22,7 +22,7 @@ from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.inputs import is_address, traces_in
 from tracekit.trace.split import split
 
-_WINDOWS: tuple[Window, ...] = ("steady", "cold", "detail")
+_LISTED: tuple[Window, ...] = ("steady", "cold", "detail")  # the one that figures come from is read and listed first
 
 
 def open_subject(
@@ -122,7 +122,7 @@ def _of_run(path: Path, run: Run, name: str, captures: Callable[[Path], tuple[Ca
 def _of_variant(
     path: Path, run: Run, name: str, variant: Variant, captures: Callable[[Path], tuple[Capture, ...]]
 ) -> Member:
-    paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _WINDOWS}
+    paths: dict[Window, Path | None] = {window: run.trace_path(path, variant, window) for window in _LISTED}
     if paths["steady"] is None:
         reason = variant.error or "no trace of it was taken"
         return Untraced(variant.name, variant.outcome, reason, variant, run, name)

@@ -38,7 +38,7 @@ class Mean:
 class Profile:
     """A named variant: its captures, and what its run says about it (None for a bare trace).
 
-    All figures come from one capture, `main`: training, steady, of the rank that is listed first.
+    All figures come from one capture, `capture("steady")`: training, of the rank that is listed first.
     """
 
     name: str

@@ -41,8 +41,8 @@ def _sizes(calls: pa.Table) -> _Sizes:
     """The sizes of the collectives that each recorded step has in equal number and size."""
     bytes_of, steps = calls["bytes"].to_pylist(), set(calls["step"].to_pylist())
     by_key: dict[_Key, list[list[int]]] = {}
-    for (_, key), places in _places(calls).items():
-        by_key.setdefault(key, []).append([bytes_of[place] for place in places])
+    for (_, key), positions in _positions(calls).items():
+        by_key.setdefault(key, []).append([bytes_of[position] for position in positions])
     return {
         key: each[0]
         for key, each in by_key.items()
@@ -53,20 +53,20 @@ def _sizes(calls: pa.Table) -> _Sizes:
 def _filled(columns: RankColumns, sizes: _Sizes) -> RankColumns:
     calls = columns.calls
     known: list[int | None] = [None] * len(calls)
-    for (_, key), places in _places(calls).items():
-        if len(places) == len(sizes.get(key, ())):
-            for place, size in zip(places, sizes[key], strict=True):
-                known[place] = size
+    for (_, key), positions in _positions(calls).items():
+        if len(positions) == len(sizes.get(key, ())):
+            for position, size in zip(positions, sizes[key], strict=True):
+                known[position] = size
     index = calls.schema.get_field_index("bytes")
     filled = calls.set_column(index, calls.schema.field(index), pa.array(known, pa.int64()))
     return replace(columns, calls=filled, sizes_inferred=any(size is not None for size in known))
 
 
-def _places(calls: pa.Table) -> dict[tuple[int, _Key], list[int]]:
+def _positions(calls: pa.Table) -> dict[tuple[int, _Key], list[int]]:
     """The positions of the calls by step, kind and group; only of kinds whose size is the same on every rank."""
-    places: dict[tuple[int, _Key], list[int]] = {}
+    positions: dict[tuple[int, _Key], list[int]] = {}
     lists: Iterable[list[object]] = (calls[name].to_pylist() for name in ("step", "kind", "group"))
-    for place, (step, kind, group) in enumerate(zip(*lists, strict=True)):
+    for position, (step, kind, group) in enumerate(zip(*lists, strict=True)):
         if kind in SAME_SIZE:
-            places.setdefault((step, (kind, group)), []).append(place)
-    return places
+            positions.setdefault((step, (kind, group)), []).append(position)
+    return positions

@@ -145,7 +145,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of running the recipe, and everything that was measured about it."""
+    """One way of running the program, and everything that was measured about it."""
 
     name: str
     outcome: Outcome
@@ -160,9 +160,9 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     profiled: Profiled | None = None
     memory: Memory = Memory()
     gpu: dict[str, Any] = {}  # clocks, power and reasons for throttling, read under load right after the timed steps
-    losses: list[float | None] = []  # of the seeded check run; None for a loss that is not finite
+    losses: list[float | None] = []  # of the seeded check pass; None for a loss that is not finite
     loss_drift: float | None = None  # relative change of the losses when sums round differently; eager variants only
-    metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check run
+    metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check pass
     trainings: list[Training] = []  # complete trainings, one for each seed, if requested
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
@@ -174,13 +174,13 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One capture: a recipe, its conditions, and a result for each variant."""
+    """One capture: a recipe or script, its conditions, and a result for each variant."""
 
     schema: str = SCHEMA
     created: str  # ISO 8601 with offset; identifies the run
     tracekit: str
-    recipe: str  # the recipe's name, "gcn_cora"
-    script: str  # the recipe's path as given
+    recipe: str  # the name of the program, "gcn_cora"; the key is older than scripts
+    script: str  # the program as given: the path of a recipe or script, or a module
     params: dict[str, Any] = {}
     data: str | None = None  # the data set, in the recipe's own words
     device: str = "cpu"

@@ -39,7 +39,7 @@ GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have l
 class Kinds:
     """For each event of a trace, its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE if on no lane.
 
-    The category is an index into `CATEGORIES`, not the `cat` of an event, which `trace.category_codes` has.
+    The category is an index into `CATEGORIES`.
     """
 
     category: Codes
@@ -47,12 +47,12 @@ class Kinds:
 
     @staticmethod
     def of(trace: Trace) -> "Kinds":
-        """Computed once for each category and name of the trace, then assigned to all its events."""
+        """Computed once for each `cat` and name of the trace, then assigned to all its events."""
         rules = states.HostRules.of(trace, blame=False)
         category_of, lane_of = _of_pairs(trace, rules)
         kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))
         for part in trace.parts():
-            pair = trace.category_codes[part.which] * np.int64(rules.names) + part.name_codes
+            pair = trace.cat_codes[part.which] * np.int64(rules.names) + part.name_codes
             kinds.category[part.which], kinds.lanes[part.which] = category_of[pair], lane_of[pair]
         kinds.category[trace.links.blocking] = CATEGORY["sync"]
         return kinds

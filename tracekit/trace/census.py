@@ -46,7 +46,7 @@ def take_census(trace: "Trace") -> Census:
     names, cats = max(len(trace.names), 1), max(len(trace.labels.kinds), 1)
     total = _Counts(names * cats * max(len(trace.tracks), 1))
     for part in parts(trace):
-        categories = trace.category_codes[part.which].astype(np.int64)
+        categories = trace.cat_codes[part.which].astype(np.int64)
         total.add((part.track * np.int64(cats) + categories) * names + part.name_codes)
     keys, counts = total.occurring()
     rest, name = np.divmod(keys, names)

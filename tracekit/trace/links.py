@@ -105,7 +105,7 @@ def _tied(part: "Events") -> Bools:
 
 def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
     """In one group: the activities that have a launch, their launches, and the copies that blocked."""
-    kind = trace.labels.kinds[trace.category_codes[rows]]
+    kind = trace.labels.kinds[trace.cat_codes[rows]]
     is_call = kind == RUNTIME
     calls, call_ids = rows[is_call], ids[is_call]
     blocking = _blocking(trace, calls, call_ids, rows[kind == COPY], ids[kind == COPY])

@@ -106,8 +106,8 @@ class Trace:
         return held(self.events["correlation"])
 
     @cached_property
-    def category_codes(self) -> Rows:
-        """For each event the number of its category."""
+    def cat_codes(self) -> Rows:
+        """For each event the number of its `cat`, in the order of `labels.kinds`."""
         return codes(self.events["cat"])
 
     @cached_property

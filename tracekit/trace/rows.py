@@ -59,7 +59,7 @@ class Events:
     @cached_property
     def roles(self) -> Roles:
         """The roles of the events."""
-        return self.trace.labels.roles(self.trace.category_codes[self.which], self.name_codes)
+        return self.trace.labels.roles(self.trace.cat_codes[self.which], self.name_codes)
 
     @cached_property
     def process(self) -> Bools:

@@ -20,7 +20,7 @@ from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import ScriptVariant
 from tracekit.capture.child.steering import used_all_the_same
-from tracekit.capture.child.step_boundary import Boundary, allowed, is_decided, of_a_call
+from tracekit.capture.child.step_boundary import Boundary, allowed, of_a_call
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
@@ -118,16 +118,19 @@ class ScriptSteps:
         children = _children()
         several = "es" * (children > 1)
         started = f"; it started {children} process{several}, whose training is not seen" if children else ""
-        if ":" in self.job.step_at:
-            return f"{self.job.step_at} was not reached twice{started}"
-        return f"no optimizer stepped, and no module was called repeatedly{started}"
+        missed = ["no optimizer stepped"] * (Boundary.OPTIMIZER in self._allowed)
+        missed += ["no module was called repeatedly"] * any(each.is_call for each in self._allowed)
+        if not missed:
+            mark = self.job.step_at if ":" in self.job.step_at else "tracekit.step()"
+            missed = [f"{mark} was not reached twice"]
+        return f"{', and '.join(missed)}{started}"
 
     def _called(self, module: Any, trains: bool) -> bool:
         """Note that the outermost module is about to run; returns whether it should be compiled in place."""
         self._calls[id(module)] += 1
-        boundary = of_a_call(self._allowed, trains, self._ends.made)
+        boundary = of_a_call(self._allowed, trains, self._ends.has_optimizer)
         if boundary is not None and (self.boundary is None or boundary > self.boundary):
-            # It is more specific than what seemed to end steps, so the pass begins again.
+            # It is more specific than what seemed to end steps, so its steps begin again.
             self._begin(boundary, module)
         elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
             self._stepped()
@@ -138,7 +141,7 @@ class ScriptSteps:
         """Whether the module takes part in steps. A first call that does not train may only set lazy parameters."""
         if trains:
             return True
-        return self.boundary is Boundary.CALL and (is_decided(self._allowed) or self._calls[id(module)] > 1)
+        return self.boundary is Boundary.CALL and self._calls[id(module)] > 1
 
     def _compiled_code_begins(self, function: Any) -> None:
         import torch

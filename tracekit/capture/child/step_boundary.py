@@ -19,17 +19,12 @@ class Boundary(IntEnum):
 
 
 def allowed(step_at: str) -> Collection[Boundary]:
-    """The boundaries that `--step-at`, or an earlier pass, allows."""
+    """The boundaries that `--step-at`, or an earlier pass, allows: "call" leaves open whether the calls train."""
     if not step_at:
         return tuple(Boundary)
     if step_at == "call":
         return (Boundary.CALL, Boundary.TRAINING_CALL)
     return tuple(each for each in Boundary if each.name.lower() == step_at) or (Boundary.MARK,)
-
-
-def is_decided(among: Collection[Boundary]) -> bool:
-    """Whether the user has named the boundary, or an earlier pass has met it, so that nothing else can end a step."""
-    return len(among) == 1
 
 
 def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) -> Boundary | None:
@@ -38,16 +33,15 @@ def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) ->
     Optimizers and marks end steps, so only such a call shows where the first step of theirs begins:
 
         allowed               a call that trains                 any other call
-        only CALL             CALL                               CALL
         only TRAINING_CALL    TRAINING_CALL                      None
         only OPTIMIZER        OPTIMIZER                          None
         only MARK             MARK                               MARK
         several               OPTIMIZER if there is one and      CALL
                               it is allowed, or TRAINING_CALL
     """
-    if is_decided(among):
+    if len(among) == 1:
         (only,) = among
-        return only if trains or only in (Boundary.CALL, Boundary.MARK) else None
+        return only if trains or only is Boundary.MARK else None
     if not trains:
         return Boundary.CALL
     return Boundary.OPTIMIZER if has_optimizer and Boundary.OPTIMIZER in among else Boundary.TRAINING_CALL

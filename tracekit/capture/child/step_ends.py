@@ -25,7 +25,7 @@ class StepEnds:
         left: Callable[[], None] = lambda: None,
     ) -> None:
         self.optimizers: list[Any] = []  # those that stepped; the first one counts
-        self.made = False  # whether there is any
+        self.has_optimizer = False  # whether there is any
         self._ended = ended
         self._entered, self._left = entered, left  # compiled code
         self._calls = 0
@@ -105,7 +105,7 @@ class StepEnds:
     def _patching(self, patch: Callable[[Any], None]) -> Callable[[Any], None]:
         def patching(optimizer: Any) -> None:
             patch(optimizer)
-            self.made = True
+            self.has_optimizer = True
             kinds: tuple[type, ...] = type(optimizer).__mro__
             for kind in kinds:
                 self._wrap_step(kind)

@@ -1,7 +1,7 @@
 """Warms up until nothing compiles, and times steps.
 
-A pass is written as a generator: each `yield` is one step of training. `drive` calls a recipe's steps; a script takes
-its own steps, and its optimizer resumes the pass.
+The work of a pass is a generator: each `yield` is one step of training. `drive` calls a recipe's steps; a script takes
+its own steps, and its optimizer resumes the generator.
 """
 
 import statistics

@@ -32,7 +32,7 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     claim = pieces.union(chosen)
     rows = kernels(profile, lambda events: events.roles.communication)
     events = profile.trace.events_at(rows)
-    kinds, places = _kinds(profile, rows)
+    kinds, collectives = _kinds(profile, rows)
     worst = int(np.bincount(kinds, claim.within(events.ts_ns, events.end_ns)).argmax())
     steps = Steps.of(profile)
     low, high = steps.low, steps.high
@@ -42,9 +42,10 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         "exposed_comm",
         f"The GPU communicates without computing for {duration(exposed, like=mean.step_ns)} of "
         f"{duration(mean.step_ns)} a step, {percent(exposed / running)} of its communication time: "
-        f"{many(round(per_step, 1), 'collective')} a step; the costliest is {_called(places[worst])}; {_said(waiting)}",
+        f"{many(round(per_step, 1), 'collective')} a step; the costliest is {_called(collectives[worst])}; "
+        f"{_said(waiting)}",
         claim=claim,
-        where=places[worst],
+        where=collectives[worst],
         evidence=evidence(profile, rows[kinds == worst]),
         advice=_advice(waiting, per_step, float(np.median(profile.trace.dur_ns[rows]))),
         link=_DDP,

@@ -72,7 +72,7 @@ class BucketTable:
 
 
 def bucket_table(report: Report, view: str) -> BucketTable:
-    """The breakdown of one view; it has no lines if no variant can answer."""
+    """The table of one view; it has no lines if no variant can answer."""
     numbers = of_view(report, view)
     if numbers is not None:
         return shown(numbers)
@@ -81,7 +81,7 @@ def bucket_table(report: Report, view: str) -> BucketTable:
 
 
 def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
-    """The breakdown of only the steps with these numbers; without intervals, which cover all steady steps."""
+    """The table of only the steps with these numbers; without intervals, which cover all steady steps."""
     numbers = of_view(report, view)
     means: dict[str, dict[str, float]] = {}
     for profile in report.profiles:
@@ -90,10 +90,10 @@ def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
         rows = of.totals[of.known & np.array(inside, bool)]
         if len(rows):
             means[profile.name] = dict(zip(of.keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
-    lines = breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
-    if numbers is None or lines is None:
+    chosen = breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
+    if numbers is None or chosen is None:
         return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], {})
-    return shown(lines)
+    return shown(chosen)
 
 
 def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:

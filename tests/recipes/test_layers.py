@@ -203,7 +203,7 @@ DYNAMIC = {"dynamic": True, "static": False}
 
 
 # Too slow for CI, or like one that is there.
-MORE = ("gin", "gat, loops ahead", "hetero_conv", "hgt", "pooling, sized")
+MORE = ("gin", "gat", "gat, loops ahead", "rgcn", "to_hetero", "hetero_conv", "hgt", "pooling, sized")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[slow] if name in MORE else []) for name in CASES])

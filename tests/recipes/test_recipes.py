@@ -48,7 +48,6 @@ CASES = {
     "relational": [
         ("dynamic", {}, 3, "1/0/0"),
         ("dynamic", {"task": "sales"}, 3, "1/0/0"),
-        ("dynamic", {"task": "purchase"}, 3, "1/0/0"),
     ],
     "hetero_parts": [
         ("compiled", {}, 2, "1/0/0"),
@@ -86,7 +85,10 @@ MORE = {
         ("parts", {"model": "to_hetero"}, 2, "2/0/0"),
         *(("compiled", {"model": "hgt", "layers": layers}, 2, "6/0/4") for layers in (1, 3)),
     ],
-    "relational": [("dynamic", {"fanout": [3, 3], "amp": True}, 2, "1/0/0")],
+    "relational": [
+        ("dynamic", {"task": "purchase"}, 3, "1/0/0"),
+        ("dynamic", {"fanout": [3, 3], "amp": True}, 2, "1/0/0"),
+    ],
     "graph_transformer": [
         ("dynamic", {}, 3, "1/0/0"),
         ("unsized", {}, 4, "14/7/9"),

@@ -218,3 +218,52 @@ def test_a_module_and_one_without_steps(tmp_path):
     done = warm.tracekit("audit", "-m", "package.train", folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "package.train: no optimizer stepped" in done.stderr
+
+
+LOADS = """
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def forward(self, x):
+        if (x > 100).any():
+            raise ValueError
+        return x / 2
+
+scale, model = Scale(), nn.Linear(4, 2).to("cuda", non_blocking=True)
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 128
+    def __getitem__(self, at):
+        return scale(torch.rand(4))
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, x in enumerate(torch.utils.data.DataLoader(Data(), batch_size=8)):
+    loss = model(x.to("cuda", non_blocking=True)).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    loss.item()
+    if step == 3:
+        with torch.no_grad():
+            for _ in range(47):
+                model(torch.rand(4, device="cuda")).sum().item()
+"""
+
+
+def test_what_happens_once_in_the_loader_or_in_our_own_code_is_not_the_steps(tmp_path):
+    done = audit(tmp_path, LOADS, "--steps", "10")
+    first, *_ = done.stdout.splitlines()
+    assert first.endswith("10 steps: 1 wait a step; 47 waits in only some of the steps")
+    assert "47 × " in done.stdout
+    assert "<module> (in 1 of 10 steps)" in done.stdout
+    assert "graph break" not in done.stdout  # nobody compiles a transform of the loader
+    assert "Left open" not in done.stdout  # the script asks for no memory, and times nothing
+
+
+def test_a_function_that_the_script_compiles_for_its_loader(tmp_path):
+    done = audit(tmp_path, LOADS.replace("Scale(), nn", "torch.compile(Scale()), nn"), "--steps", "10")
+    first, *_ = done.stdout.splitlines()
+    assert first.endswith("47 waits in only some of the steps; 80 graph breaks in the data loader")
+    assert "forward (in the data loader)" in done.stdout

@@ -73,9 +73,25 @@ def test_workers_that_are_too_few(tmp_path):
         "its workers deliver 1 batch a step; a step takes 14.1 ms, and would take 10.1 ms without the wait"
         in finding.title
     )
-    assert "1.4 times as many workers would keep up" in finding.title
+    assert "; one worker more for every 2 would keep up, if there are cores for them" in finding.title
     assert finding.where.operator == WORKERS
     assert finding.evidence[0].name == WORKERS
+
+
+@pytest.mark.parametrize(
+    ("wait", "needed"),
+    [
+        (600.0, ""),
+        (1500.0, "one worker more for every 6"),
+        (9000.0, "one worker more for each"),
+        (22_000.0, "4 workers for each one"),
+    ],
+)
+def test_workers_are_whole(tmp_path, wait, needed):
+    """A step takes 10.1 ms without the wait."""
+    finding = waiting(tmp_path, waits(WORKERS, wait))
+    assert f"without the wait{f'; {needed} would keep up, if there are cores for them' * bool(needed)}" in finding.title
+    assert finding.title.endswith("without the wait" if not needed else "if there are cores for them")
 
 
 def test_workers_that_only_start(tmp_path):

@@ -57,11 +57,24 @@ def test_kernels_of_another_process_than_that_of_the_steps(tmp_path):
     assert missing(path)[0] == "host_side_missing"
 
 
-@pytest.mark.parametrize("names", [("aten::mkldnn_convolution", "aten::mm"), ("aten::conv2d", "cpp_fused_add_0")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("aten::mkldnn_convolution", "aten::mm"),
+        ("aten::conv2d", "cpp_fused_add_0"),
+        ("aten::cudnn_is_acceptable", "aten::mkldnn_rnn_layer"),  # asked of every LSTM
+    ],
+)
 def test_a_cpu_that_computes_is_no_missing_gpu(tmp_path, names):
     path = write(
         tmp_path / "a.json", step(0, 0, 100), *(op(name, 10 + 40 * k, 45 + 40 * k) for k, name in enumerate(names))
     )
+    assert diagnosed(path).verdict.id == "cpu_compute"
+
+
+def test_an_annotation_that_sounds_like_an_accelerator_is_none(tmp_path):
+    named = event("user_annotation", "npu_emulation", 5, 95)
+    path = write(tmp_path / "a.json", step(0, 0, 100), named, op("aten::mm", 10, 90))
     assert diagnosed(path).verdict.id == "cpu_compute"
 
 

@@ -19,7 +19,7 @@ from tracekit.trace.enclosing import enclosing
 from tracekit.trace.health import why_calls_unknown
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration
+from tracekit.units import count, duration, many
 
 SUMMARY = pa.schema(
     [
@@ -182,7 +182,8 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     if _no_gpu(trace):
         readers = float(shown["per_step"].to_numpy().sum())
         return (
-            f"There is no GPU here, but {count(readers)} operators a step read a value back; on a GPU each would wait."
+            f"There is no GPU here, but {many(readers, 'operator')} a step read{'s' if readers == 1 else ''} a value "
+            "back; on a GPU each would wait."
             if readers
             else "There is no GPU here, and no operator would wait for one."
         )

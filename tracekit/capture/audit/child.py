@@ -9,11 +9,12 @@ from typing import Any
 import torch
 import torch._dynamo  # on import it lists torch's functions, so it must see the real ones
 from msgspec.structs import replace
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from tracekit.capture.audit import cuda, saving, several, tensors
 from tracekit.capture.audit.devices import GPU, Devices
 from tracekit.capture.audit.emulation import Emulation
-from tracekit.capture.audit.regions import Regions
+from tracekit.capture.audit.regions import Regions, loading
 from tracekit.capture.audit.rows import Audit
 from tracekit.capture.audit.watch import Watch
 from tracekit.capture.child import recipe, script, timing
@@ -43,7 +44,8 @@ def audit(job: Job, notes: list[str]) -> PassResult:
 @contextmanager
 def emulated() -> Iterator[Emulation]:
     """A context in which tensors can be on a GPU that does not exist."""
-    watch, regions = Watch(), Regions()
+    watch = Watch()
+    regions = Regions(watch)
     emulation = Emulation(Devices(), watch, regions)
     torch.jit._state.disable()  # scripted code would fuse operators unseen
     with ExitStack() as stack:
@@ -54,6 +56,8 @@ def emulated() -> Iterator[Emulation]:
         several.replace(replacements)
         replacements.put_all(torch, compile=regions.compile)
         replacements.put_all(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
+        following = _BaseDataLoaderIter.__next__
+        replacements.put_all(_BaseDataLoaderIter, __next__=loading(watch, following), next=loading(watch, following))
         replacements.put_all(threading.Thread, run=_in_threads(emulation, threading.Thread.run))
         stack.enter_context(emulation)
         yield emulation

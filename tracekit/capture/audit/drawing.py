@@ -5,7 +5,7 @@ from itertools import groupby
 
 import msgspec
 
-from tracekit.capture.audit.rows import KINDS, Audit, Kind, Row
+from tracekit.capture.audit.rows import Audit, Kind, Row
 from tracekit.sanitize import sanitize
 from tracekit.units import many
 
@@ -41,7 +41,7 @@ def _lines(audit: Audit, file: object) -> Iterator[str]:
         yield ""
         yield _HEADS[kind]
         for row in rows:
-            yield from _described(row)
+            yield from _described(row, audit.steps)
     yield ""
     yield _LIMITS
     for note in audit.notes:
@@ -57,23 +57,43 @@ def _end(note: str) -> str:
 def _summary(audit: Audit) -> str:
     if not audit.rows:
         return "nothing blocks there"
-    per_step = {kind: sum(row.per_step for row in audit.rows if row.kind == kind) for kind in KINDS}
-    lines = {kind: sum(row.kind == kind for row in audit.rows) for kind in KINDS}
-    costs = [_times(per_step[kind], _NOUNS[kind]) for kind in KINDS if kind != "mixed" and lines[kind]]
-    crashes = [f"it would crash at {many(lines['mixed'], 'line')}"] if lines["mixed"] else []
-    return "; ".join([*crashes, *([f"{', '.join(costs)} a step"] if costs else [])])
+    crashes = sum(row.kind == "mixed" for row in audit.rows)
+    usual, seldom, loading = [], [], []
+    for kind, noun in _NOUNS.items():
+        rows = [row for row in audit.rows if row.kind == kind]
+        if of_step := [row for row in rows if not row.loading and not _is_seldom(row, audit.steps)]:
+            usual.append(_times(sum(row.per_step for row in of_step), noun))
+        if of_some := [row for row in rows if not row.loading and _is_seldom(row, audit.steps)]:
+            seldom.append(_times(sum(row.count for row in of_some), noun))
+        if of_loader := [row for row in rows if row.loading]:
+            loading.append(_times(sum(row.count for row in of_loader), noun))
+    clauses = [
+        f"it would crash at {many(crashes, 'line')}" if crashes else "",
+        f"{', '.join(usual)} a step" if usual else "",
+        f"{', '.join(seldom)} in only some of the steps" if seldom else "",
+        f"{', '.join(loading)} in the data loader" if loading else "",
+    ]
+    return "; ".join(filter(None, clauses))
 
 
-_NOUNS = {
+def _is_seldom(row: Row, steps: int) -> bool:
+    """Whether it happens in fewer than half of the steps, so that a mean would describe none of them."""
+    return 0 < row.in_steps < steps / 2
+
+
+_NOUNS: dict[Kind, tuple[str, str]] = {
     "sync": ("wait", "waits"),
     "copy": ("blocking copy", "blocking copies"),
     "break": ("graph break", "graph breaks"),
 }
 
 
-def _described(row: Row) -> Iterator[str]:
-    often = f"{_count(row.per_step)} ×" if row.per_step else "once"
-    yield f"{often:>8} {row.file}:{row.line} {row.function}"
+def _described(row: Row, steps: int) -> Iterator[str]:
+    seldom = _is_seldom(row, steps)
+    often = f"{_count(row.count if seldom else row.per_step)} ×" if row.per_step else "once"
+    which = f" (in {row.in_steps} of {steps} steps)" if seldom else ""
+    loader = " (in the data loader)" if row.loading else ""
+    yield f"{often:>8} {row.file}:{row.line} {row.function}{which}{loader}"
     if row.source:
         yield f"{'':9}{sanitize(row.source, _WIDTH)}"
     yield f"{'':9}{row.operator} {row.why}" + (f", in {row.via}" if row.via else "")

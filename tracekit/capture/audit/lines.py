@@ -1,5 +1,6 @@
 """Which line of the user's is running, as opposed to torch's, a library's, or ours?"""
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from types import FrameType
 from tracekit.code_owner import TORCH, TRACEKIT, USER, CodeOwners
 
 _BACKWARD = ("_engine_run_backward", "the backward pass")
+_EMULATION = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PLUMBING = tuple(
     f"torch/{part}"
     for part in ("_tensor.py", "_ops.py", "_compile.py", "_dynamo/", "autograd/", "nn/modules/module.py", "utils/")
@@ -33,6 +35,14 @@ def running() -> Line:
         at = next((at for at, frame in enumerate(frames) if not _is_torch(frame)), len(frames) - 1)
     frame = frames[at]
     return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, _via(frames[:at]))
+
+
+def asked_by_us() -> bool:
+    """Whether tracekit's own measuring makes the call that is being emulated, rather than the user's program."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_EMULATION):
+        frame = frame.f_back
+    return frame is not None and _owner(frame) == TRACEKIT
 
 
 def _frames() -> Iterator[FrameType]:

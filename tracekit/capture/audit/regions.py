@@ -1,6 +1,7 @@
 """The code that torch.compile would compile: while it runs, a size or a value from the data breaks its graph.
 
-It is whatever the script passes to torch.compile or, if it compiles nothing, its outermost module.
+It is whatever the script passes to torch.compile or, if it compiles nothing, its outermost modules that have
+parameters. What a DataLoader calls, such as a transform, is no part of the model.
 """
 
 import functools
@@ -10,11 +11,14 @@ from typing import Any
 
 import torch
 
+from tracekit.capture.audit.watch import Watch
+
 
 class Regions:
     """Tracks whether, and how deep, execution is in code that would be compiled."""
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
         self.depth = 0
         self.compiles = False  # whether anything was passed to torch.compile
 
@@ -49,15 +53,29 @@ class Regions:
             self.depth -= 1
 
     def call_module(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Replaces `Module.__call__`: if the script compiles nothing, the outermost module is a region."""
+        """Replaces `Module.__call__`: if the script compiles nothing, an outermost module with parameters is a region,
+        as it is compiled in place in a capture."""
 
         def calling(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.compiles or self.depth:
+            if self.compiles or self.depth or self._watch.loading or next(module.parameters(), None) is None:
                 return call(module, *args, **kwargs)
             with self.entered():
                 return call(module, *args, **kwargs)
 
         return calling
+
+
+def loading(watch: Watch, following: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Replaces `__next__` of a DataLoader's iterator: what happens meanwhile belongs to the loader."""
+
+    def next_batch(iterator: Any) -> Any:
+        before, watch.loading = watch.loading, True
+        try:
+            return following(iterator)
+        finally:
+            watch.loading = before
+
+    return next_batch
 
 
 class _Compiled(torch.nn.Module):  # type: ignore[misc]

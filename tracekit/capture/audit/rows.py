@@ -16,7 +16,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     function: str
-    per_step: float  # 0: seen only outside of the steps
+    per_step: float  # the mean over all counted steps; 0: seen only outside of them
+    count: int = 0  # how often, in all counted steps
+    in_steps: int = 0  # in how many of these it happened
+    loading: bool = False  # it happened while a DataLoader made a batch in this process
     source: str = ""  # the line itself
     via: str | None = None  # the position in a library that its call had reached
     why: str = ""

@@ -13,7 +13,8 @@ from tracekit.findings.where import where_of_buckets, where_of_event
 from tracekit.intervals import Union
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
-from tracekit.trace.roles import COMPILED_CODE
+from tracekit.trace.rereading.arguments import arguments
+from tracekit.trace.roles import COMPILED_CODE, OPERATOR
 from tracekit.units import percent
 
 _LEAST = 0.5  # of a step: otherwise something else bounds it
@@ -29,17 +30,18 @@ _ADVICE = {
     ),
     **dict.fromkeys(
         ("matmul", "convolution"),
-        "The first of these operators computes: on a CPU, bfloat16 under autocast, channels_last and one thread per "
-        "core (torch.set_num_threads) may help; a GPU is made for this.",
+        "The first of these operators computes: on a CPU, {smaller}channels_last and one thread per core "
+        "(torch.set_num_threads) may help; a GPU is made for this.",
     ),
     "random": "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
     "model, which fuses the drawing with what follows it.",
 }
 _CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor generated, named after what it fuses
-_COMPILED = (
-    "The first of these is compiled already: more threads (torch.set_num_threads), a smaller data type or a GPU may "
-    "help."
-)
+_COMPILED = "The first of these is compiled already: {smaller}more threads (torch.set_num_threads) or a GPU may help."
+_AUTOCAST = re.compile(r".*autocast_mode\.py\(\d+\): __enter__", re.DOTALL)
+_PRODUCTS = ("matmul", "convolution")
+_HALF = {"c10::BFloat16", "c10::Half"}
+_SAMPLED = 64  # products whose types are looked up
 _OTHERWISE = "Compile the model (torch.compile), so that operators are fused and read and write memory only once."
 
 
@@ -71,7 +73,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     yield Finding(
         "cpu_compute",
         f"Operators compute on the CPU{most}: {shares[0][0]} takes {shares[0][1]} of a step{others}",
-        advice=_advice(first.name),
+        advice=_advice(profile, first.name),
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,
@@ -79,7 +81,20 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     )
 
 
-def _advice(operator: str) -> str:
+def _advice(profile: Profile, operator: str) -> str:
     if COMPILED_CODE.fullmatch(operator) or _CPP_KERNEL.match(operator):
-        return _COMPILED
-    return _ADVICE.get(kernel_class(operator, operator), _OTHERWISE)
+        advice = _COMPILED
+    else:
+        advice = _ADVICE.get(kernel_class(operator, operator), _OTHERWISE)
+    return advice.replace("{smaller}", _smaller(profile)) if "{smaller}" in advice else advice
+
+
+def _smaller(profile: Profile) -> str:
+    """The advice to compute in bfloat16, as the beginning of a list; empty where products do so already."""
+    trace = profile.recording.trace
+    products = np.array([kernel_class(name, name) in _PRODUCTS for name in trace.names], bool)
+    rows = trace.where(lambda part: (part.roles.kind == OPERATOR) & products[part.name_codes])[:_SAMPLED]
+    types = {kind for known in arguments(trace, rows).values() for kind in known.types}
+    if types & _HALF or trace.census.any(lambda roles: roles.named(_AUTOCAST)):
+        return ""
+    return "bfloat16 under autocast, " if types else "bfloat16 under autocast (unless it is on already), "

@@ -1,5 +1,6 @@
 """Does the loop wait for its next batch, and why does the loader take so long?"""
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from tracekit.units import count, duration, percent
 
 _NAMED = 0.1  # of the wait: what takes less is not named
 _OF_A_LINE = 0.5  # of the wait: a line with less is not the culprit
+_WORTH_A_WORKER = 0.1  # of what a step takes without the wait: a shorter wait needs no whole worker
 _STEADY = 0.5  # of the steps: if workers are late so often, there are too few; if less often, they are still starting
 _NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
 _COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNORECASE)
@@ -85,13 +87,26 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
     if waits.steps_that_wait < _STEADY:
         return ", but only at its start, until its workers deliver", _START
     alone = waits.whole_ns - waits.step_ns
-    needed = f"; {waits.whole_ns / alone:.1f} times as many workers would keep up" if alone > 0 else ""
+    needed = _needed(waits.whole_ns / alone) if alone > 0 else ""
     batches = round(waits.batches, 1)
     said = (
         f": its workers deliver {count(batches)} batch{'' if batches == 1 else 'es'} a step; a step takes "
         f"{duration(waits.whole_ns)}, and would take {duration(alone)} without the wait{needed}"
     )
     return said, f"{_MORE_WORKERS} {_ONCE}"
+
+
+def _needed(factor: float) -> str:
+    """How many workers more would keep up if loading took that many times as long as the rest, as a clause; how many
+    there are is not recorded."""
+    if factor < 1 + _WORTH_A_WORKER:
+        return ""
+    more = (
+        f"{count(math.ceil(factor))} workers for each one"
+        if factor > 2
+        else f"one worker more for {'each' if factor > 1.5 else f'every {count(math.floor(1 / (factor - 1)))}'}"
+    )
+    return f"; {more} would keep up, if there are cores for them"
 
 
 @dataclass(frozen=True)

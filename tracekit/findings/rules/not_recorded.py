@@ -16,12 +16,14 @@ from tracekit.trace.roles import OTHER_DEVICE, USER, Roles, bare
 from tracekit.units import count
 
 _LINK = "https://docs.pytorch.org/docs/stable/profiler.html#torch.profiler.profile"
-# Operators that only an accelerator has: whoever runs them has one.
+# Operators that work on an accelerator only. torch asks on a CPU, too, whether a library for GPUs would do: such
+# questions (`aten::cudnn_is_acceptable`) are no work.
 _ACCELERATED = re.compile(
-    r"aten::_?(?:cudnn|miopen)_.*|aten::_(?:flash|efficient)_attention_(?:forward|backward)|triton_(?:poi|red|per|tem|mm)_.*"
-    r"|(?:nccl|rccl|hccl):.*|(?:mtia|hpu|npu|xla)(?:::|_).*",
+    r"aten::_?(?:cudnn|miopen)_(?!is_|can_|has_|use_).*|aten::_(?:flash|efficient)_attention_(?:forward|backward)"
+    r"|triton_(?:poi|red|per|tem|mm)_.*|(?:mtia|hpu|npu|xla)(?:::|_).*",
     re.DOTALL,
 )
+_COLLECTIVE = re.compile(r"(?:nccl|rccl|hccl):.*", re.DOTALL)  # annotations of libraries for accelerators
 _OTHER_DEVICES = re.compile(r"(?:mtia|hpu|npu|tpu)_.*")  # categories of events
 
 
@@ -96,7 +98,8 @@ def _is_launch(roles: Roles) -> Bools:
 
 
 def _is_accelerated(roles: Roles) -> Bools:
-    return (roles.kind <= USER) & roles.named(_ACCELERATED)
+    operators: Bools = (roles.kind < USER) & roles.named(_ACCELERATED)  # users may name annotations as they like
+    return operators | ((roles.kind <= USER) & roles.named(_COLLECTIVE))
 
 
 def _most(trace: Trace, ask: Ask) -> tuple[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tracekit.findings import Finding, rule
 from tracekit.findings.kernels import blaming, costliest, kernels, named, share_of_work
 from tracekit.findings.product_sizes import sizes_of
-from tracekit.kernel_class import without_parameters
+from tracekit.kernel_class import kernel_class, without_parameters
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.units import percent
@@ -19,6 +19,7 @@ _FP32 = re.compile(
     r"|gemmk1_kernel<(?:int, )?float"
 )
 _TENSOR = re.compile(r"tensorop|s884|s1688|s16816|wgmma|tf32|bf16|fp16|h884")
+_HALF = re.compile(r"bf16|fp16|f16|h884|hgemm|half|bfloat16")
 _ARCHITECTURES = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8, "hopper": 9, "sm80": 8, "sm90": 9}
 _FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
 
@@ -39,7 +40,7 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
             "without_tensor_cores",
             f"{percent(share_of_work(profile, rows))} of the GPU's work is matrix products and convolutions in fp32 "
             f"without tensor cores{sizes_of(profile, rows)}",
-            advice=_advice(major),
+            advice=_advice(major, others_are_half=bool(len(kernels(profile, named(profile, _in_half))))),
             link=_LINK,
         ),
     )
@@ -50,6 +51,10 @@ def _on_ordinary_cores(name: str) -> bool:
     return _FP32.search(name) is not None and _TENSOR.search(name) is None
 
 
+def _in_half(name: str) -> bool:
+    return kernel_class(name) in ("matmul", "convolution") and _HALF.search(without_parameters(name)) is not None
+
+
 def _major(trace: Trace, kernel: str) -> int | None:
     """The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it."""
     listed = (each["computeMajor"] for each in trace.gpus if isinstance(each.get("computeMajor"), int))
@@ -58,7 +63,12 @@ def _major(trace: Trace, kernel: str) -> int | None:
     return next((major for name, major in _ARCHITECTURES.items() if name in kernel), None)
 
 
-def _advice(major: int | None) -> str:
+def _advice(major: int | None, *, others_are_half: bool) -> str:
+    if others_are_half:
+        return (
+            "Other products of this training run in half precision already: let these run under torch.autocast, too, "
+            'or allow TF32 for them (torch.set_float32_matmul_precision("high")).'
+        )
     if major is not None and major < _FIRST_WITH_TF32:
         return "Run them in half precision, which this GPU's tensor cores support: torch.autocast and a GradScaler."
     return (

@@ -1,0 +1,54 @@
+"""Operators that compute on a CPU, and what may make them faster."""
+
+import pytest
+from small import event, kernel, launch, op, step, write
+
+from tracekit.findings import diagnose
+from tracekit.profile import open_subject
+
+
+def advice(path, *events):
+    profile = open_subject([write(path, step(0, 0, 100), *events)]).profiles[0]
+    (finding,) = (each for each in diagnose(profile).all_findings if each.id == "cpu_compute")
+    return finding.advice
+
+
+def product(*types, name="aten::mm"):
+    return event("cpu_op", name, 10, 90, **({"Input type": [*types]} if types else {}))
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([product("float", "float")], "on a CPU, bfloat16 under autocast, channels_last"),
+        ([product("c10::BFloat16", "c10::BFloat16")], "on a CPU, channels_last"),
+        ([product()], "on a CPU, bfloat16 under autocast (unless it is on already), channels_last"),
+        (
+            [event("python_function", "torch/amp/autocast_mode.py(350): __enter__", 2, 4), product()],
+            "on a CPU, channels_last",
+        ),
+        ([op("## Call CompiledFxGraph fabc ##", 10, 90)], "compiled already: bfloat16 under autocast (unless"),
+        (
+            [op("## Call CompiledFxGraph fabc ##", 10, 90), product("c10::Half", name="aten::addmm") | {"dur": 5}],
+            "compiled already: more threads",
+        ),
+    ],
+)
+def test_a_smaller_type_is_advised_only_where_it_is_not_used(tmp_path, events, said):
+    assert said in advice(tmp_path / "a.json", *events)
+
+
+@pytest.mark.parametrize(("other", "said"), [("relu", "run under torch.autocast with bfloat16"), ("half", "already")])
+def test_the_same_on_a_gpu(tmp_path, other, said):
+    names = {"half": "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_nn", "relu": "relu_kernel"}
+    events = [
+        op("aten::mm", 5, 20),
+        launch(10, 15, 1),
+        kernel("ampere_sgemm_128x64_nn", 20, 80, 1),
+        op("aten::mm", 25, 40),
+        launch(30, 35, 2),
+        kernel(names[other], 80, 95, 2),
+    ]
+    profile = open_subject([write(tmp_path / "a.json", step(0, 0, 100), *events)]).profiles[0]
+    (finding,) = (each for each in diagnose(profile).all_findings if each.id == "without_tensor_cores")
+    assert said in finding.advice

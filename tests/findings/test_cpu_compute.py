@@ -27,6 +27,7 @@ def product(*types, name="aten::mm"):
             [event("python_function", "torch/amp/autocast_mode.py(350): __enter__", 2, 4), product()],
             "on a CPU, channels_last",
         ),
+        ([op("aten::mkldnn_rnn_layer_backward", 10, 90)], "a whole recurrent layer"),
         ([op("## Call CompiledFxGraph fabc ##", 10, 90)], "compiled already: bfloat16 under autocast (unless"),
         (
             [op("## Call CompiledFxGraph fabc ##", 10, 90), product("c10::Half", name="aten::addmm") | {"dur": 5}],

@@ -104,3 +104,22 @@ def test_workers_that_only_start(tmp_path):
 def test_batches_that_are_there_in_time(tmp_path):
     assert waiting(tmp_path, waits(WORKERS, 20.0)) is None
     assert waiting(tmp_path, lambda tape, at: 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("until", "said"),
+    [
+        (2000.0, "a step at data.py:10 (50.0 %) and at data.py:30 (50.0 %) for its next batch"),
+        (3700.0, "a step at data.py:10 for its next batch"),
+    ],
+)
+def test_lines_that_share_a_wait_are_all_named(tmp_path, until, said):
+    frames = [
+        ("python_function", "data.py(10): __getitem__", 0, until),
+        ("cpu_op", "image::decode_jpeg", 1, until - 2),
+        ("python_function", "data.py(30): join", until, 4000.0 - until),
+        ("cpu_op", "aten::stack", until + 1, 3998.0 - until),
+    ]
+    finding = waiting(tmp_path, waits(ITSELF, 4000.0, *frames))
+    assert said in finding.title
+    assert (finding.where.file, finding.where.line) == ("data.py", 10)

@@ -19,7 +19,7 @@ from tracekit.trace.rows import Events
 
 LEAST_NS = 1_000_000
 _ODD = 20  # times the median of its name: an event that long is out of the ordinary
-_OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
+OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
 _NEAR = 1000  # events looked at for the operator before or after
 
@@ -38,8 +38,10 @@ class Hole:
     kind: int  # of `roles`: an operator, a runtime call, a Python function; −1 without an event
     name: str  # of that event; without one, the operators before and after
     near: tuple[int, ...]  # the operators before and after; of holes without an event
-    usual_ns: float  # the median of the other events of that name; 0 where there is none
-    dur_ns: int  # of the event
+    # The median of the other events of that name at that line; without an event, of the other times between two
+    # operators of these names. 0 where there is none.
+    usual_ns: float
+    dur_ns: int  # of the hole itself: what is recorded inside the event is not part of it
     first: bool  # it is the first event of its name
     in_first_step: bool
     often: bool  # a hole of that name occurs in most steps
@@ -49,8 +51,9 @@ class Hole:
 
     @property
     def odd(self) -> bool:
-        """Whether the event takes far longer than others of its name."""
-        return self.row >= 0 and self.dur_ns >= _ODD * self.usual_ns
+        """Whether it takes far longer than the same elsewhere. Where neither an event nor a line is known, what goes on
+        there may be something else each time."""
+        return (self.row >= 0 or self.line_known) and self.dur_ns >= _ODD * self.usual_ns
 
 
 class Holes:
@@ -72,7 +75,7 @@ class Holes:
         in_python = pieces.of("python")
         kinds = trace.labels.kinds[trace.cat_codes[np.maximum(self._rows, 0)]]
         for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
-            usual, first = self._alike(row) if row >= 0 else (0.0, False)
+            usual, first = self._alike(row) if row >= 0 else (self._usual_gap(k), False)
             yield Hole(
                 piece=piece,
                 row=row,
@@ -80,7 +83,7 @@ class Holes:
                 name=names[k],
                 near=tuple(each for each in self._around(k) if each >= 0) if row < 0 else (),
                 usual_ns=usual,
-                dur_ns=int(trace.dur_ns[row]) if row >= 0 else 0,
+                dur_ns=int(pieces.dur[piece]),
                 first=first,
                 in_first_step=bool(pieces.step[piece] == 0),
                 often=names[k] in often,
@@ -104,7 +107,7 @@ class Holes:
         steps: dict[str, set[int]] = {}
         for name, step in zip(names, self._pieces.step[self._indices].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
-        least = max(2, _OFTEN * self._profile.counted_steps)
+        least = max(2, OFTEN * self._profile.counted_steps)
         return {name for name, numbers in steps.items() if len(numbers) >= least}
 
     @cached_property
@@ -123,23 +126,45 @@ class Holes:
         return fused
 
     def _alike(self, row: int) -> tuple[float, bool]:
-        """The median duration of the other events of that name and `cat`, ns, and whether it is the first."""
+        """The median duration of the other events of that name and `cat` at the same line, ns, and whether it is the
+        first of that name."""
         trace = self._profile.trace
-        rows = self._of_kind[int(trace.name_codes[row]), int(trace.cat_codes[row])]
-        others = trace.dur_ns[rows[rows != row]]
+        rows, owners = self._of_kind[int(trace.name_codes[row]), int(trace.cat_codes[row])]
+        others = trace.dur_ns[rows[(rows != row) & (owners == owners[rows == row])]]
         return float(np.median(others)) if len(others) else 0.0, int(rows[0]) == row
 
     @cached_property
-    def _of_kind(self) -> dict[tuple[int, int], Ints]:
-        """The events with the name and `cat` of one that is blamed, by both; gathered in one pass."""
+    def _of_kind(self) -> dict[tuple[int, int], tuple[Ints, Ints]]:
+        """The events with the name and `cat` of one that is blamed, by both, and their owners; gathered in one pass."""
         trace = self._profile.trace
         blamed = self._rows[self._rows >= 0]
         named = np.zeros(len(trace.names), bool)
         named[trace.name_codes[blamed]] = True
         rows = trace.where(lambda part: named[part.name_codes])
         names, cats = trace.name_codes[rows], trace.cat_codes[rows]
+        owners = self._profile.ownership.of_events(rows)
         kinds = {*zip(trace.name_codes[blamed].tolist(), trace.cat_codes[blamed].tolist(), strict=True)}
-        return {(name, cat): rows[(names == name) & (cats == cat)] for name, cat in kinds}
+        alike = {(name, cat): (names == name) & (cats == cat) for name, cat in kinds}
+        return {kind: (rows[chosen], owners[chosen]) for kind, chosen in alike.items()}
+
+    def _usual_gap(self, k: int) -> float:
+        """The median of the other times between two operators with the names of those around a hole, ns; 0 for none."""
+        trace, (before, after) = self._profile.trace, self._around(k)
+        if before < 0 or after < 0:
+            return 0.0
+        rows, gaps = self._gaps
+        codes = trace.name_codes[rows]
+        alike = (codes[:-1] == trace.name_codes[before]) & (codes[1:] == trace.name_codes[after])
+        others = gaps[alike & (rows[:-1] != before)]
+        return float(np.median(others)) if len(others) else 0.0
+
+    @cached_property
+    def _gaps(self) -> tuple[Ints, Ints]:
+        """The operators of the main thread by start, and the time from the end of each to the start of the next, ns."""
+        trace = self._profile.trace
+        rows = trace.where(self._is_operator)
+        ends = trace.ts_ns[rows] + trace.dur_ns[rows]
+        return rows, np.maximum(trace.ts_ns[rows[1:]] - ends[:-1], 0)
 
     def _around(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none among the nearest events."""
@@ -152,5 +177,11 @@ class Holes:
     def _operators(self, rows: range) -> Ints:
         trace = self._profile.trace
         part = trace.events_at(slice(rows.start, rows.stop))
-        wanted = part.roles.host & ~part.roles.annotation & ~part.roles.runtime & (part.track == trace.threads.main)
-        return part.rows(wanted)
+        return part.rows(self._is_operator(part))
+
+    def _is_operator(self, part: Events) -> Bools:
+        roles = part.roles
+        wanted: Bools = (
+            roles.host & ~roles.annotation & ~roles.runtime & (part.track == self._profile.trace.threads.main)
+        )
+        return wanted

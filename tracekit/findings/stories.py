@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tracekit.findings.culprits import plain
 from tracekit.findings.finding import Where
-from tracekit.findings.holes import Hole
+from tracekit.findings.holes import OFTEN, Hole
 from tracekit.profile import Profile
 from tracekit.trace.roles import PYTHON, RUNTIME
 from tracekit.units import count, duration, times
@@ -17,7 +17,7 @@ _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-l
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _THREADS = "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html"
 _PROFILER = "https://docs.pytorch.org/docs/stable/profiler.html"
-_MOVE_IT = "Move it out of the step, or do it in parallel: in another thread or process, or on the GPU."
+_MOVE_IT = "Move it out of the step, or do it in parallel: in another thread or process{gpu}."
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,17 @@ class Cases:
         return duration(sum(pieces.dur[each.piece] for each in self.holes) / self.profile.counted_steps)
 
     @property
+    def steps(self) -> int:
+        """In how many steps they are."""
+        pieces = self.profile.attribution.pieces
+        return len({int(pieces.step[each.piece]) for each in self.holes})
+
+    @property
+    def seldom(self) -> bool:
+        """Whether they are in so few steps that a mean over all would describe none of them."""
+        return self.steps < OFTEN * self.profile.counted_steps
+
+    @property
     def at_most(self) -> str:
         """How long the longest lasts."""
         return duration(int(self.profile.attribution.pieces.dur[self.longest.piece]))
@@ -73,7 +84,7 @@ class Story:
     id: str
     fits: Callable[[Hole], bool]
     title: Callable[[Cases], str]
-    advice: str
+    advice: Callable[[Cases], str]
     link: str
     together: bool = False  # one finding for all of its holes, whatever they are blamed on
 
@@ -93,8 +104,9 @@ def _first_calls(cases: Cases) -> str:
 
 
 def _stalls(cases: Cases) -> str:
+    who = cases.who if cases.longest.row >= 0 else f"the time {cases.longest.name}"
     return (
-        f"The host stalls {cases.times}, for {cases.total} in all: {cases.who}{cases.where.at} takes {cases.at_most} "
+        f"The host stalls {cases.times}, for {cases.total} in all: {who}{cases.where.at} takes {cases.at_most} "
         f"instead of the usual {duration(cases.longest.usual_ns)}{cases.meanwhile}"
     )
 
@@ -109,11 +121,25 @@ def _unexplained(cases: Cases) -> str:
 
 def _busy(who: str) -> Callable[[Cases], str]:
     def title(cases: Cases) -> str:
-        doing = cases.where.at or (f" {cases.longest.name}" if cases.longest.row < 0 else f" in {cases.who}")
+        at = cases.where.at
+        doing = f" in {cases.who}{at}" if cases.longest.row >= 0 else at or f" {cases.longest.name}"
         busy = f"The GPU waits while {who} is" if cases.meanwhile else f"{who[:1].upper()}{who[1:]} is"
+        if cases.seldom:
+            steps = f"{count(cases.steps)} of {count(cases.profile.counted_steps)} steps"
+            return f"{busy} busy{doing} in only {steps}, for {cases.total} in all"
         return f"{busy} busy{doing}: {cases.per_step} a step, up to {cases.at_most} at a time"
 
     return title
+
+
+def _moving_it(cases: Cases) -> str:
+    """Only Python can be rewritten for a GPU, and only where there is one: operators and calls run where they must."""
+    to_gpu = cases.meanwhile and (cases.longest.row < 0 or cases.longest.kind == PYTHON)
+    return _MOVE_IT.format(gpu=", or on the GPU" if to_gpu else "")
+
+
+def _always(advice: str) -> Callable[[Cases], str]:
+    return lambda _: advice
 
 
 def _is_first_call(hole: Hole) -> bool:
@@ -127,8 +153,10 @@ STORIES = (
         "compile_in_steps",
         lambda hole: hole.fused,
         _fuser_compiles,
-        "Warm the scripted function up with every shape before you measure, turn its fuser off "
-        "(torch._C._jit_set_texpr_fuser_enabled(False)), or switch to torch.compile.",
+        _always(
+            "Warm the scripted function up with every shape before you measure, turn its fuser off "
+            "(torch._C._jit_set_texpr_fuser_enabled(False)), or switch to torch.compile."
+        ),
         _COMPILE,
         together=True,
     ),
@@ -136,8 +164,10 @@ STORIES = (
         "cold_start",
         _is_first_call,
         _first_calls,
-        "This happens once: leave the first steps out of what you measure, and warm up before recording (wait and "
-        "warmup of the profiler's schedule). It matters only in a short run.",
+        _always(
+            "This happens once: leave the first steps out of what you measure, and warm up before recording (wait and "
+            "warmup of the profiler's schedule). It matters only in a short run."
+        ),
         _LAZY,
         together=True,
     ),
@@ -145,8 +175,11 @@ STORIES = (
         "host_freeze",
         lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often,
         _stalls,
-        "The thread was not running: look for more busy threads than cores (torch.set_num_threads, data loader "
-        "workers, other jobs), Python's garbage collector, or swapping.",
+        _always(
+            "The same is far faster elsewhere, and nothing recorded explains the difference: most likely the thread "
+            "was not running. Look for more busy threads than cores (torch.set_num_threads, data loader workers, other "
+            "jobs), Python's garbage collector, or swapping."
+        ),
         _THREADS,
         together=True,
     ),
@@ -154,12 +187,14 @@ STORIES = (
         "idle_unexplained",
         lambda hole: hole.row < 0 and not hole.often and not hole.line_known,
         _unexplained,
-        "Record with Python stacks (with_stack=True), or capture with tracekit, to see what the host did meanwhile.",
+        _always(
+            "Record with Python stacks (with_stack=True), or capture with tracekit, to see what the host did meanwhile."
+        ),
         _PROFILER,
         together=True,
     ),
-    Story("python_bound", lambda hole: hole.row < 0 or hole.in_python, _busy("Python"), _MOVE_IT, _COMPILE),
-    Story("dispatch_bound", lambda hole: True, _busy("the host"), _MOVE_IT, _COMPILE),
+    Story("python_bound", lambda hole: hole.row < 0 or hole.in_python, _busy("Python"), _moving_it, _COMPILE),
+    Story("dispatch_bound", lambda hole: True, _busy("the host"), _moving_it, _COMPILE),
 )
 
 

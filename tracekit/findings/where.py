@@ -29,8 +29,12 @@ def where_of_piece(profile: Profile, piece: int) -> Where:
 
 def where_of_buckets(profile: Profile, *buckets: str) -> tuple[Where, float]:
     """The line that takes most of these buckets of the wall time, if one is known, and its share of them."""
-    lines, share = lines_of_buckets(profile, *buckets)
-    return _where(lines), share
+    return next(iter(shares_of_buckets(profile, *buckets)), (Where(), 0.0))
+
+
+def shares_of_buckets(profile: Profile, *buckets: str) -> list[tuple[Where, float]]:
+    """Each line that takes part of these buckets of the wall time, if any is known, and its share; the most first."""
+    return [(_where(lines), share) for lines, share in lines_of_buckets(profile, *buckets)]
 
 
 def _where(lines: Group, operator: str | None = None, module: str | None = None) -> Where:

@@ -2,7 +2,7 @@
 
 - `line_table` is for tables: the lines of many events, as columns; `line_cells` is the same for lines that are known.
 - `lines_of_event`, `lines_of_time` and `lines_of_buckets` are for rules (`tracekit.findings.where`): the lines of one
-  event, those that own most of a period of time, and those that own most of some buckets.
+  event, those that own most of a period of time, and those that own some buckets.
 
 The owner decides (docs/owners.md). Only tables say more: where no line of yours owns an event of a bare trace with
 stacks, they show the innermost function that may be yours. Owners are stricter: without `--mine`, code in a package
@@ -83,15 +83,12 @@ def lines_of_event(profile: Profile, row: int) -> tuple[Group, tuple[str, ...]]:
     return owners.group_of(owner), owners.modules[owners.rows[owner].module]
 
 
-def lines_of_buckets(profile: Profile, *buckets: str) -> tuple[Group, float]:
-    """The lines that own most of these buckets of the wall time, and their share; empty if none is known."""
+def lines_of_buckets(profile: Profile, *buckets: str) -> list[tuple[Group, float]]:
+    """The lines that own these buckets of the wall time, those with most first, and their shares; those known."""
     by_line = profile.owner_means.by("wall", lambda owner: owner.lines, lambda mean: mean.bucket in buckets)
     total = sum(by_line.values())
-    known = {lines: time for lines, time in by_line.items() if lines}
-    if not known or not total:
-        return (), 0.0
-    lines = max(known, key=lambda each: known[each])
-    return lines, known[lines] / total
+    shares = [(lines, time / total) for lines, time in by_line.items() if lines and time]
+    return sorted(shares, key=lambda entry: -entry[1])
 
 
 def lines_of_time(profile: Profile, view: str, start: int, end: int) -> Group:

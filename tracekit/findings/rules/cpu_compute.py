@@ -42,6 +42,11 @@ _AUTOCAST = re.compile(r".*autocast_mode\.py\(\d+\): __enter__", re.DOTALL)
 _PRODUCTS = ("matmul", "convolution")
 _HALF = {"c10::BFloat16", "c10::Half"}
 _SAMPLED = 64  # products whose types are looked up
+_RECURRENT = re.compile(r".*(?:rnn|lstm|gru)_.*", re.DOTALL)
+_STEP_BY_STEP = (
+    "The first of these operators is a whole recurrent layer, whose time steps wait for each other: larger batches or "
+    "shorter sequences give each of them more to do at once; a GPU may help, compiling leaves it as it is."
+)
 _OTHERWISE = "Compile the model (torch.compile), so that operators are fused and read and write memory only once."
 
 
@@ -84,6 +89,8 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
 def _advice(profile: Profile, operator: str) -> str:
     if COMPILED_CODE.fullmatch(operator) or _CPP_KERNEL.match(operator):
         advice = _COMPILED
+    elif _RECURRENT.fullmatch(operator):
+        advice = _STEP_BY_STEP
     else:
         advice = _ADVICE.get(kernel_class(operator, operator), _OTHERWISE)
     return advice.replace("{smaller}", _smaller(profile)) if "{smaller}" in advice else advice

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, by_name, plain
-from tracekit.findings.where import where_of_buckets, where_of_event
+from tracekit.findings.where import shares_of_buckets, where_of_event
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace.enclosing import enclosing
@@ -19,7 +19,7 @@ from tracekit.trace.rows import Events
 from tracekit.units import count, duration, percent
 
 _NAMED = 0.1  # of the wait: what takes less is not named
-_OF_A_LINE = 0.5  # of the wait: a line with less is not the culprit
+_OF_A_LINE = 0.2  # of the wait: a line with less is not named
 _WORTH_A_WORKER = 0.1  # of what a step takes without the wait: a shorter wait needs no whole worker
 _STEADY = 0.5  # of the steps: if workers are late so often, there are too few; if less often, they are still starting
 _NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
@@ -52,10 +52,10 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
     culprit = waits.culprits[0] if waits.in_process and waits.culprits else None  # with workers, the loop only waits
     row = int(culprit.rows[0]) if culprit is not None else int(waits.spans[0]) if len(waits.spans) else -1
     name = plain(culprit.name) if culprit is not None else waits.loader
-    location = _where(profile, row, name)
+    location, lines = _where(profile, row, name)
     yield Finding(
         "dataloader_bound",
-        f"The loop waits {duration(waits.step_ns)} a step{location.at} for its next batch{said}",
+        f"The loop waits {duration(waits.step_ns)} a step{lines} for its next batch{said}",
         advice=advice,
         where=location,
         evidence=evidence(profile, culprit.rows if culprit is not None else waits.spans),
@@ -64,13 +64,20 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
     )
 
 
-def _where(profile: Profile, row: int, name: str | None) -> Where:
-    """The line that most of the wait belongs to, if there is one, else that of the event to blame."""
-    line, share = where_of_buckets(profile, "dataload")
+def _where(profile: Profile, row: int, name: str | None) -> tuple[Where, str]:
+    """Where the loop waits: the line with most of the wait, and as the end of a clause all that have much of it. Where
+    no line is known to have much, that of the event to blame."""
     blamed = where_of_event(profile, row, name) if row >= 0 else Where()
-    if share < _OF_A_LINE:
-        return blamed
-    return replace(blamed, file=line.file, line=line.line, function=line.function)
+    lines = [(line, share) for line, share in shares_of_buckets(profile, "dataload") if share >= _OF_A_LINE]
+    if not lines:
+        return blamed, blamed.at
+    first = lines[0][0]
+    if len(lines) == 1:
+        at = first.at
+    else:
+        *others, last = [f"{line.at} ({percent(share)})" for line, share in lines]
+        at = f"{','.join(others)} and{last}"
+    return replace(blamed, file=first.file, line=first.line, function=first.function), at
 
 
 def _in_process(waits: "_Waits") -> tuple[str, str]:

@@ -40,7 +40,7 @@ def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
     return Finding(
         story.id,
         story.title(cases),
-        advice=story.advice,
+        advice=story.advice(cases),
         where=cases.where,
         evidence=evidence(profile, np.unique(np.array(events, np.int64))),
         link=story.link,

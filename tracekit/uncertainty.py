@@ -14,7 +14,7 @@ CONFIDENCE = 0.95
 # simulations, 95 % intervals then contain the truth in 91–94 % of cases, and 97 % intervals in 95–96 %.
 CONFIDENCE_WHERE_STOPPED = 0.97
 Interval = tuple[float, float]
-_LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
+LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 
 
 def is_noise(ratio: Interval | None) -> bool:
@@ -24,7 +24,7 @@ def is_noise(ratio: Interval | None) -> bool:
 
 def interval_from_logs(low: float, high: float) -> Interval:
     """The interval of a quantity, from the ends of its logarithm's; they are finite, because JSON has no infinity."""
-    return math.exp(low), math.exp(min(high, _LARGEST_LOG))
+    return math.exp(low), math.exp(min(high, LARGEST_LOG))
 
 
 def student_t(freedom: int, inside: float) -> float:

@@ -14,8 +14,8 @@ from msgspec.structs import replace as changed
 
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.rounds import merged
+from tracekit.detectable import TOLERANCE
 from tracekit.gate import against
-from tracekit.gate.against import TOLERANCE
 from tracekit.profile import Subject, open_subject
 
 RECIPE = """

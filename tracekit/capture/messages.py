@@ -1,5 +1,6 @@
 """The messages on the terminal while a capture runs."""
 
+import math
 import shlex
 import sys
 from collections import Counter
@@ -11,7 +12,7 @@ from typing import Any
 from tracekit.capture.job import Stage
 from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
-from tracekit.units import duration, many
+from tracekit.units import duration, many, percent
 from tracekit.unprofiled import compared, contrast
 
 _REASON_WIDTH = 100
@@ -85,6 +86,18 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
 def repeating(seconds: float, passes: int) -> str:
     """`Measuring again, in turns: at most 60 s (--budget), 8 passes each (--passes) …`."""
     return f"Measuring again, in turns: at most {seconds:.0f} s (--budget), {passes} passes each (--passes) …"
+
+
+def reached(smallest: float, requested: float) -> str:
+    """Whether a check of two such captures would see the regression that was requested."""
+    if smallest <= requested:
+        return f"A check of two such captures would see regressions of {percent(smallest)}."
+    if smallest == math.inf:
+        return "What a check of two such captures would see is unknown: one pass does not show how much passes differ."
+    return (
+        f"The passes do not suffice: a check of two such captures would see regressions of {percent(smallest)}, not of "
+        f"{percent(requested)}. Give more --budget or --passes, or a quieter machine."
+    )
 
 
 def training(name: str, epochs: int, seed: int) -> str:

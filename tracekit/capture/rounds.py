@@ -18,6 +18,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
+from tracekit.detectable import margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, Variant
 from tracekit.unprofiled import contrast, step_interval
 
@@ -32,6 +33,8 @@ def budget(run: Run, options: Options) -> float:
     """Seconds for later rounds: those requested, or as long as the first passes took, within bounds."""
     if options.budget is not None:
         return options.budget
+    if options.min_detectable is not None:
+        return _MOST_SECONDS
     first = sum(each.seconds for variant in run.variants for each in _passes(variant))
     return min(_MOST_SECONDS, max(_SECONDS_A_VARIANT * len(run.variants), first))
 
@@ -53,12 +56,15 @@ class Rounds:
         for number in range(1, self.options.passes):
             began = time.monotonic()
             variants = self._turns(number, run)
-            if not variants or began + expected > ends or (number > ENOUGH_ROUNDS and is_narrow(run)):
+            if not variants or began + expected > ends or (number > ENOUGH_ROUNDS and self._suffices(run)):
                 return
             for variant in variants:
                 run = self._with_another(number, variant, run)
             expected = time.monotonic() - began
             yield run
+
+    def _suffices(self, run: Run) -> bool:
+        return is_narrow(run) if self.options.min_detectable is None else detectable(run) <= self.options.min_detectable
 
     def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
         able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
@@ -81,6 +87,14 @@ def is_narrow(run: Run) -> bool:
     first, *others = (variant.measured for variant in run.variants if variant.measured)
     intervals = [contrast(each, first).interval for each in others] or [step_interval(first)]
     return all(each is not None and math.log(each[1] / each[0]) / 2 <= NARROW for each in intervals)
+
+
+def detectable(run: Run) -> float:
+    """The smallest regression that a check of this run against another one like it would see in every variant, as a
+    share of the step time; infinite where a variant has fewer than two passes."""
+    measured = [variant.measured for variant in run.variants if variant.measured]
+    logs = [[math.log(each.step_ns) for each in one.counted_passes] for one in measured]
+    return max((smallest_regression(margin_of_passes(passes, passes)) for passes in logs), default=math.inf)
 
 
 def merged(first: Measured, passes: list[Pass]) -> Measured:

@@ -168,9 +168,9 @@ def positive(text: str) -> int:
 
 
 def percentage(text: str) -> float:
-    """A percentage, as a share."""
+    """A percentage, as a share: `5` or `5%`."""
     try:
-        share = float(text) / 100
+        share = float(text.strip().removesuffix("%")) / 100
     except ValueError:
         share = -1.0
     if not 0 <= share < float("inf"):

@@ -3,8 +3,10 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_parameters, add_script_arguments, names, positive
+from tracekit.cli.arguments import add_parameters, add_script_arguments, names, percentage, positive
 from tracekit.cli.verb import Verb
+
+_PASSES, _MOST_PASSES = 8, 100  # the second where a regression of some size must be detectable
 
 
 class CaptureVerb(Verb):
@@ -51,17 +53,23 @@ class CaptureVerb(Verb):
         parser.add_argument(
             "--passes",
             type=positive,
-            default=8,
             metavar="N",
             help="maximum number of unprofiled passes per variant; fewer if the intervals are narrow before that "
-            "(default: 8)",
+            "(default: 8; 100 with --min-detectable)",
         )
         parser.add_argument(
             "--budget",
             type=float,
             metavar="S",
             help="seconds that the passes after the first may take together (default: 30 per variant, or as long as "
-            "the first ones took, up to 600)",
+            "the first ones took, up to 600; 600 with --min-detectable)",
+        )
+        parser.add_argument(
+            "--min-detectable",
+            type=percentage,
+            metavar="PERCENT",
+            help="take passes until tracekit check would see a regression of this size, or say that --budget or "
+            "--passes did not suffice (default: until differences between the variants are known well)",
         )
         parser.add_argument(
             "--epochs",
@@ -123,8 +131,9 @@ class CaptureVerb(Verb):
                     warmup=options.warmup,
                     seed=options.seed,
                     timeout=options.timeout,
-                    passes=options.passes,
+                    passes=options.passes or (_PASSES if options.min_detectable is None else _MOST_PASSES),
                     budget=options.budget,
+                    min_detectable=options.min_detectable,
                     epochs=options.epochs,
                     seeds=options.seeds,
                     out=options.output,

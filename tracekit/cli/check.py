@@ -1,7 +1,9 @@
 """`tracekit check`: does a run stay within its budget, or keep up with an earlier one?"""
 
 import argparse
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracekit.cli.arguments import percentage, source
 from tracekit.cli.output import (
@@ -14,16 +16,21 @@ from tracekit.cli.output import (
     send,
     tell_written,
 )
-from tracekit.cli.verb import Verb
+from tracekit.cli.verb import NOT_CHECKED, Verb
+
+if TYPE_CHECKING:
+    from tracekit.gate import Check
 
 _FORMATS = ("text", "markdown", "json", "junit")
 
 
 class CheckVerb(Verb):
-    """Compare a run with a budget or an earlier run, and exit with 1 if it is worse. Made for pull requests."""
+    """Compare a run with a budget or an earlier run, and exit with 1 if it is worse, with 3 if that could not be
+    checked. Made for pull requests."""
 
     name = "check"
     reads_traces = True
+    failure = NOT_CHECKED
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,11 +61,24 @@ class CheckVerb(Verb):
             help="with --against: how much slower a run may be and still pass (default: 3)",
         )
         parser.add_argument(
+            "--min-detectable",
+            type=percentage,
+            metavar="PERCENT",
+            help="fail if a regression of this size could not have been seen; capture with the same option",
+        )
+        parser.add_argument(
+            "--strict",
+            action=argparse.BooleanOptionalAction,
+            default=os.environ.get("CI", "").lower() in ("1", "true"),
+            help="fail if a time is too uncertain to show one tolerance more than its limit (default: where the "
+            "environment variable CI is true)",
+        )
+        parser.add_argument(
             "--allow-unanswered",
             action="append",
             default=[],
             metavar="NAME",
-            help="a metric that may stay unanswered, repeatable (default: what cannot be answered fails)",
+            help="a metric that may stay unanswered or uncertain, repeatable (default: what cannot be answered fails)",
         )
         add_format(parser, _FORMATS, _FORMATS[0])
         add_output(parser, "write to this file instead of stdout (-)")
@@ -69,45 +89,57 @@ class CheckVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Check, and print the outcome."""
-        from tracekit.cli.progress import Progress
-        from tracekit.errors import UnknownMetricError
+        from tracekit.errors import TracekitError
         from tracekit.faces import Options
-        from tracekit.gate import Check, against, differences, failed, read_budget, within
-        from tracekit.gate.drawing import FORMATS
-        from tracekit.gate.metrics import METRICS
+        from tracekit.gate.drawing import FORMATS, junit_error
         from tracekit.output_files import write_content
-        from tracekit.profile import open_subject
 
         check_format(options, _FORMATS)
         name = format_of(options, _FORMATS, _FORMATS[0])
-        for metric in (*options.metric, *options.allow_unanswered):
-            if metric not in METRICS:
-                raise UnknownMetricError(metric, list(METRICS))
-        outputs = {
-            path: FORMATS[each]
-            for each, path in (
-                (name, options.output),
-                ("junit", options.junit),
-                ("markdown", options.markdown),
-            )
-            if path not in (None, STDOUT)
-        }
+        to_file = options.output not in (None, STDOUT)
+        files = {"junit": options.junit, "markdown": options.markdown, **({name: options.output} if to_file else {})}
+        outputs = {path: each for each, path in files.items() if path not in (None, STDOUT)}
         inputs = [*options.inputs, *(each for each in (options.budget, options.against) if each is not None)]
         spared = overwriting(options, inputs)
         for path in outputs:
             spared.refuse(path)
-        budget = read_budget(options.budget) if options.budget is not None else None
-        allow = frozenset(options.allow_unanswered)
-        with Progress() as progress:
-            new = open_subject(options.inputs, progress)
-            if budget is not None:
-                check = Check(within(new, budget, allow), [])
-            else:
-                old = open_subject([options.against], progress)
-                check = Check(against(new, old, options.metric, options.tolerance, allow), differences(new, old))
-        for path, draw in outputs.items():
-            write_content(path, draw(check, Options()), spared)
+        try:
+            check = _checked(options)
+        except TracekitError as error:
+            for path in (path for path, each in outputs.items() if each == "junit"):
+                write_content(path, junit_error(str(error)), spared)
+                tell_written(path)
+            if not to_file and name == "junit":
+                send(junit_error(str(error)))
+            raise
+        for path, each in outputs.items():
+            write_content(path, FORMATS[each](check, Options()), spared)
             tell_written(path)
-        if options.output in (None, STDOUT):
+        if not to_file:
             send(FORMATS[name](check, Options()))
-        return int(failed(check.rows))
+        failing = {row.outcome for row in check.rows if row.fails}
+        return 0 if not failing else NOT_CHECKED if failing == {"unanswered"} else 1
+
+
+def _checked(options: argparse.Namespace) -> "Check":
+    from tracekit.cli.progress import Progress
+    from tracekit.errors import ToleratedRegressionError, UnknownMetricError
+    from tracekit.gate import Check, Demand, against, differences, read_budget, within
+    from tracekit.gate.metrics import METRICS
+    from tracekit.profile import open_subject
+
+    for metric in (*options.metric, *options.allow_unanswered):
+        if metric not in METRICS:
+            raise UnknownMetricError(metric, list(METRICS))
+    smallest, tolerance = options.min_detectable, options.tolerance
+    if smallest is not None and options.against is not None and smallest <= tolerance:
+        raise ToleratedRegressionError(smallest, tolerance)
+    allow = frozenset(options.allow_unanswered)
+    demand = Demand(tolerance, smallest, options.strict or smallest is not None, allow)
+    budget = read_budget(options.budget) if options.budget is not None else None
+    with Progress() as progress:
+        new = open_subject(options.inputs, progress)
+        if budget is not None:
+            return Check(within(new, budget, demand), [], "limit")
+        old = open_subject([options.against], progress)
+        return Check(against(new, old, options.metric, demand), differences(new, old))

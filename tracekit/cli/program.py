@@ -1,7 +1,7 @@
 """Turns the command line into a verb, and errors into exit codes; no other module does either.
 
-Exit codes: 0 success, 1 a failure that the user can cause, 2 wrong usage, 130 interrupted (143 by SIGTERM, 129 by
-SIGHUP).
+Exit codes: 0 success, 1 a failure that the user can cause, or a check that fails, 2 wrong usage, 3 a check that could
+not be made, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
 """
 
 import argparse
@@ -51,6 +51,10 @@ VERBS: tuple[type[Verb], ...] = (
     CacheVerb,
     DoctorVerb,
 )
+_EXIT_CODES = (
+    "Exit codes: 0 success; 1 failure, or check found the run to be worse; 2 wrong usage; 3 check could not be made; "
+    "130 interrupted."
+)
 _MESSAGE_WIDTH = 400  # of argparse's message about an argument
 
 
@@ -97,7 +101,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _run(arguments: list[str]) -> int:
     parser = _Parser(
-        prog="tracekit", description="Find out where a PyTorch training step's wall time goes, to the nanosecond."
+        prog="tracekit",
+        description="Find out where a PyTorch training step's wall time goes, to the nanosecond.",
+        epilog=_EXIT_CODES,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
@@ -117,7 +123,12 @@ def _run(arguments: list[str]) -> int:
         import_numpy()
     if getattr(options, "no_cache", False):
         os.environ["TRACEKIT_NO_CACHE"] = "1"
-    code: int = options.verb.run(options)
+    try:
+        code: int = options.verb.run(options)
+    except BrokenPipeError:
+        raise
+    except (TracekitError, OSError) as error:
+        return _failed(error, options.verb.failure)
     return code
 
 
@@ -134,20 +145,20 @@ def _guarded(work: Callable[[], int]) -> int:
             return work()
         finally:
             write_out()  # flush what others have printed, including argparse
-    except TracekitError as error:
-        return _failed(error)
     except KeyboardInterrupt as interrupt:
         tell("tracekit: interrupted")
         name = str(interrupt)  # as raised by tracekit.interruption; empty for Ctrl-C
         return 128 + (signal.Signals[name] if name in signal.Signals.__members__ else signal.SIGINT)
     except BrokenPipeError:
         return 0  # the reader of our output has ended (`| head`), and has what it wanted
-    except OSError as error:
+    except (TracekitError, OSError) as error:
+        return _failed(error, code=1)
+
+
+def _failed(error: TracekitError | OSError, code: int) -> int:
+    if isinstance(error, OSError):
         why = error.strerror or str(error)
         # An error that names no file is about a stream.
-        return _failed(UnreadableFileError(error.filename, why) if error.filename else StandardOutputError(why))
-
-
-def _failed(error: TracekitError) -> int:
+        error = UnreadableFileError(error.filename, why) if error.filename else StandardOutputError(why)
     tell(f"tracekit: {sanitize(str(error))}")
-    return 1
+    return code

@@ -8,6 +8,7 @@ from tracekit.errors.asking import (
     HtaError,
     NothingToDrawError,
     QueryError,
+    ToleratedRegressionError,
     UnknownMetricError,
     UnknownVariantError,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "StudyAmongOthersError",
     "StudyInUseError",
     "SweepFileError",
+    "ToleratedRegressionError",
     "TracekitError",
     "UnknownMetricError",
     "UnknownParameterError",

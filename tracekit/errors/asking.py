@@ -19,6 +19,16 @@ class UnknownMetricError(TracekitError):
         super().__init__(f"{name}: no such metric. Available: {', '.join(known)}")
 
 
+class ToleratedRegressionError(TracekitError):
+    """A regression that must be seen, but would pass."""
+
+    def __init__(self, smallest: float, tolerance: float) -> None:
+        super().__init__(
+            f"--min-detectable {smallest * 100:g}%: regressions of up to {tolerance * 100:g} % pass. Ask for more, or "
+            "for less with --tolerance."
+        )
+
+
 class BudgetError(TracekitError):
     """A budget that cannot be used."""
 

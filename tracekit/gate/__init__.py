@@ -3,13 +3,14 @@
     Subject ──metrics──▶ readings ──within() or against()──▶ rows ──drawing──▶ text, Markdown, JSON, JUnit
 
 A metric is one entry of `metrics.METRICS`. Because times are uncertain, a limit is exceeded only if the whole interval
-of a reading lies beyond it. What cannot be answered has an outcome of its own, and fails unless it is allowed.
+of a reading lies beyond it. Every check says which regression it could have seen (`tracekit.detectable`); one that its
+data would have hidden is no pass. What cannot be answered has an outcome of its own, and fails unless it is allowed.
 """
 
 from tracekit.gate.against import against
 from tracekit.gate.budget import Budget, read_budget
 from tracekit.gate.differences import differences
-from tracekit.gate.rows import Check, Row, failed
+from tracekit.gate.rows import Check, Demand, Row, failed
 from tracekit.gate.within import within
 
-__all__ = ["Budget", "Check", "Row", "against", "differences", "failed", "read_budget", "within"]
+__all__ = ["Budget", "Check", "Demand", "Row", "against", "differences", "failed", "read_budget", "within"]

@@ -3,29 +3,24 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from tracekit.gate.metrics import METRICS, NS_PER_MS, SURE, Reading
-from tracekit.gate.rows import Row, judged, unanswered
+from tracekit.detectable import SURE, margin, margin_of_passes
+from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
+from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Member, Subject, Untraced
+from tracekit.uncertainty import LARGEST_LOG
 from tracekit.unprofiled import contrast
 
-TOLERANCE = 0.03  # of the earlier value: less is not worth a failure
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
 _EXACT = ("recompiles", "graph_breaks")  # counts of the whole run; counts per step vary with the batches
 
 
-def against(
-    new: Subject,
-    old: Subject,
-    metrics: Sequence[str] = (),
-    tolerance: float = TOLERANCE,
-    allow: frozenset[str] = frozenset(),
-) -> list[Row]:
+def against(new: Subject, old: Subject, metrics: Sequence[str] = (), demand: Demand | None = None) -> list[Row]:
     """A row for each variant of the earlier run and each metric.
 
-    The limit is the earlier value plus `tolerance`; for recompilations and graph breaks, it is the earlier number. By
+    The limit is the earlier value plus the tolerance; for recompilations and graph breaks, it is the earlier number. By
     default, the metrics are the unprofiled step time, or else the wall time, and the counts that the earlier run has.
     """
-    return list(_rows(new, old, metrics, tolerance, allow))
+    return list(_rows(new, old, metrics, demand or Demand()))
 
 
 def pairs(new: Subject, old: Subject) -> Iterator[tuple[Member, Member | None]]:
@@ -37,19 +32,20 @@ def pairs(new: Subject, old: Subject) -> Iterator[tuple[Member, Member | None]]:
         yield before, members.get(before.name)
 
 
-def _rows(new: Subject, old: Subject, metrics: Sequence[str], tolerance: float, allow: frozenset[str]) -> Iterator[Row]:
+def _rows(new: Subject, old: Subject, metrics: Sequence[str], demand: Demand) -> Iterator[Row]:
     for before, after in pairs(new, old):
         for metric in metrics or _worth_checking(before):
             earlier = METRICS[metric](before)
             if earlier.value is None:
                 why = f"the earlier run cannot answer it: {earlier.why}"
-                yield unanswered(before.name, metric, None, why, metric in allow)
+                yield unanswered(before.name, metric, None, why, demand)
                 continue
-            limit = earlier.value * (1 if metric in _EXACT else 1 + tolerance)
+            limit = earlier.value * (1 if metric in _EXACT else 1 + demand.tolerance)
             if after is None:
-                yield unanswered(before.name, metric, limit, "this variant no longer exists", metric in allow)
+                yield unanswered(before.name, metric, limit, "this variant no longer exists", demand)
             else:
-                yield judged(before.name, metric, limit, _reading(metric, after, before, earlier), metric in allow)
+                reading = _reading(metric, after, before, earlier)
+                yield judged(before.name, metric, limit, reading, demand, reference=earlier.value)
 
 
 def _worth_checking(member: Member) -> list[str]:
@@ -66,8 +62,11 @@ def _reading(metric: str, after: Member, before: Member, earlier: Reading) -> Re
     if metric == "step_ms":
         return _by_passes(after, before, reading)
     assert earlier.value is not None
-    half = math.hypot(reading.value - reading.interval[0], earlier.interval[1] - earlier.value)
-    return Reading(reading.value, (max(reading.value - half, 0.0), reading.value + half))
+    half = math.hypot(reading.interval[1] - reading.value, earlier.interval[1] - earlier.value)
+    interval = (max(reading.value - half, 0.0), reading.value + half)
+    if reading.margin is None or earlier.margin is None:
+        return Reading(reading.value, interval, reading.why or earlier.why, margin=None)
+    return Reading(reading.value, interval, margin=math.hypot(reading.margin, earlier.margin))
 
 
 def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
@@ -77,8 +76,21 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     ours, theirs = after.variant.measured, before.variant.measured
     assert ours is not None
     assert theirs is not None
-    interval = contrast(ours, theirs, SURE).interval
-    if interval is None:
+    compared = contrast(ours, theirs, SURE)
+    if compared.interval is None:
         return Reading(None, why="with a single step on either side, a difference cannot be distinguished from noise")
     base = theirs.step_ns / NS_PER_MS
-    return Reading(reading.value, (interval[0] * base, interval[1] * base))
+    interval = (compared.interval[0] * base, compared.interval[1] * base)
+    if compared.covers == "steps":
+        return Reading(reading.value, interval, ONE_PASS, margin=None)
+
+    def half_width(inside: float) -> float:
+        ends = contrast(ours, theirs, inside).interval
+        return math.inf if ends is None else math.log(ends[1] / ends[0]) / 2
+
+    log_margin = margin(half_width)
+    if ours.passes == theirs.passes:  # a run against itself: that its passes equal themselves says nothing about others
+        log_margin = margin_of_passes(
+            *([math.log(each.step_ns) for each in side.counted_passes] for side in (ours, theirs))
+        )
+    return Reading(reading.value, interval, factor=math.exp(min(log_margin, LARGEST_LOG)))

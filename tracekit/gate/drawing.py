@@ -11,8 +11,11 @@ from tracekit.gate.rows import Check, Row, failed
 from tracekit.report.blocks import Block, Note, Notes, Sentences, Table
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import LABEL, column
+from tracekit.units import percent
 
 SCHEMA = "tracekit.check/1"
+_CURE = "tracekit capture --min-detectable 5%"
+_NAMED = 3  # rows that a sentence names
 _COLUMNS = pa.schema(
     [
         column("variant", LABEL, "the variant", role="name"),
@@ -20,7 +23,7 @@ _COLUMNS = pa.schema(
         column("limit", pa.string(), "highest value that passes", role="figure"),
         column("value", pa.string(), "value that was measured", role="figure"),
         column("interval", pa.string(), "interval in which the value may lie", role="figure"),
-        column("outcome", LABEL, "pass, noise, fail, unanswered or allowed"),
+        column("outcome", LABEL, "pass, noise, unseen, fail, unanswered or allowed"),
         column("why", pa.string(), "the reason, if the numbers do not show it"),
     ]
 )
@@ -40,6 +43,8 @@ def as_json(check: Check, options: Options) -> str:
     """The check as JSON, `tracekit.check/1`."""
     content = {
         "schema": SCHEMA,
+        "seen": seen(check),
+        "detectable": worst.detectable if (worst := _least_certain(check.rows)) else None,
         "failed": failed(check.rows),
         "warnings": check.warnings,
         "rows": [row.document() for row in check.rows],
@@ -48,17 +53,39 @@ def as_json(check: Check, options: Options) -> str:
 
 
 def as_junit(check: Check, options: Options) -> str:
-    """The check as JUnit XML for a build server, with a test case for each row."""
-    rows, failures = check.rows, sum(row.fails for row in check.rows)
-    suite = ElementTree.Element("testsuite", name="tracekit check", tests=str(len(rows)), failures=str(failures))
-    for row in rows:
+    """The check as JUnit XML for a build server, with a test case for each row; what could not be checked is an
+    error."""
+    failing = [row for row in check.rows if row.fails]
+    errors = sum(row.outcome == "unanswered" for row in failing)
+    suite = _suite(len(check.rows), len(failing) - errors, errors)
+    properties = ElementTree.SubElement(suite, "properties")
+    ElementTree.SubElement(properties, "property", name="seen", value=sanitize(seen(check)))
+    for row in check.rows:
         case = ElementTree.SubElement(suite, "testcase", classname=sanitize(row.variant), name=sanitize(row.metric))
         if row.fails:
-            ElementTree.SubElement(case, "failure", type=row.outcome, message=sanitize(_sentence(row)))
+            kind = "error" if row.outcome == "unanswered" else "failure"
+            ElementTree.SubElement(case, kind, type=row.outcome, message=sanitize(_sentence(row)))
         elif row.outcome == "allowed":
             ElementTree.SubElement(case, "skipped", message=sanitize(row.why))
-    if check.warnings:
-        ElementTree.SubElement(suite, "system-out").text = sanitize("\n".join(check.warnings))
+    ElementTree.SubElement(suite, "system-out").text = sanitize("\n".join([seen(check), *check.warnings]))
+    return _xml(suite)
+
+
+def junit_error(why: str) -> str:
+    """A check that could not be made as JUnit XML: an error, not a failure."""
+    suite = _suite(1, 0, 1)
+    case = ElementTree.SubElement(suite, "testcase", classname="tracekit", name="check")
+    ElementTree.SubElement(case, "error", type="not checked", message=sanitize(why))
+    return _xml(suite)
+
+
+def _suite(tests: int, failures: int, errors: int) -> ElementTree.Element:
+    return ElementTree.Element(
+        "testsuite", name="tracekit check", tests=str(tests), failures=str(failures), errors=str(errors)
+    )
+
+
+def _xml(suite: ElementTree.Element) -> str:
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -78,31 +105,67 @@ def _blocks(check: Check) -> list[Block]:
         [row.why or None for row in rows],
     ]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
-    blocks: list[Block] = [Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS)), Sentences((_summary(rows),))]
+    table = Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS))
+    blocks: list[Block] = [Sentences((seen(check),)), table, Sentences((_summary(rows),))]
     if check.warnings:
         blocks.append(Notes(tuple(Note("warning", (), f"{warning}.") for warning in check.warnings)))
     return blocks
 
 
+def seen(check: Check) -> str:
+    """What the check could have seen: the smallest regression that none of its times would have hidden."""
+    unknown = [row for row in check.rows if row.value is not None and not row.exact and row.detectable is None]
+    unknown = [row for row in unknown if row.why]
+    sentences = []
+    if worst := _least_certain(check.rows):
+        what = "Values more than {} above their limit" if check.of == "limit" else "Regressions of more than {}"
+        which = f"; {_of(worst)} is the least certain" if len(check.rows) > 1 else ""
+        sentences.append(f"{what.format(percent(worst.detectable))} would have been seen, 19 times in 20{which}.")
+    if unknown:
+        rows = ", ".join(map(_of, unknown[:_NAMED])) + (" and others" if len(unknown) > _NAMED else "")
+        sentences.append(f"What could have been seen is unknown for {rows}: {unknown[0].why}.")
+    if not sentences:
+        counted = any(row.exact for row in check.rows)
+        sentences.append("Any difference would have been seen." if counted else "Nothing could have been seen.")
+    return " ".join(sentences)
+
+
+def _least_certain(rows: Sequence[Row]) -> Row | None:
+    return max((row for row in rows if row.detectable is not None), key=lambda row: row.detectable or 0, default=None)
+
+
+def _of(row: Row) -> str:
+    return f"{row.metric} of {row.variant}"
+
+
 def _summary(rows: Sequence[Row]) -> str:
-    failing = sum(row.fails for row in rows)
-    unsure = sum(row.outcome == "noise" for row in rows)
     if not rows:
         return "Nothing was checked."
+    failing = sum(row.fails for row in rows)
     checks = "1 check" if len(rows) == 1 else f"{len(rows)} checks"
-    passed = "it passes" if len(rows) == 1 else "all pass"
-    said = f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}." if failing else f"{checks}: {passed}."
-    if not unsure:
-        return said
-    are = "1 of them is" if unsure == 1 else f"{unsure} of them are"
-    return f"{said} {are} beyond the limit, but within noise: captures with more passes would settle it."
+    unseen = sum(row.outcome == "unseen" for row in rows)
+    unsure = sum(row.outcome == "noise" for row in rows)
+    if failing:
+        sentences = [f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}."]
+    elif unseen or unsure:
+        sentences = [f"{checks}: none fails." if len(rows) > 1 else f"{checks}: it does not fail."]
+    else:
+        sentences = [f"{checks}: {'it passes' if len(rows) == 1 else 'all pass'}."]
+    if unsure:
+        are = "1 of them is" if unsure == 1 else f"{unsure} of them are"
+        sentences.append(f"{are} beyond the limit, but within noise: captures with more passes would settle it.")
+    if unseen:
+        could = "1 of them is" if unseen == 1 else f"{unseen} of them are"
+        sentences.append(f"{could} too uncertain to be called a pass: take more passes, as with {_CURE}.")
+    return " ".join(sentences)
 
 
 def _sentence(row: Row) -> str:
     if row.value is None:
-        return f"{row.metric} of {row.variant}: {row.why}"
+        return f"{_of(row)}: {row.why}"
     interval = "" if row.interval is None else f" ({' … '.join(map(_figure, row.interval))})"
-    return f"{row.metric} of {row.variant} is {_figure(row.value)}{interval}; the limit is {_number(row.limit)}"
+    why = f"; {row.why}" if row.why else ""
+    return f"{_of(row)} is {_figure(row.value)}{interval}; the limit is {_number(row.limit)}{why}"
 
 
 def _number(value: float | None) -> str | None:

@@ -2,31 +2,40 @@
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracekit.analyses import summary
+from tracekit.detectable import SURE, margin
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile, Untraced
-from tracekit.run import Measured
-from tracekit.uncertainty import Interval, half_width_of_mean, interval_of_median, student_t
+from tracekit.uncertainty import LARGEST_LOG, Interval, half_width_of_mean, interval_of_median, student_t
 from tracekit.unprofiled import cold_cost_ns, step_interval
 
 NS_PER_MS = 1e6
-# A project is checked hundreds of times without having changed: at 95 %, some checks would fail by chance.
-SURE = 0.99
+ONE_PASS = "one pass does not show how much passes differ"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A metric of a variant, in the metric's own unit, or None and the reason if it cannot be answered."""
+    """A metric of a variant, in the metric's own unit, or None and the reason if it cannot be answered.
+
+    A value is certain to be seen beyond a limit if it is above `factor × limit + margin`; a margin of None is unknown,
+    and `why` says why.
+    """
 
     value: float | None
     interval: Interval | None = None  # None: it is exact
     why: str = ""
+    factor: float = 1.0
+    margin: float | None = 0.0
+
+    def visible(self, limit: float) -> float | None:
+        """The smallest value that would be seen to exceed the limit; None if that is unknown."""
+        return None if self.margin is None else self.factor * limit + self.margin
 
 
 Read = Callable[[Member], Reading]
@@ -37,13 +46,14 @@ def _step(member: Member) -> Reading:
     measured = member.variant.measured if member.variant is not None else None
     if measured is None:
         return Reading(None, why="its unprofiled step time was not measured")
-    low, high = _of_step(measured)
-    return Reading(measured.step_ns / NS_PER_MS, (low / NS_PER_MS, high / NS_PER_MS))
-
-
-def _of_step(measured: Measured) -> Interval:
+    step_ms = measured.step_ns / NS_PER_MS
     interval = step_interval(measured, SURE)
-    return interval if interval is not None else interval_of_median(measured.step_all_ns or [measured.step_ns])
+    if interval is None:
+        low, high = interval_of_median(measured.step_all_ns or [measured.step_ns])
+        return Reading(step_ms, (low / NS_PER_MS, high / NS_PER_MS), ONE_PASS, margin=None)
+    logs = [math.log(each.step_ns) for each in measured.counted_passes]
+    factor = math.exp(min(margin(lambda inside: half_width_of_mean(logs, inside)), LARGEST_LOG))
+    return Reading(step_ms, (interval[0] / NS_PER_MS, interval[1] / NS_PER_MS), factor=factor)
 
 
 def _of_view(name: str, key: str | None) -> Read:
@@ -65,17 +75,26 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
     """The mean over steps; its interval covers how much steps vary and how much repeated passes differ."""
     values = (steps / NS_PER_MS).tolist()
     mean = statistics.fmean(values)
-    half = math.hypot(half_width_of_mean(values, SURE) if len(values) > 1 else 0.0, mean * _between_passes(profile))
-    return Reading(mean, (max(mean - half, 0.0), mean + half))
-
-
-def _between_passes(profile: Profile) -> float:
-    """How far another pass may be from the mean of those measured, as a share of the step."""
     measured = profile.variant.measured if profile.variant is not None else None
     logs = [math.log(each.step_ns) for each in measured.counted_passes] if measured is not None else []
+
+    def half_width(inside: float) -> float:
+        within = half_width_of_mean(values, inside) if len(values) > 1 else 0.0
+        return math.hypot(within, mean * _between_passes(logs, inside))
+
+    interval = (max(mean - half_width(SURE), 0.0), mean + half_width(SURE))
+    if len(logs) < 2:
+        return Reading(
+            mean, interval, ONE_PASS if logs else "one trace does not show how much runs differ", margin=None
+        )
+    return Reading(mean, interval, margin=margin(half_width))
+
+
+def _between_passes(logs: Sequence[float], inside: float) -> float:
+    """How far another pass may be from the mean of those measured, as a share of the step."""
     if len(logs) < 2:
         return 0.0
-    return student_t(len(logs) - 1, SURE) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
+    return student_t(len(logs) - 1, inside) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
 
 
 def _of_ledger(count: Callable[[Profile | Untraced], float]) -> Read:
@@ -118,7 +137,9 @@ def _per_step(analysis: str) -> Read:
 
 def _compile_cost(member: Member) -> Reading:
     cost = cold_cost_ns(member.variant)
-    return Reading(None, why="its compile cost was not measured") if cost is None else Reading(cost / 1e9)
+    if cost is None:
+        return Reading(None, why="its compile cost was not measured")
+    return Reading(cost / 1e9, why="it was measured once, which does not show how much it varies", margin=None)
 
 
 def _memory(member: Member) -> Reading:

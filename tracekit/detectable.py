@@ -1,0 +1,36 @@
+"""What is the smallest regression that a check of two captures could have seen?
+
+A check fails if the whole interval of the ratio, at `SURE`, lies beyond the tolerated one. A regression is therefore
+seen with the probability `POWER` if it exceeds the tolerance by the half-width of that interval, and by the half-width
+beyond which chance takes an estimate in one of 20 captures:
+
+    smallest = (1 + tolerance) × exp(half-width at SURE + half-width at 2 × POWER − 1) − 1
+
+Half-widths are those of the logarithm of the ratio, by Student's t over the passes of both sides.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from tracekit.uncertainty import LARGEST_LOG, half_width_of_difference
+
+# A project is checked hundreds of times without having changed: at 95 %, some checks would fail by chance.
+SURE = 0.99
+POWER = 0.95
+TOLERANCE = 0.03  # of the earlier value: less is not worth a failure
+
+
+def margin(half_width: Callable[[float], float]) -> float:
+    """How far beyond its limit a quantity must lie to be seen; `half_width` is that of its interval, by confidence."""
+    return half_width(SURE) + half_width(2 * POWER - 1)
+
+
+def margin_of_passes(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The margin of a ratio of step times, as a logarithm, from those of the passes of both captures, which did not
+    take turns; infinite if either has fewer than two."""
+    return margin(lambda inside: half_width_of_difference(ours, theirs, inside))
+
+
+def smallest_regression(log_margin: float, tolerance: float = TOLERANCE) -> float:
+    """The smallest regression that is seen, as a share of the earlier value: 0.12 for 12 %."""
+    return (1 + tolerance) * math.exp(log_margin) - 1 if log_margin < LARGEST_LOG else math.inf

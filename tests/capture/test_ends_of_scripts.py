@@ -56,6 +56,22 @@ def test_one_that_ends_itself_is_told_in_its_own_words(tmp_path, body, arguments
     assert "Traceback" not in result.traceback
 
 
+def test_after_arguments_that_it_refuses_nothing_more_is_tried(tmp_path, capsys):
+    parser = (
+        "import argparse; parser = argparse.ArgumentParser(); parser.add_argument('--epochs'); parser.parse_args()\n"
+    )
+    path, out = (
+        script(tmp_path, parser + PLAIN, head=HEAD.replace("int(sys.argv[1]) if", "3 if")),
+        tmp_path / "run.json",
+    )
+    assert main(["capture", str(path), "--device", "cpu", "-o", str(out), "--", "--epohcs", "3"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "usage: train.py" in said
+    assert "unrecognized arguments: --epohcs 3" in said
+    assert said.count("measuring, unprofiled") == 1
+    assert not out.exists()
+
+
 def test_what_it_raises_is_told_as_it_would_be_without_us(tmp_path):
     body = PLAIN + "    if _ == 4: raise ValueError('the data is gone')\n"
     result = perform(tmp_path, "profile", script(tmp_path, body), is_script=True)

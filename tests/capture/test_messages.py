@@ -2,13 +2,17 @@
 
 import os
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import warm
 from msgspec.structs import replace
 
 from tracekit import run as runs
 from tracekit.capture import messages, progress
+from tracekit.capture.child.expected_steps import ExpectedSteps
+from tracekit.capture.job import Job
 
 
 def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
@@ -35,16 +39,63 @@ def test_a_slow_pass_says_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_SAID_EVERY_S", 0)
     reader = progress.Reader(tmp_path, said.append)
     reader.look()  # before the first step there is nothing to say
-    writer = progress.Writer(str(tmp_path), 50)
-    writer.took(12, 10_000_000_000, 8_000_000_000)
-    writer.took(13, 10_500_000_000, 10_000_000_000)  # too soon to be written
+    writer, expected = progress.Writer(str(tmp_path)), SimpleNamespace(steps=lambda: 50, left_ns=lambda taken: None)
+    writer.took(12, expected, 10_000_000_000)
+    writer.took(13, expected, 10_500_000_000)  # too soon to be written
     reader.look()
-    writer.took(52, 20_000_000_000, 19_000_000_000)
+    expected.left_ns = lambda taken: 2_000_000_000 * (50 - taken)
+    writer.took(14, expected, 12_000_000_000)
+    reader.look()
+    old = time.time() - 45
+    os.utime(tmp_path / "progress.json", (old, old))  # the trace is being written
     reader.look()
     assert said == [
-        "  step 12 of about 50, about 76.0 s left",
-        "  step 52, more than expected: a pass waits until nothing compiles any more",
+        "  step 12 of about 50",
+        "  step 14 of about 50, about 72.0 s left for the steps of this pass",
+        "  step 14 of about 50 was reached 45 s ago",
     ]
+
+
+def expected_steps(job, *steps):
+    """What is expected after steps of these seconds; those that compiled are negative."""
+    expected = ExpectedSteps(job)
+    for taken, seconds in enumerate(steps, 1):
+        expected.took(taken, round(abs(seconds) * 1e9), compiled=seconds < 0)
+    return expected
+
+
+def test_a_step_that_compiles_says_nothing_about_those_to_come():
+    job = Job(stage="measure", program="train.py")
+    assert expected_steps(job, -110).left_ns(1) is None
+    assert expected_steps(job, -110, 0.5, 0.5, 0.5).left_ns(4) is None
+    settled = expected_steps(job, -110, *[0.5] * 7)
+    assert settled.steps() == 10 + 1 + 30
+    assert settled.left_ns(8) == 33 * 500_000_000
+    late = expected_steps(job, *[0.01] * 10, -20)
+    assert (late.steps(), late.left_ns(11)) == (16 + 1 + 30, None)
+
+
+def test_fast_steps_are_expected_until_they_fill_the_time():
+    job = Job(stage="measure", program="train.py", round=1)
+    assert expected_steps(job, *[0.005] * 5).steps() == 10 + 1 + 100
+    assert expected_steps(replace(job, available=40), *[0.005] * 5).steps() == 40
+
+
+def test_how_long_a_trace_takes_is_not_known():
+    quiet = expected_steps(Job(stage="profile", program="train.py"), *[0.16] * 12)
+    assert (quiet.steps(), quiet.left_ns(12)) == (10 + 2 + 20 + 4, None)
+    assert expected_steps(Job(stage="check", program="train.py"), *[0.1] * 8).left_ns(8) == 12 * 100_000_000
+
+
+def test_the_usage_of_a_script_is_told_on_one_line():
+    argparse = (
+        "loading …\nusage: train.py [-h]\n                [--epochs N]\ntrain.py: error: unrecognized arguments: -x\n"
+    )
+    assert messages.usage(argparse) == ("usage: train.py [-h] [--epochs N] train.py: error: unrecognized arguments: -x")
+    assert messages.usage("Usage: t.py [OPTIONS]\n\nError: No such option: -x.") == (
+        "Usage: t.py [OPTIONS] Error: No such option: -x"
+    )
+    assert messages.usage("no GPU: giving up") is None
 
 
 def test_a_tab_is_space():

@@ -80,6 +80,7 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     boundary: str = ""  # where a script's steps end: a Boundary's name
     step: str = ""  # what a step of a script is, in words
     no_steps: bool = False  # no variant has any step, so running it again would find none either
+    refused: bool = False  # before its first step, the script exited as one does that does not accept its arguments
     # measure
     measured: Measured | None = None
     memory: Memory = Memory()

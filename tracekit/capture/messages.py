@@ -84,8 +84,8 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
 
 
 def repeating(seconds: float, passes: int) -> str:
-    """`Measuring again, in turns: at most 60 s (--budget), 8 passes each (--passes) …`."""
-    return f"Measuring again, in turns: at most {seconds:.0f} s (--budget), {passes} passes each (--passes) …"
+    """`Measuring again, in turns: about 60 s at most (--budget), 8 passes each (--passes) …`."""
+    return f"Measuring again, in turns: about {seconds:.0f} s at most (--budget), {passes} passes each (--passes) …"
 
 
 def reached(smallest: float, requested: float) -> str:
@@ -147,6 +147,13 @@ def moved_aside(aside: Path) -> str:
 def quoted(text: str) -> list[str]:
     """The recipe's own words or traceback, line by line."""
     return text.rstrip().expandtabs(4).splitlines()
+
+
+def usage(output: str) -> str | None:
+    """What a script prints that does not accept its arguments, on one line; None if it prints no usage."""
+    lines = [line.strip() for line in output.splitlines()]
+    begins = [at for at, line in enumerate(lines) if line.lower().startswith("usage:")]
+    return " ".join(filter(None, lines[begins[-1] :])).rstrip(".") if begins else None
 
 
 def short(path: Path) -> Path:

@@ -17,13 +17,12 @@ from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
-from tracekit.errors import NoStepsError
+from tracekit.errors import ArgumentsRefusedError, NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window
 
-# Each group gets its own compiler caches, which are empty at first. Nothing is timed in the check, so it may use what
-# the profiled pass compiled. The caches of the measured pass remain for the passes after it.
-_GROUPS: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile", "check"))
-_WITHOUT_CHECK: tuple[tuple[Stage, ...], ...] = (("measure",), ("profile",))
+# Two of them compile: the measured pass, because compiling is timed where nothing observes it, and the profiled one,
+# because its cold trace shows compiling, and its kernels have to be named. All others use what the first one compiled.
+_STAGES: tuple[Stage, ...] = ("measure", "profile", "check")
 PassResults = dict[Stage, PassResult]
 
 
@@ -32,7 +31,7 @@ def capture_variant(
 ) -> tuple[Variant, str | None]:
     """The variant, and what it trained on in the recipe's own words. Traces go to a folder named after it.
 
-    `caches` is empty at first, and the measured pass leaves there what it compiled.
+    `caches` is empty at first: the measured pass leaves there what it compiled, for all passes but the profiled one.
     """
     traces_folder = folder / slug(planned.name, prepared.run.planned)
     results: PassResults = {}
@@ -82,20 +81,19 @@ def _perform_all(
 ) -> None:
     # A recipe has a metric, too. For a script only losses could be compared, which takes more than one variant.
     without_losses = (prepared.is_script and len(prepared.variants) == 1) or options.workload == "inference"
-    for stages in _WITHOUT_CHECK if without_losses else _GROUPS:
-        with nullcontext(caches) if "measure" in stages else process.scratch() as scratch:
-            for stage in stages:
-                options.tell(messages.doing(planned.name, stage))
-                job = _job(stage, planned, prepared, traces_folder, options=options, before=results.get("measure"))
-                results[stage] = _perform(job, scratch, traces_folder, options)
-                if stage == "profile" and job.device != "cpu":
-                    again = partial(_again, job, scratch, traces_folder, options)
-                    results[stage] = completed(results[stage], traces_folder, again)
-                if stage == "check" and prepared.is_script and not planned.requested.compile:
-                    rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
-                    results[stage] = with_drift(results[stage], rounded)
-                if results[stage].outcome != "ok" and not has_something(results[stage]):
-                    return
+    for stage in _STAGES[:-1] if without_losses else _STAGES:
+        with process.scratch() if stage == "profile" else nullcontext(caches) as scratch:
+            options.tell(messages.doing(planned.name, stage))
+            job = _job(stage, planned, prepared, traces_folder, options=options, before=results.get("measure"))
+            results[stage] = _perform(job, scratch, traces_folder, options)
+            if stage == "profile" and job.device != "cpu":
+                again = partial(_again, job, scratch, traces_folder, options)
+                results[stage] = completed(results[stage], traces_folder, again)
+            if stage == "check" and prepared.is_script and not planned.requested.compile:
+                rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
+                results[stage] = with_drift(results[stage], rounded)
+            if results[stage].outcome != "ok" and not has_something(results[stage]):
+                return
 
 
 def _again(job: Job, scratch: Path, traces_folder: Path, options: Options, window: Window) -> PassResult:
@@ -152,6 +150,8 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
         result = replace(result, measured=_as_pass(job, result, result.measured, began, load))
     if result.no_steps:
         raise NoStepsError(job.program, result.error or "")
+    if result.refused and (usage := messages.usage(result.traceback)):
+        raise ArgumentsRefusedError(job.program, usage)
     for line in messages.quoted(result.traceback):
         options.tell(line)
     return result

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -12,28 +13,38 @@ from tracekit.units import duration
 _FILE = "progress.json"
 _WRITTEN_EVERY_NS = 1_000_000_000
 _SAID_EVERY_S = 15  # also before the first report: most passes are over by then
+_STALE_S = 10
+
+
+class Expected(Protocol):
+    """What is known of the steps to come."""
+
+    def steps(self) -> int:
+        """The number of all steps."""
+
+    def left_ns(self, taken: int) -> int | None:
+        """How long those after the first `taken` will take; None if that cannot be known."""
 
 
 class _Progress(msgspec.Struct):
     taken: int
     wanted: int
-    step_ns: int
+    left_ns: int | None
 
 
 class Writer:
     """The side of the pass, which costs one comparison per step."""
 
-    def __init__(self, folder: str, wanted: int) -> None:
+    def __init__(self, folder: str) -> None:
         self._file = Path(folder, _FILE) if folder else None
-        self._wanted = wanted
         self._next_ns = 0
 
-    def took(self, taken: int, now_ns: int, last_ns: int) -> None:
-        """Note how many steps were taken, and how long the last one took."""
+    def took(self, taken: int, expected: Expected, now_ns: int) -> None:
+        """Note how many steps were taken, and how many are expected."""
         if self._file is None or now_ns < self._next_ns:
             return
         self._next_ns = now_ns + _WRITTEN_EVERY_NS
-        put(self._file, msgspec.json.encode(_Progress(taken, self._wanted, now_ns - last_ns)))
+        put(self._file, msgspec.json.encode(_Progress(taken, expected.steps(), expected.left_ns(taken))))
 
 
 class Reader:
@@ -50,8 +61,10 @@ class Reader:
             return
         self._next_s = time.monotonic() + _SAID_EVERY_S
         known = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
-        if known.taken < known.wanted:
-            left = (known.wanted - known.taken) * known.step_ns
-            self._tell(f"  step {known.taken} of about {known.wanted}, about {duration(left)} left")
-        else:
-            self._tell(f"  step {known.taken}, more than expected: a pass waits until nothing compiles any more")
+        said = f"  step {known.taken} of about {max(known.taken, known.wanted)}"
+        age_s = time.time() - self._file.stat().st_mtime
+        if age_s > _STALE_S:  # a long step, or what follows the steps: writing a trace
+            said = f"{said} was reached {age_s:.0f} s ago"
+        elif known.left_ns is not None:
+            said = f"{said}, about {duration(known.left_ns)} left for the steps of this pass"
+        self._tell(said)

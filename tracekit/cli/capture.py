@@ -61,8 +61,9 @@ class CaptureVerb(Verb):
             "--budget",
             type=float,
             metavar="S",
-            help="seconds that the passes after the first may take together (default: 30 per variant, or as long as "
-            "the first ones took, up to 600; 600 with --min-detectable)",
+            help="seconds for measuring again, after the three passes that every variant needs: compiling, traces and "
+            "losses take as long as they take (default: 30 per variant, or as long as the first unprofiled passes "
+            "took, up to 600; 600 with --min-detectable)",
         )
         parser.add_argument(
             "--min-detectable",

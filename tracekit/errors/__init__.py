@@ -14,6 +14,7 @@ from tracekit.errors.asking import (
 )
 from tracekit.errors.base import TracekitError
 from tracekit.errors.capturing import (
+    ArgumentsRefusedError,
     AuditFailedError,
     BadParameterError,
     BrokenSyntaxError,
@@ -76,6 +77,7 @@ from tracekit.errors.sweeping import (
 )
 
 __all__ = [
+    "ArgumentsRefusedError",
     "AuditFailedError",
     "BadCompileLogError",
     "BadParameterError",

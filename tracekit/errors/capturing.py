@@ -95,6 +95,16 @@ class NoStepsError(TracekitError):
         )
 
 
+class ArgumentsRefusedError(TracekitError):
+    """The script does not accept the arguments that it was given."""
+
+    def __init__(self, path: object, usage: str) -> None:
+        super().__init__(
+            f"{named(path)} does not accept its arguments, so nothing was captured. It says: {usage}. "
+            f"Its own arguments go after --: tracekit capture {named(path)} -- --epochs 3"
+        )
+
+
 class RecipeFailedError(TracekitError):
     """The recipe raised an exception before anything was captured."""
 

@@ -26,7 +26,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     gc.collect()  # otherwise, garbage from compiling would be collected inside a timed step
     warmup += yield from memory.forget_peaks()
     settled = len(recorder.compiled)
-    times = yield from timing.time_many(job.device, timing.ONE_OF_SEVERAL if job.round else timing.ALONE)
+    times = yield from timing.time_many(job.device, length(job))
     peaks = memory.peaks(len(times))
     compiled = [*recorder.compiled]
     measured = Measured(
@@ -48,6 +48,11 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
         return replace(result, gpu=(yield from gpu_load.sample(job.device)))
     except timing.EndedError:  # a script's last step was a timed one
         return result
+
+
+def length(job: Job) -> timing.Length:
+    """How many steps the pass times."""
+    return timing.ONE_OF_SEVERAL if job.round else timing.ALONE
 
 
 def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:

@@ -39,7 +39,7 @@ def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses
         failed = end.failed
     except SystemExit as end:
         if error := _left_by(end, steps, job):
-            failed = PassResult(outcome="error", error=error)
+            failed = PassResult(outcome="error", error=error, refused=end.code == _USAGE and not steps.taken)
     except Exception as error:
         failed = failure(error)
     finally:

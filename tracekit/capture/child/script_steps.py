@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from tracekit import step_marks
 from tracekit.capture.child import timing
 from tracekit.capture.child.backward_passes import BackwardPasses
+from tracekit.capture.child.expected_steps import ExpectedSteps
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.graph_log import GraphCalls, GraphLog
@@ -74,7 +75,7 @@ class ScriptSteps:
         self._ends_seen = 0
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
         self._journal = None if job.in_place or not job.scratch else FileJournal(Path(job.scratch), [job.folder])
-        self._progress = Writer(job.scratch, _usual_steps(job))
+        self._progress, self._expected = Writer(job.scratch), ExpectedSteps(job)
         self._marked = out_of_dynamos_sight(lambda: self._reached(Boundary.MARK))
 
     @property
@@ -199,7 +200,8 @@ class ScriptSteps:
             return
         self._stamp()
         before, now = self._stamps[-2:]
-        self._progress.took(self.taken, now.t_ns, before.t_ns)
+        self._expected.took(self.taken, now.t_ns - before.t_ns, compiled=now.compiled > before.compiled)
+        self._progress.took(self.taken, self._expected, now.t_ns)
         self.backward.step_ended()
         self._graphs.step_ended()
         if self.result is None:
@@ -233,12 +235,6 @@ class ScriptSteps:
         )
         assert self._memory is not None
         return PassResult(measured=measured, memory=self._memory.peaks(), graphs=self._graphs.of(steady))
-
-
-def _usual_steps(job: Job) -> int:
-    """The number of steps that a pass takes if nothing compiles late."""
-    warmup = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
-    return warmup + (timing.LEAST_TIMED_STEPS + 1 if job.stage == "measure" else job.steps + 6)
 
 
 def _children() -> int:

@@ -29,7 +29,7 @@ class Windows(NamedTuple):
 STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
 DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=STACKS)
-_STEADY_WARMUP = 2
+STEADY_WARMUP = 2
 # Where steps are few, the steady window comes first, because the report's numbers are from it.
 _LEAST_FOR_COLD = 8  # leaves it 3 steps after its warm-up
 _LEAST_FOR_DETAIL = 16  # leaves it 7
@@ -39,10 +39,10 @@ _LEAST_FOR_WARMUP = 4  # leaves it 2
 def planned_windows(steps: int, available: int | None) -> Windows:
     """The windows that fit into the available steps, of which there is no end if that is None."""
     if available is None:
-        return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, _STEADY_WARMUP, {}), DETAIL)
+        return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, STEADY_WARMUP, {}), DETAIL)
     cold = COLD if available >= _LEAST_FOR_COLD else None
     detail = DETAIL if available >= _LEAST_FOR_DETAIL else None
     left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
-    warmup = _STEADY_WARMUP if left >= _LEAST_FOR_WARMUP else 0
+    warmup = STEADY_WARMUP if left >= _LEAST_FOR_WARMUP else 0
     steady = PlannedWindow("steady", min(steps, left - warmup), warmup, {})
     return Windows(cold, left - warmup - steady.steps, steady, detail)

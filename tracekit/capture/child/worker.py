@@ -45,7 +45,7 @@ def perform(job: Job) -> PassResult:
     notes: list[str] = []
     if job.is_script and job.stage != "inspect":
         job = steered(job)
-    if job.stage in ("profile", "check"):  # these share compiled code
+    if job.stage == "profile":
         inductor_settings.keep_kernel_lines()
     try:
         result = _PASSES[job.stage](job, notes)

@@ -22,6 +22,7 @@ _ODD = 20  # times the median of its name: an event that long is out of the ordi
 OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
 _NEAR = 1000  # events looked at for the operator before or after
+_LOOKED_AT = 16  # starts of backward at which its line is looked up
 
 
 def is_hole(pieces: Pieces) -> Bools:
@@ -48,6 +49,7 @@ class Hole:
     fused: bool  # TorchScript's fuser is at work
     in_python: bool  # the time counts as Python's
     line_known: bool  # a recording with stacks shows whose time it is
+    handover: bool  # backward passes from the calling thread to autograd's, or back
 
     @property
     def odd(self) -> bool:
@@ -90,6 +92,7 @@ class Holes:
                 fused=bool(self._fused[k]),
                 in_python=bool(in_python[piece]),
                 line_known=row < 0 and where_of_piece(self._profile, piece).file is not None,
+                handover=row < 0 and self._is_handover(piece),
             )
 
     def _name(self, k: int) -> str:
@@ -165,6 +168,34 @@ class Holes:
         rows = trace.where(self._is_operator)
         ends = trace.ts_ns[rows] + trace.dur_ns[rows]
         return rows, np.maximum(trace.ts_ns[rows[1:]] - ends[:-1], 0)
+
+    def _is_handover(self, piece: int) -> bool:
+        """Whether backward begins in autograd's thread where this ends; or has ended there where this begins, at the
+        line that called it. Without lines, what follows backward may as well be Python's own work."""
+        pieces, (starts, ends) = self._pieces, self._nodes
+        if int(pieces.end[piece]) in starts:
+            return True
+        if int(pieces.start[piece]) not in ends:
+            return False
+        line = where_of_piece(self._profile, piece)
+        return (line.file, line.line) in self._backward_lines
+
+    @cached_property
+    def _nodes(self) -> tuple[set[int], set[int]]:
+        """When backward's nodes start and end in threads that help the main one, ns."""
+        trace = self._profile.trace
+        helpers = np.array(trace.threads.helpers, np.int64)
+        rows = trace.where(lambda part: part.roles.backward_node & np.isin(part.track, helpers))
+        events = trace.events_at(rows)
+        return {*events.ts_ns.tolist()}, {*events.end_ns.tolist()}
+
+    @cached_property
+    def _backward_lines(self) -> set[tuple[str | None, int | None]]:
+        """File and line of the calls of backward: those whose time ends as a node of it starts."""
+        pieces, (starts, _) = self._pieces, self._nodes
+        before = np.flatnonzero(pieces.of("python") & np.isin(pieces.end, np.array([*starts], np.int64)))
+        lines = (where_of_piece(self._profile, piece) for piece in before[:_LOOKED_AT].tolist())
+        return {(line.file, line.line) for line in lines if line.file is not None}
 
     def _around(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none among the nearest events."""

@@ -142,6 +142,11 @@ def _always(advice: str) -> Callable[[Cases], str]:
     return lambda _: advice
 
 
+def _changes_threads(cases: Cases) -> str:
+    verb = "The GPU waits while backward changes" if cases.meanwhile else "Backward changes"
+    return f"{verb} threads{cases.where.at}: {cases.per_step} a step, up to {cases.at_most} at a time"
+
+
 def _is_first_call(hole: Hole) -> bool:
     if hole.kind == PYTHON or not hole.odd:
         return False
@@ -169,6 +174,18 @@ STORIES = (
             "warmup of the profiler's schedule). It matters only in a short run."
         ),
         _LAZY,
+        together=True,
+    ),
+    Story(
+        "backward_handover",
+        lambda hole: hole.handover,
+        _changes_threads,
+        _always(
+            "Autograd runs backward in a thread of its own, and nothing was recorded until one thread took over from "
+            "the other. Leave a core free for it: fewer threads (torch.set_num_threads), fewer data loader workers or "
+            "other jobs, and no thread of yours that keeps Python's lock."
+        ),
+        _THREADS,
         together=True,
     ),
     Story(

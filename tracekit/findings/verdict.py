@@ -33,6 +33,7 @@ VERDICTS = {
     "cold_start": "First calls take most of the time",
     "host_freeze": "The host is stalled most of the time",
     "cpu_compute": "Operators compute on the CPU",
+    "backward_handover": "Backward changes threads most of the time",
     "idle_unexplained": "The profiler itself takes most of the time",  # only a finding can say that nothing explains it
 }
 # The verdict on each bound; `gpu` and `host` stand for several, of which `gpu_bound` and `slowest` choose one.

@@ -16,7 +16,8 @@ from tracekit.profile import Profile
 
 @rule("long_stretches")
 def long_stretches(profile: Profile) -> Iterator[Finding]:
-    """`cold_start`, `host_freeze`, `idle_unexplained`, `compile_in_steps`, `python_bound`, `dispatch_bound`."""
+    """`cold_start`, `host_freeze`, `backward_handover`, `idle_unexplained`, `compile_in_steps`, `python_bound`,
+    `dispatch_bound`."""
     if profile.means["wall"] is None or device_side_missing(profile.trace) is not None:
         return
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}

@@ -12,7 +12,7 @@ Half-widths are those of the logarithm of the ratio, by Student's t over the pas
 import math
 from collections.abc import Callable, Sequence
 
-from tracekit.uncertainty import LARGEST_LOG, half_width_of_difference
+from tracekit.uncertainty import LARGEST_LOG, Prior, half_width_of_difference
 
 # A project is checked hundreds of times without having changed: at 95 %, some checks would fail by chance.
 SURE = 0.99
@@ -25,10 +25,12 @@ def margin(half_width: Callable[[float], float]) -> float:
     return half_width(SURE) + half_width(2 * POWER - 1)
 
 
-def margin_of_passes(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def margin_of_passes(ours: Sequence[float], theirs: Sequence[float], prior: Prior) -> float:
     """The margin of a ratio of step times, as a logarithm, from those of the passes of both captures, which did not
     take turns; infinite if either has fewer than two."""
-    return margin(lambda inside: half_width_of_difference(ours, theirs, inside))
+    if min(len(ours), len(theirs)) < 2:
+        return math.inf
+    return margin(lambda inside: half_width_of_difference(ours, theirs, inside, prior))
 
 
 def smallest_regression(log_margin: float, tolerance: float = TOLERANCE) -> float:

@@ -10,7 +10,7 @@ from functools import singledispatch
 from tracekit.faces.shared.cells import heading, lines, readable
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
-from tracekit.faces.shared.wording import label, note_text, uncertainty
+from tracekit.faces.shared.wording import doubt, label, note_text
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
@@ -102,11 +102,12 @@ def _(block: Breakdown) -> Iterator[str]:
         yield f"{block.title}, {name}: {total} {block.unit} = {' + '.join(parts)}"
     for name in block.compared:
         changes = [
-            f"{label(block, key)} {thousandths(block.deltas[key][name], signed=True)} ({uncertainty(block, key, name)})"
+            f"{label(block, key)} {thousandths(block.deltas[key][name], signed=True)}"
+            + (f" ({doubted})" if (doubted := doubt(block, key, name)) else "")
             for key in block.keys
             if block.deltas[key][name]
         ]
-        yield f"{name} against {block.baselines[name]}, {block.unit}, 95 % interval: {', '.join(changes)}"
+        yield f"{name} against {block.baselines[name]}, {block.unit}, from one trace each: {', '.join(changes)}"
     for name, reason in block.unanswered.items():
         yield f"{block.title}, {name}: cannot be answered: {reason}"
 

@@ -55,10 +55,10 @@ def contrast_of(member: Member, baseline: Member) -> Contrast | None:
     return None if ours is None or theirs is None or member is baseline else contrast(ours, theirs)
 
 
-def break_even_within_noise(member: Member, baseline: Member) -> bool:
-    """Whether the variant was compiled and its step time is within noise of the baseline's."""
+def break_even_doubt(member: Member, baseline: Member) -> str:
+    """Why it is unknown whether compiling pays off: `within noise`; empty if that is known, or nothing was compiled."""
     compared = contrast_of(member, baseline)
-    return bool(compared and compared.noise and member.variant and member.variant.requested.compile)
+    return compared.doubt if compared and member.variant and member.variant.requested.compile else ""
 
 
 def loss_difference(member: Member, baseline: Member) -> float | None:

@@ -58,7 +58,8 @@ def test_a_run_against_itself_never_fails_and_ten_per_cent_always_does(sample):
             pair = of(sample, measured(rng, slower)), of(sample, measured(rng))
             outcomes[slower] += against(*pair, metrics=["step_ms"])
     assert not failed(outcomes[1.0])
-    assert all(row.fails for row in outcomes[1.1] + outcomes[1.5])
+    assert all(row.fails for row in outcomes[1.5])
+    assert sum(row.fails for row in outcomes[1.1]) >= 0.95 * len(outcomes[1.1])
     assert len({row.outcome for row in outcomes[1.03]}) > 1  # exactly as much as is tolerated: either result is right
 
 
@@ -109,7 +110,7 @@ def test_what_noise_would_have_hidden_is_no_pass(sample):
 
 
 def test_a_demand_is_met_by_sharp_captures_only(sample):
-    sharp, blurred = (two_captures(sample, 1, passes=20, drift=drift) for drift in (0.002, 0.08))
+    sharp, blurred = (two_captures(sample, 1, passes=40, drift=drift) for drift in (0.002, 0.08))
     assert step_row(sharp, smallest=0.05, strict=True).outcome == "pass"
     assert step_row(sharp).outcome == "pass"
     assert step_row(two_captures(sample, 1, 1.033, passes=20, drift=0.002)).outcome == "noise"
@@ -128,6 +129,20 @@ def test_one_pass_shows_nothing_about_another(sample):
 def test_a_run_against_itself_could_have_seen_no_more_than_against_another(sample):
     run, _ = two_captures(sample, 1, drift=0.05)
     assert step_row((run, run)).detectable > 0.1
+
+
+def test_one_pass_each_fails_nothing_and_says_why(sample):
+    rng = random.Random(3)
+    one_pass = (of(sample, measured(rng, slower, passes=1)) for slower in (3.0, 1.0))
+    (row,) = against(*one_pass, metrics=["step_ms"])
+    assert (row.outcome, row.interval, row.why) == ("unseen", None, "one pass does not show how much passes differ")
+
+
+def test_of_one_pass_the_steps_are_not_the_whole_uncertainty(sample):
+    rng, name = random.Random(4), sample.members[0].name
+    one_pass = of(sample, measured(rng, passes=1))
+    limits = [within(one_pass, Budget({name: {"step_ms": ms}}))[0].outcome for ms in (9.0, 5.0)]
+    assert limits == ["unseen", "fail"]
 
 
 def test_every_bucket_is_the_reports(sample):
@@ -262,8 +277,8 @@ def passes_of(path, times, later=0):
 
 
 def test_the_first_line_of_every_format_says_what_could_have_been_seen(tmp_path, capsys):
-    earlier = passes_of(tmp_path / "earlier.json", [10, 10.1, 9.9, 10.05])
-    run = passes_of(tmp_path / "run.json", [10, 9.9, 10.1, 9.95], later=10**9)
+    earlier = passes_of(tmp_path / "earlier.json", [10, 10.2, 9.8, 10.1] * 2)
+    run = passes_of(tmp_path / "run.json", [10, 9.8, 10.2, 9.9] * 2, later=10**9)
     seen, document, code = first_lines(run, earlier, capsys)
     assert len({*seen}) == 1
     assert 0.05 < document["detectable"] < 0.1

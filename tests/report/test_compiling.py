@@ -8,7 +8,7 @@ from tests.findings.edits import Tape, recompile
 from tracekit import run as runs
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.run import Break, Compile, Effective, Ledger, Limit, Measured, Requested, Run, Skip, Traces, Variant
+from tracekit.run import Break, Compile, Effective, Ledger, Limit, Measured, Pass, Requested, Run, Skip, Traces, Variant
 
 MS = 1_000_000
 
@@ -35,7 +35,7 @@ def trace(path, kernels, *, calls=1, python=0.0, compile_us=0.0, steps=4):
     return write(path, *events)
 
 
-def variant(name, folder, *, step_ms, compiled=True, ledger=None, effective=None, tape=None, **of_trace):
+def variant(name, folder, *, step_ms, passes=24, compiled=True, ledger=None, effective=None, tape=None, **of_trace):
     """A variant with a synthetic trace, or with a real one after editing."""
     path = folder / f"{name}.json"
     if tape is None:
@@ -49,7 +49,13 @@ def variant(name, folder, *, step_ms, compiled=True, ledger=None, effective=None
         requested=Requested(compile=compiled),
         effective=effective or Effective(),
         traces=Traces(steady=f"{name}.json"),
-        measured=Measured(step_ns=ns, step_all_ns=[ns, ns + 10, ns - 10] * 5, spread_ns=10, clock="cuda events"),
+        measured=Measured(
+            step_ns=ns,
+            step_all_ns=[ns, ns + 10, ns - 10] * 5,
+            spread_ns=10,
+            clock="cuda events",
+            passes=[Pass(round=k, started_ns=k, step_ns=ns, step_all_ns=[ns]) for k in range(passes)],
+        ),
         ledger=ledger or Ledger(),
     )
 

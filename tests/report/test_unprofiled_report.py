@@ -9,8 +9,10 @@ from small import training
 
 from tracekit import run as runs
 from tracekit.faces.shared.document import as_document
+from tracekit.faces.shared.wording import doubt
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
+from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.headline import headline
 from tracekit.report.sections.run_facts import facts
 from tracekit.run import Measured, Pass, Profiled, Requested, Run, Traces, Variant
@@ -63,14 +65,21 @@ def fact(report, label, name="compiled"):
     return next(entry.values.get(name) for entry in facts(report.profiles, report.baseline) if entry.label == label)
 
 
+def total_of(report):
+    """What the table of wall time says beside the difference of the whole."""
+    blocks = (block for section in report.sections for block in section.blocks)
+    (block,) = (each for each in blocks if isinstance(each, Breakdown) and each.name == "wall")
+    return doubt(block, TOTAL, block.compared[0])
+
+
 def test_a_real_difference_is_told_with_its_interval(tmp_path):
     report = reported(tmp_path, measured(0.12, 0.125, 0.118, 0.121), measured(0.1, 0.104, 0.099, 0.1, at=50, first=9))
     (sentence,) = headline(report)
-    assert "compiled takes 101 µs a step unprofiled, 1.20 × faster than eager (1.19–1.22)." in sentence
+    assert "compiled takes 101 µs a step unprofiled, 1.20 × faster than eager (1.13–1.28; 4 pairs)." in sentence
     assert "breaks even after" in sentence
     assert "do not agree" not in sentence
-    assert fact(report, "against the baseline") == "1.20 × faster (1.19–1.22)"
-    assert fact(report, "step, unprofiled").startswith("101 µs (96.")
+    assert fact(report, "against the baseline") == "1.20 × faster (1.13–1.28; 4 pairs)"
+    assert fact(report, "step, unprofiled").startswith("101 µs (9")
     (entry,) = as_document(report)["comparison"]
     assert entry["unprofiled"]["interval_covers"].startswith("passes that took turns")
     assert (entry["unprofiled"]["passes"], entry["unprofiled"]["noise"]) == (4, False)
@@ -81,9 +90,10 @@ def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):
     report = reported(tmp_path, measured(0.12, 0.2, 0.1, 0.15), measured(0.15, 0.11, 0.13, 0.12, at=50, first=9))
     (sentence,) = headline(report)
     assert "within noise" in sentence
-    assert "whether it ever pays off is unknown, because the speed-up is within noise" in sentence
-    assert "with more passes it may vanish" in sentence  # the traces differ by a clear 30 µs
-    assert "these differences may be, too" in said(report, "comparison")[0]
+    assert "whether it ever pays off is unknown: within noise" in sentence
+    assert "compared with eager (one trace each)" in sentence  # the traces differ by a clear 30 µs
+    assert "Unprofiled, its difference from eager is not significant: within noise" in said(report, "comparison")[0]
+    assert total_of(report) == "unprofiled: noise"
     assert fact(report, "steps to break even") == "unknown: within noise"
     entry = as_document(report)["variants"][1]["measured"]
     assert (entry["pay_back_steps"], entry["never_pays_back"], entry["pay_back_within_noise"]) == (None, False, True)
@@ -96,6 +106,7 @@ def test_headline_and_table_never_disagree_without_a_word(tmp_path):
     assert "−30" in sentence
     assert "disagree on which is faster" in sentence
     assert "in the opposite direction" in said(report, "comparison")[0]
+    assert total_of(report) == "unprofiled: slower"
 
 
 def test_a_trace_faster_than_the_unprofiled_pass_is_a_warning(tmp_path):
@@ -119,9 +130,11 @@ def test_an_earlier_run_says_what_its_one_pass_does_not_know(tmp_path):
     one = Measured(step_ns=MS, step_all_ns=[MS, MS + 5, MS - 5] * 10, spread_ns=5, clock="perf_counter")
     two = Measured(step_ns=2 * MS, step_all_ns=[2 * MS, 2 * MS + 5, 2 * MS - 5] * 10, spread_ns=5, clock="perf_counter")
     report = reported(tmp_path, one, two)
-    assert "2.0 × slower than eager (2.00–2.00), from one pass of each." in headline(report)[0]
+    assert "2.0 × slower than eager, not significant: one pass each." in headline(report)[0]
+    assert total_of(report) == "unprofiled: not significant"
+    assert fact(report, "steps to break even") == "unknown: one pass each"
     (entry,) = as_document(report)["comparison"]
-    assert entry["unprofiled"]["interval_covers"].startswith("the steps of one pass each")
+    assert entry["unprofiled"]["interval_covers"].startswith("nothing: with one pass each")
     assert as_document(report)["variants"][0]["measured"]["passes"] == []
     content = json.loads((tmp_path / "run.json").read_text())
     for variant in content["variants"]:
@@ -143,12 +156,17 @@ def test_bare_traces_say_what_their_intervals_cover(tmp_path):
     paths = [training(tmp_path / f"{name}.json", steps=6) for name in "ab"]
     report = make_report(open_subject(paths))
     assert said(report, "comparison") == [
-        "the intervals of the buckets cover the steps of one trace each; they do not cover differences between passes."
+        "the differences of the buckets are from one trace each: another trace may differ by more."
     ]
+    assert total_of(report) == "~ noise"
+    assert ", within noise: " in headline(report)[0]
+    report = make_report(open_subject([paths[0], training(tmp_path / "c.json", steps=6, python=400)]))
+    assert total_of(report) == ""
+    assert ", from one trace each: " in headline(report)[0]
     assert as_document(report)["comparison"][0]["unprofiled"] is None
 
 
 @pytest.mark.skipif(not Path("sample_traces").is_dir(), reason="a clone only")
 def test_the_sample_opens():
     report = make_report(open_subject([Path("sample_traces/run.json")]))
-    assert all("one pass of each" in sentence for sentence in headline(report))
+    assert all("not significant: one pass each" in sentence for sentence in headline(report))

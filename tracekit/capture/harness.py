@@ -14,7 +14,7 @@ from tracekit.capture import messages, process
 from tracekit.capture.options import Options
 from tracekit.capture.passes import capture_variant, load_average
 from tracekit.capture.preparation import Prepared, prepare
-from tracekit.capture.rounds import Rounds, budget, detectable
+from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable
 from tracekit.capture.trainings import results, trainings
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Run, Variant
@@ -89,7 +89,7 @@ def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
     """Measure again; the run file is updated after each round."""
     if options.passes > 1:
         try:
-            options.tell(messages.repeating(budget(run, options), options.passes))
+            options.tell(messages.repeating(budget(run, options), options.passes, RESERVED_ROUNDS))
             for run in rounds.each(run):  # noqa: B020, PLR1704
                 runs.write(run, out)
         except KeyboardInterrupt:

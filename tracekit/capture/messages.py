@@ -83,9 +83,14 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
     )
 
 
-def repeating(seconds: float, passes: int) -> str:
-    """`Measuring again, in turns: about 60 s at most (--budget), 8 passes each (--passes) …`."""
-    return f"Measuring again, in turns: about {seconds:.0f} s at most (--budget), {passes} passes each (--passes) …"
+def repeating(seconds: float, passes: int, reserved: int) -> str:
+    """`Measuring again, in turns: 3 passes each, then more for about 60 s (--budget), 8 at most (--passes) …`."""
+    if passes <= reserved:
+        return f"Measuring again, in turns: {passes} passes each (--passes) …"
+    return (
+        f"Measuring again, in turns: {reserved} passes each, then more for about {seconds:.0f} s at most "
+        f"(--budget), {passes} in all (--passes) …"
+    )
 
 
 def reached(smallest: float, requested: float) -> str:

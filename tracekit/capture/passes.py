@@ -180,6 +180,11 @@ def load_average() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
+def usable_cores() -> int | None:
+    """How many cores the passes may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
 def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load: float | None) -> Measured:
     one = Pass(
         round=job.round,
@@ -189,6 +194,7 @@ def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load:
         step_all_ns=measured.step_all_ns,
         compiles_timed=measured.compiles_timed,
         load=load,
+        cores=usable_cores(),
         graphs=result.graphs,
     )
     return replace(measured, passes=[one])

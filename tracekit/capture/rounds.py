@@ -20,8 +20,10 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, Variant
-from tracekit.unprofiled import contrast, step_interval
+from tracekit.unprofiled import contrast, prior_of_passes, step_interval
 
+# Two pairs of passes can agree by chance, and one is never significant: these rounds come before any budget counts.
+RESERVED_ROUNDS = 3
 # With this many rounds, the first pass, which had to compile, is left out; with fewer, every pass is needed.
 ENOUGH_ROUNDS = 4
 NARROW = 0.02  # of the step time to either side: with a narrower interval, more passes add little
@@ -30,7 +32,10 @@ _MOST_SECONDS = 600  # unless requested
 
 
 def budget(run: Run, options: Options) -> float:
-    """Seconds for later rounds: those requested, or as long as the first passes took, within bounds."""
+    """Seconds for later rounds: those requested, or as long as the first passes took, within bounds.
+
+    The reserved rounds take place whatever they take.
+    """
     if options.budget is not None:
         return options.budget
     if options.min_detectable is not None:
@@ -56,7 +61,8 @@ class Rounds:
         for number in range(1, self.options.passes):
             began = time.monotonic()
             variants = self._turns(number, run)
-            if not variants or began + expected > ends or (number > ENOUGH_ROUNDS and self._suffices(run)):
+            spent = began + expected > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
+            if not variants or (number >= RESERVED_ROUNDS and spent):
                 return
             for variant in variants:
                 run = self._with_another(number, variant, run)
@@ -92,9 +98,12 @@ def is_narrow(run: Run) -> bool:
 def detectable(run: Run) -> float:
     """The smallest regression that a check of this run against another one like it would see in every variant, as a
     share of the step time; infinite where a variant has fewer than two passes."""
-    measured = [variant.measured for variant in run.variants if variant.measured]
-    logs = [[math.log(each.step_ns) for each in one.counted_passes] for one in measured]
-    return max((smallest_regression(margin_of_passes(passes, passes)) for passes in logs), default=math.inf)
+    margins = [
+        margin_of_passes(logs, logs, prior_of_passes(measured))
+        for measured in (variant.measured for variant in run.variants)
+        if measured and (logs := [math.log(each.step_ns) for each in measured.counted_passes])
+    ]
+    return max(map(smallest_regression, margins), default=math.inf)
 
 
 def merged(first: Measured, passes: list[Pass]) -> Measured:

@@ -26,7 +26,10 @@ _READING = (
     ("Host time", "is what the host threads that drive the training were doing meanwhile."),
     ("Buckets", "add up to the step, exactly; rest the pointer on one to read what it means."),
     ("Δ", "is the difference from the baseline; the waterfall shows it bucket by bucket."),
-    ("~ noise", "marks a difference whose 95 % interval contains zero."),
+    (
+        "one trace",
+        "is what every difference rests on: another may differ by more; ~ noise marks what the steps alone explain.",
+    ),
     ("Unprofiled times", "are the ones to quote; those under the profiler explain them."),
     ("inferred", "marks what is not recorded directly; what cannot be answered is stated, and never shown as zero."),
 )

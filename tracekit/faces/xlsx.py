@@ -112,7 +112,11 @@ def _write_breakdown(book: Any, sheet: Any, block: Breakdown, formats: _Formats)
     """A row for each bucket, a column for each variant and each difference, and the variants as stacked bars."""
     heads = ["bucket", *block.variants]
     for name in block.compared:
-        heads += [f"Δ {name} against {block.baselines[name]}", f"Δ {name}, 95 % from", "to"]
+        heads += [
+            f"Δ {name} against {block.baselines[name]}",
+            f"Δ {name}, 95 % over the steps of one trace: from",
+            "to",
+        ]
     sheet.write_row(0, 0, [sanitize(head, _TEXT) for head in heads], formats.head)
     for row, key in enumerate(block.keys, 1):
         total = {"bold": True, "top": 1} if key == TOTAL else {}

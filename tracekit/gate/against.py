@@ -8,7 +8,7 @@ from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
 from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Member, Subject, Untraced
 from tracekit.uncertainty import LARGEST_LOG
-from tracekit.unprofiled import contrast
+from tracekit.unprofiled import contrast, prior_of_passes
 
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
 _EXACT = ("recompiles", "graph_breaks")  # counts of the whole run; counts per step vary with the batches
@@ -78,11 +78,9 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     assert theirs is not None
     compared = contrast(ours, theirs, SURE)
     if compared.interval is None:
-        return Reading(None, why="with a single step on either side, a difference cannot be distinguished from noise")
+        return Reading(reading.value, why=ONE_PASS, margin=None)
     base = theirs.step_ns / NS_PER_MS
     interval = (compared.interval[0] * base, compared.interval[1] * base)
-    if compared.covers == "steps":
-        return Reading(reading.value, interval, ONE_PASS, margin=None)
 
     def half_width(inside: float) -> float:
         ends = contrast(ours, theirs, inside).interval
@@ -90,7 +88,6 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
 
     log_margin = margin(half_width)
     if ours.passes == theirs.passes:  # a run against itself: that its passes equal themselves says nothing about others
-        log_margin = margin_of_passes(
-            *([math.log(each.step_ns) for each in side.counted_passes] for side in (ours, theirs))
-        )
+        logs = [math.log(each.step_ns) for each in ours.counted_passes]
+        log_margin = margin_of_passes(logs, logs, prior_of_passes(ours))
     return Reading(reading.value, interval, factor=math.exp(min(log_margin, LARGEST_LOG)))

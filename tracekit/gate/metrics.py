@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,9 @@ from tracekit.detectable import SURE, margin
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile, Untraced
-from tracekit.uncertainty import LARGEST_LOG, Interval, half_width_of_mean, interval_of_median, student_t
-from tracekit.unprofiled import cold_cost_ns, step_interval
+from tracekit.run import Measured
+from tracekit.uncertainty import LARGEST_LOG, Interval, half_width_of_mean, interval_of_median
+from tracekit.unprofiled import cold_cost_ns, prior_of_passes, step_interval
 
 NS_PER_MS = 1e6
 ONE_PASS = "one pass does not show how much passes differ"
@@ -28,7 +29,7 @@ class Reading:
     """
 
     value: float | None
-    interval: Interval | None = None  # None: it is exact
+    interval: Interval | None = None  # None: it is exact or, if the margin is None, nothing is known of its certainty
     why: str = ""
     factor: float = 1.0
     margin: float | None = 0.0
@@ -49,10 +50,12 @@ def _step(member: Member) -> Reading:
     step_ms = measured.step_ns / NS_PER_MS
     interval = step_interval(measured, SURE)
     if interval is None:
-        low, high = interval_of_median(measured.step_all_ns or [measured.step_ns])
-        return Reading(step_ms, (low / NS_PER_MS, high / NS_PER_MS), ONE_PASS, margin=None)
-    logs = [math.log(each.step_ns) for each in measured.counted_passes]
-    factor = math.exp(min(margin(lambda inside: half_width_of_mean(logs, inside)), LARGEST_LOG))
+        low, high = interval_of_median(measured.step_all_ns)
+        another_pass = math.exp(half_width_of_mean([0.0], SURE, prior_of_passes(measured)))
+        ends = low / another_pass / NS_PER_MS, high * another_pass / NS_PER_MS
+        return Reading(step_ms, ends, ONE_PASS, margin=None)
+    logs, prior = [math.log(each.step_ns) for each in measured.counted_passes], prior_of_passes(measured)
+    factor = math.exp(min(margin(lambda inside: half_width_of_mean(logs, inside, prior)), LARGEST_LOG))
     return Reading(step_ms, (interval[0] / NS_PER_MS, interval[1] / NS_PER_MS), factor=factor)
 
 
@@ -76,25 +79,24 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
     values = (steps / NS_PER_MS).tolist()
     mean = statistics.fmean(values)
     measured = profile.variant.measured if profile.variant is not None else None
-    logs = [math.log(each.step_ns) for each in measured.counted_passes] if measured is not None else []
+    passes = len(measured.counted_passes) or 1 if measured is not None else 0
 
     def half_width(inside: float) -> float:
         within = half_width_of_mean(values, inside) if len(values) > 1 else 0.0
-        return math.hypot(within, mean * _between_passes(logs, inside))
+        return math.hypot(within, mean * _between_passes(measured, inside) if measured is not None else 0.0)
 
     interval = (max(mean - half_width(SURE), 0.0), mean + half_width(SURE))
-    if len(logs) < 2:
+    if passes < 2:
         return Reading(
-            mean, interval, ONE_PASS if logs else "one trace does not show how much runs differ", margin=None
+            mean, interval, ONE_PASS if passes else "one trace does not show how much runs differ", margin=None
         )
     return Reading(mean, interval, margin=margin(half_width))
 
 
-def _between_passes(logs: Sequence[float], inside: float) -> float:
+def _between_passes(measured: Measured, inside: float) -> float:
     """How far another pass may be from the mean of those measured, as a share of the step."""
-    if len(logs) < 2:
-        return 0.0
-    return student_t(len(logs) - 1, inside) * statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
+    logs = [math.log(each.step_ns) for each in measured.counted_passes] or [math.log(measured.step_ns)]
+    return half_width_of_mean(logs, inside, prior_of_passes(measured)) * math.sqrt(len(logs) + 1)
 
 
 def _of_ledger(count: Callable[[Profile | Untraced], float]) -> Read:

@@ -1,5 +1,6 @@
 """One row of a check: a metric of a variant against its limit."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -75,7 +76,8 @@ def judged(variant: str, metric: str, limit: float, reading: Reading, demand: De
     within the limit and a regression beyond it would have been seen. Regressions are shares of the reference."""
     if reading.value is None:
         return unanswered(variant, metric, limit, reading.why, demand)
-    low = reading.interval[0] if reading.interval is not None else reading.value
+    unknown = reading.interval is None and reading.margin is None
+    low = -math.inf if unknown else reading.interval[0] if reading.interval is not None else reading.value
     exact = reading.interval is None and reading.margin is not None
     visible = reading.visible(limit)
     detectable = visible / reference - 1 if visible is not None and reference and not exact else None

@@ -41,6 +41,7 @@ class Breakdown:
     baselines: Mapping[str, str] = field(default_factory=dict)
     differences: Mapping[str, Difference | None] = field(default_factory=dict)
     unanswered: Mapping[str, str] = field(default_factory=dict)  # variant → why it has no numbers
+    contradicted: Mapping[str, str] = field(default_factory=dict)  # variant → what unprofiled passes say of its whole
 
     @property
     def keys(self) -> list[str]:
@@ -71,6 +72,7 @@ def breakdown(
     baselines: Mapping[str, str] | None = None,
     differences: Mapping[str, Difference | None] | None = None,
     unanswered: Mapping[str, str] | None = None,
+    contradicted: Mapping[str, str] | None = None,
 ) -> Breakdown | None:
     """The breakdown of these means, ns by variant and part; None where there are none."""
     if not means:
@@ -96,4 +98,5 @@ def breakdown(
         baselines=base,
         differences=differences or {},
         unanswered=unanswered or {},
+        contradicted=contradicted or {},
     )

@@ -10,6 +10,7 @@ from tracekit.profile import Profile
 from tracekit.profile.kernel_time import kernel_times, summed
 from tracekit.run import Ledger, Variant
 from tracekit.run_facts import contrast_of
+from tracekit.unprofiled import Contrast
 
 _PRODUCTS = ("matmul", "convolution", "attention")
 _ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: message passing, above all
@@ -111,11 +112,22 @@ class Effects:
 
     @cached_property
     def step_ratio(self) -> tuple[float, bool]:
-        """The step time divided by the eager one, and whether it is within noise: unprofiled, or else in the traces."""
-        contrast = contrast_of(self.compiled.profile, self.eager.profile)
-        if contrast is not None:
-            return contrast.ratio, contrast.noise
+        """The step time divided by the eager one, and whether it is within noise: unprofiled, or else in the traces.
+
+        With one pass each (`lone_passes`) it is about those passes, which says nothing about others.
+        """
+        if self._contrast is not None:
+            return self._contrast.ratio, self._contrast.noise and not self.lone_passes
         return self.compiled.step_ns / self.eager.step_ns if self.eager.step_ns else 1.0, False
+
+    @cached_property
+    def _contrast(self) -> Contrast | None:
+        return contrast_of(self.compiled.profile, self.eager.profile)
+
+    @property
+    def lone_passes(self) -> bool:
+        """Whether either variant ran unprofiled only once, so that nothing is known about how much passes differ."""
+        return self._contrast is not None and self._contrast.interval is None
 
     @property
     def guard(self) -> str | None:

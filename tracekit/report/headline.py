@@ -3,14 +3,20 @@
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Member, Untraced
+from tracekit.report.contradictions import Contradiction, contradiction
 from tracekit.report.model import Report
-from tracekit.run_facts import break_even_steps, break_even_within_noise, contrast_of, inflation_of
+from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
-from tracekit.unprofiled import Contrast, cold_cost_ns, compared
+from tracekit.unprofiled import cold_cost_ns, compared
 
 _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
+_SAID: dict[Contradiction, str] = {
+    "": "",
+    "opposite": " The traces and the unprofiled step times disagree on which is faster: trust the latter.",
+    "unsure": "",  # both sentences say what they rest on
+}
 
 
 def headline(report: Report) -> list[str]:
@@ -47,19 +53,21 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
     contrast = contrast_of(member, base)
     if contrast is not None:
         takes = f"{name} takes {duration(_measured(member))} a step unprofiled"
-        text = f"{takes}, {compared(contrast, other)}{_rests_on(contrast)}."
+        elsewhere = ", measured in another capture" if contrast.covers == "passes" else ""
+        text = f"{takes}, {compared(contrast, other)}{elsewhere}."
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         return (
             f"{text} Under the profiler{_inflation(member)}, a step changes by {duration(wall.delta_ns, signed=True)} "
-            f"compared with {other}: {_changes(wall)}."
-            f"{_contradiction(contrast, wall)}"
+            f"compared with {other} (one trace each): {_changes(wall)}."
+            f"{_SAID[contradiction(contrast, wall)]}"
         )
     if wall is None or ours is None or theirs is None:
         return f"{name} and {other}: the wall time of a step cannot be compared."
-    noise = "" if wall.delta_interval is None or not wall.is_noise() else ", within noise"
+    noise = ", within noise" if wall.delta_interval is not None and wall.is_noise() else ""
     takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
-    text = f"{name} takes {takes} a step, {_faster(ours.step_ns, theirs.step_ns)} {other}{noise}: {_changes(wall)}."
+    pace = f"{_faster(ours.step_ns, theirs.step_ns)} {other}{noise or ', from one trace each'}"
+    text = f"{name} takes {takes} a step, {pace}: {_changes(wall)}."
     return text + _compiling(member)
 
 
@@ -74,22 +82,6 @@ def _compiling(member: Member) -> str:
         return ""
     steps = f"{count(int(left_out.sum()))} of its {count(int(view.known.sum()))} steps"
     return f" Compiling takes another {duration(cost)}, in {steps}."
-
-
-def _rests_on(contrast: Contrast) -> str:
-    """What the interval does not cover; empty if it covers the differences between passes."""
-    return {"rounds": "", "passes": ", measured in another capture", "steps": ", from one pass of each"}[
-        contrast.covers
-    ]
-
-
-def _contradiction(contrast: Contrast, wall: Difference) -> str:
-    """A sentence if the traces contradict the unprofiled step times, or suggest more certainty than these allow."""
-    if (contrast.ratio > 1) != (wall.delta_ns > 0) and not (contrast.noise and wall.is_noise()):
-        return " The traces and the unprofiled step times disagree on which is faster: trust the unprofiled step times."
-    if contrast.noise and not wall.is_noise():
-        return " The traced difference is between two single passes: with more passes it may vanish."
-    return ""
 
 
 def _never_compiled(member: Member) -> str:
@@ -109,11 +101,8 @@ def _gave_up(member: Member) -> str:
 
 def _cold(member: Member, base: Member) -> str:
     cost, steps = cold_cost_ns(member.variant), break_even_steps(member, base)
-    if cost and break_even_within_noise(member, base):
-        return (
-            f" Compiling cost {duration(cost)}; whether it ever pays off is unknown, because the speed-up is "
-            "within noise."
-        )
+    if cost and (doubt := break_even_doubt(member, base)):
+        return f" Compiling cost {duration(cost)}; whether it ever pays off is unknown: {doubt}."
     if not cost or steps is None or member.variant is None or not member.variant.requested.compile:
         return ""
     if steps == float("inf"):

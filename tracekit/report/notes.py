@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
-from tracekit.compare import COVERS, Comparison
+from tracekit.compare import Comparison
 from tracekit.profile import Member, Profile
 from tracekit.report.blocks import Note, NoteKind
 from tracekit.report.conditions import condition_notes
+from tracekit.report.contradictions import contradiction
 from tracekit.report.warnings import busy, remarks, warnings
 from tracekit.run_facts import contrast_of
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tracekit.report.model import Report
 
 
+_ONE_TRACE = "the differences of the buckets are from one trace each: another trace may differ by more."
 _GRAVEST_FIRST: tuple[NoteKind, ...] = get_args(NoteKind)
 
 
@@ -89,16 +91,10 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
 
 
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
-    sentence = f"the intervals of the buckets cover {COVERS}."
     contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
-    if contrast is None or entry.wall is None:
-        return sentence
-    if contrast.noise and not entry.wall.is_noise():
-        return (
-            f"{sentence} Its unprofiled step time is within noise of {entry.baseline}'s: these differences may be, too."
-        )
-    if (contrast.ratio > 1) != (entry.wall.delta_ns > 0):
-        return (
-            f"{sentence} Its traced steps differ in the opposite direction from its unprofiled ones: trust the latter."
-        )
-    return sentence
+    contradicted = contradiction(contrast, entry.wall) if entry.wall is not None else ""
+    if contradicted == "opposite":
+        return f"{_ONE_TRACE} Unprofiled, it differs in the opposite direction: trust that."
+    if contradicted == "unsure" and contrast is not None:
+        return f"{_ONE_TRACE} Unprofiled, its difference from {entry.baseline} is not significant: {contrast.doubt}."
+    return _ONE_TRACE

@@ -4,7 +4,7 @@ from tracekit.run.file import is_run, now, read, stamp, write
 from tracekit.run.graph_sizes import GraphSize, GraphSizes
 from tracekit.run.ledger import Break, Compile, Ledger, Limit, Skip
 from tracekit.run.losses import divergence, loss_tolerance
-from tracekit.run.machine_load import was_busy
+from tracekit.run.machine_load import crowding, was_busy
 from tracekit.run.model import (
     SCHEMA,
     WINDOWS,
@@ -48,6 +48,7 @@ __all__ = [
     "Variant",
     "Window",
     "Workload",
+    "crowding",
     "divergence",
     "is_run",
     "loss_tolerance",

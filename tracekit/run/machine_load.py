@@ -15,3 +15,8 @@ def was_busy(environment: Mapping[str, Any], before: float | None, during: float
     if not isinstance(cores, int) or not isinstance(before, int | float):
         return False
     return before > cores or (during is not None and during > _OWN_LOAD * cores)
+
+
+def crowding(load: float | None, cores: int | None) -> float:
+    """How many times as many processes wanted to run as the passes themselves cause; 1 if not more, or if unknown."""
+    return max(1.0, load / (_OWN_LOAD * cores)) if load is not None and cores else 1.0

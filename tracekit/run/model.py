@@ -77,6 +77,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     counted: bool = True  # whether the variant's step_ns includes it
     seconds: float = 0  # from its start to its end
     load: float | None = None  # the machine's load average in the minute before; None if the system has none
+    cores: Annotated[int, msgspec.Meta(ge=1)] | None = None  # that it may use; None if unknown
     compiles_timed: int = 0  # compilations while its timed steps ran
     graphs: GraphSizes | None = None  # of the steps of step_all_ns, in order; None if no graph was seen
 

@@ -107,6 +107,8 @@ def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
     if each.group.ran_eagerly:
         return f"{name} ran eagerly ({each.group.ran_eagerly})"
     limit = ", after the compiler gave up at the recompile limit" if each.group.gave_up else ""
+    if each.interval is None:
+        return f"{name} cannot be told from {each.baseline.variant}: one pass each proves nothing{compiling}{limit}"
     if each.noise:
         return f"{name} is within noise of {each.baseline.variant}{compiling}{limit}"
     if each.time_ratio > 1:

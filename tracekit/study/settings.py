@@ -10,7 +10,7 @@ from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs, is_noise
-from tracekit.unprofiled import cold_cost_ns, contrast, steps_to_break_even
+from tracekit.unprofiled import cold_cost_ns, contrast, prior_of_pairs, steps_to_break_even
 
 _USELESS = 100  # with only two passes or pairs, the ends of an interval may differ by such a factor
 
@@ -89,7 +89,7 @@ class SpeedUp:
     group: Group
     baseline: Group
     time_ratio: float  # its step time divided by the baseline's: below 1 is faster
-    interval: Interval | None  # of the time ratio
+    interval: Interval | None  # of the time ratio; None for a single pass each
     seeds: int  # seeds with which both were measured; with two or more, the interval covers how much seeds differ
 
     @property
@@ -176,7 +176,8 @@ def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
     if len(contrasts) == 1:
         return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1)
     logs = [math.log(each.ratio) for each in contrasts]
-    middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
+    prior = prior_of_pairs(*(each.measured[seed] for each in (group, baseline) for seed in seeds))
+    middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE, prior)
     return SpeedUp(group, baseline, math.exp(middle), interval_from_logs(middle - half, middle + half), len(logs))
 
 

@@ -20,8 +20,8 @@ from tracekit.report.blocks import Sentences
 from tracekit.report.section import Section
 from tracekit.run import Run
 from tracekit.run_facts import (
+    break_even_doubt,
     break_even_steps,
-    break_even_within_noise,
     contrast_of,
     loss_difference,
     tolerance_of,
@@ -193,7 +193,7 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
         "cold_cost_ns": cold_cost_ns(variant),
         "pay_back_steps": pay_back if pay_back != float("inf") else None,
         "never_pays_back": pay_back == float("inf"),
-        "pay_back_within_noise": break_even_within_noise(member, baseline),
+        "pay_back_within_noise": bool(break_even_doubt(member, baseline)),
         "peak_allocated_bytes": variant.memory.peak_allocated_bytes,
         "peak_reserved_bytes": variant.memory.peak_reserved_bytes,
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tracekit.faces.shared.html_drawings import escape, stacked_bar, waterfall
 from tracekit.faces.shared.html_tables import folded, head, number
-from tracekit.faces.shared.wording import interval, is_noise, label, share
+from tracekit.faces.shared.wording import ONE_TRACE, doubt, label, share
 from tracekit.names import short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import thousandths
@@ -47,7 +47,10 @@ def _table(block: Breakdown) -> Iterator[str]:
         heads += [(called[name], True, name), ("", True, "part of the step")]
     for name in block.compared:
         against = f"{name} against {block.baselines[name]}"
-        heads += [(f"Δ {called[name]}", True, against), ("95 %", True, "interval of the difference")]
+        heads += [
+            (f"Δ {called[name]}", True, against),
+            (ONE_TRACE, False, "what speaks against a difference, which rests on one trace each"),
+        ]
     yield head(heads)
     for key in block.keys:
         yield f"<tr{' class=total' if key == TOTAL else ''}>{''.join(_cells(block, key))}</tr>"
@@ -67,7 +70,7 @@ def _cells(block: Breakdown, key: str) -> Iterator[str]:
         yield number(thousandths(value) if value or key == TOTAL else "·", exact)
         yield f'<td class="number quiet">{share(block, key, name)}</td>'
     for name in block.compared:
-        noise, difference = is_noise(block, key, name), block.differences.get(name)
+        doubted, difference = doubt(block, key, name), block.differences.get(name)
         exact_delta = None if difference is None else difference.delta_ns if key == TOTAL else difference.parts[key]
-        yield number(thousandths(block.deltas[key][name], signed=True), exact_delta, " noise" if noise else "")
-        yield f'<td class="number quiet">{interval(block, key, name)}{" ~ noise" if noise else ""}</td>'
+        yield number(thousandths(block.deltas[key][name], signed=True), exact_delta, " noise" if doubted else "")
+        yield f'<td class="quiet">{escape(doubted)}</td>'

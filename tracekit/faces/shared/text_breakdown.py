@@ -9,24 +9,24 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces.shared.text_tables import HEAD, width_of
-from tracekit.faces.shared.wording import is_noise, label, share, uncertainty
+from tracekit.faces.shared.wording import ONE_TRACE, doubt, label, share
 from tracekit.names import aligned, short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
 from tracekit.units import thousandths
 
-# The forms of a single table: whether it has shares and intervals, and how long names may be.
+# The forms of a single table: whether it has shares and doubts, and how long names may be.
 _LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
 
 
 def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:
     """One table if there is room for it, else the variants, and below them each comparison by itself.
 
-    If room is short, first the intervals and then the shares are left out, but never a time.
+    If room is short, first the doubts and then the shares are left out, but never a time.
     """
     title = f"{block.title} ({block.unit})"
-    for shares, intervals, head in _LAYOUTS:
-        columns = Columns(block.variants, block.compared, shares, intervals, head)
+    for shares, doubts, head in _LAYOUTS:
+        columns = Columns(block.variants, block.compared, shares, doubts, head)
         whole = _buckets(title, block, columns)
         if width_of(whole) <= width and len(set(short(block.variants, head))) == len(block.variants):
             yield whole
@@ -41,7 +41,7 @@ class Columns:
     names: list[str]
     others: list[str]
     shares: bool
-    intervals: bool
+    doubts: bool
     head: int = HEAD  # letters of a name over a column
 
 
@@ -54,13 +54,13 @@ def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableTy
 
 
 def _comparisons(block: Breakdown, base: str, others: list[str], width: int) -> Iterator[RenderableType]:
-    """The differences from one baseline, as many per table as there is room for; intervals are left out first."""
+    """The differences from one baseline, as many per table as there is room for; doubts are left out first."""
     title = f"Against {sanitize(base)} ({block.unit})"
-    for intervals in (True, False):
+    for doubts in (True, False):
         for room in range(len(others), 0, -1):
             chunks = [others[at : at + room] for at in range(0, len(others), room)]
-            tables = [_buckets(title, block, Columns([], chunk, False, intervals)) for chunk in chunks]
-            if all(width_of(table) <= width for table in tables) or (room == 1 and not intervals):
+            tables = [_buckets(title, block, Columns([], chunk, False, doubts)) for chunk in chunks]
+            if all(width_of(table) <= width for table in tables) or (room == 1 and not doubts):
                 yield from tables
                 return
 
@@ -76,6 +76,8 @@ def _fitting(block: Breakdown, width: int) -> list[list[str]]:
 
 
 def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
+    if columns.others and not columns.doubts:
+        title = f"{title}, Δ from {ONE_TRACE} each"
     table = RichTable(
         title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1)
     )
@@ -87,8 +89,8 @@ def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
     for shown in aligned(columns.others, columns.head):
         head = "Δ" if columns.names and len(columns.others) == 1 else f"Δ {shown.strip()}"
         table.add_column(Text(head), justify="right", overflow="ellipsis")
-        if columns.intervals:
-            table.add_column("95 %", justify="right", style="dim", no_wrap=True)
+        if columns.doubts:
+            table.add_column(ONE_TRACE, style="dim", no_wrap=True)
     for key in block.keys:
         table.add_row(*_row(block, key, columns), style="bold" if key == TOTAL else "")
     return table
@@ -103,8 +105,8 @@ def _row(block: Breakdown, key: str, columns: Columns) -> Iterator[RenderableTyp
         if columns.shares:
             yield share(block, key, name)
     for name in columns.others:
-        noise = is_noise(block, key, name)
+        doubted = doubt(block, key, name)
         delta = thousandths(block.deltas[key][name], signed=True)
-        yield Text(delta if columns.intervals or not noise else f"{delta} ~", style="dim" if noise else "")
-        if columns.intervals:
-            yield uncertainty(block, key, name)
+        yield Text(delta if columns.doubts or not doubted else f"{delta} ~", style="dim" if doubted else "")
+        if columns.doubts:
+            yield doubted

@@ -1,40 +1,26 @@
 """The words that faces share."""
 
-from math import ceil, floor
-
 from tracekit.report.blocks import Note
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.units import percent, thousandths
+from tracekit.units import percent
 
 NOISE = "~ noise"
-
-
-def interval(numbers: Breakdown, key: str, name: str) -> str:
-    """The interval of a difference in the breakdown's unit; `–` if none can be given, empty if all of it is 0.
-
-    Its ends are rounded outwards, because the difference, which is rounded so that the cells add up, could otherwise
-    lie outside of it.
-    """
-    difference = numbers.differences.get(name)
-    bounds = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
-    if not bounds:
-        return "–"
-    low, high = (rounded(end * 1000 / numbers.scale_ns) for rounded, end in zip((floor, ceil), bounds, strict=True))
-    return f"{thousandths(low, signed=True)} … {thousandths(high, signed=True)}" if low or high else ""
+ONE_TRACE = "one trace"  # heads what is said of differences, which claims nothing about other traces
 
 
 def is_noise(numbers: Breakdown, key: str, name: str) -> bool:
-    """Whether a difference that is shown is within noise."""
+    """Whether the scatter of the steps alone explains a difference that is shown."""
     difference = numbers.differences.get(name)
-    if difference is None or interval(numbers, key, name) in ("–", ""):
-        return False
-    return difference.is_noise(key if key != TOTAL else None)
+    bounds = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
+    return bool(bounds and any(bounds) and bounds[0] <= 0 <= bounds[1])
 
 
-def uncertainty(numbers: Breakdown, key: str, name: str) -> str:
-    """The interval, and whether the difference is within noise."""
-    shown = interval(numbers, key, name)
-    return f"{shown} {NOISE}" if is_noise(numbers, key, name) else shown
+def doubt(numbers: Breakdown, key: str, name: str) -> str:
+    """What speaks against a difference besides its being from one trace each: the scatter of the steps, or, for the
+    whole, the unprofiled passes."""
+    if key == TOTAL and name in numbers.contradicted:
+        return f"unprofiled: {numbers.contradicted[name]}"
+    return NOISE if is_noise(numbers, key, name) else ""
 
 
 def label(numbers: Breakdown, key: str) -> str:

@@ -1,11 +1,15 @@
 """Where does the time of a step go, bucket by bucket, and what differs from the baseline?"""
 
+from collections.abc import Iterator
+
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.report.blocks import Sentences
 from tracekit.report.breakdown import Breakdown, Part, breakdown
+from tracekit.report.contradictions import contradiction
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
+from tracekit.run_facts import contrast_of
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
 _EQUAL = "Without a GPU, the time of the host is divided in exactly the same way, so it is not shown separately."
@@ -29,7 +33,21 @@ def of_view(report: Report, view: str) -> Breakdown | None:
         baselines=report.baselines,
         differences={entry.variant: entry.views[view] for entry in report.comparisons},
         unanswered={p.name: p.why_unanswered(view) for p in report.profiles if means[p.name] is None},
+        contradicted=dict(_contradicted(report)) if view == "wall" else {},
     )
+
+
+def _contradicted(report: Report) -> Iterator[tuple[str, str]]:
+    """The variants whose traced difference the unprofiled passes contradict, and what these say instead."""
+    for entry in report.comparisons:
+        contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
+        if contrast is None or entry.wall is None:
+            continue
+        match contradiction(contrast, entry.wall):
+            case "opposite":
+                yield entry.variant, "slower" if contrast.ratio > 1 else "faster"
+            case "unsure":
+                yield entry.variant, "not significant" if contrast.interval is None else "noise"
 
 
 @of_run("wall", TITLES["wall"], rank=20, stage="lead")

@@ -11,7 +11,7 @@ from tracekit.report.compile_effects import LEFT_AS_IT_IS, Effects, Side, effect
 from tracekit.report.model import Report
 from tracekit.report.registry import of_comparison
 from tracekit.report.section import Contents
-from tracekit.run_facts import break_even_steps
+from tracekit.run_facts import break_even_doubt, break_even_steps
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, many, percent, ratio
 from tracekit.unprofiled import cold_cost_ns
@@ -41,11 +41,12 @@ def compiling(report: Report, entry: Comparison) -> Contents | None:
 
 def _gain(seen: Effects) -> str:
     step_ratio, noise = seen.step_ratio
+    a_step = "In one pass each, a step" if seen.lone_passes else "A step"
     if noise or 0.995 < step_ratio < 1.005:
-        return f"A step takes as long as before,{' within noise,' if noise else ''}"
+        return f"{a_step} takes as long as before,{' within noise,' if noise else ''}"
     if step_ratio >= 2:
-        return f"A step takes {ratio(step_ratio)} as long as before,"
-    return f"A step becomes {percent(abs(1 - step_ratio))} {'shorter' if step_ratio < 1 else 'longer'}"
+        return f"{a_step} takes {ratio(step_ratio)} as long as before,"
+    return f"{a_step} becomes {percent(abs(1 - step_ratio))} {'shorter' if step_ratio < 1 else 'longer'}"
 
 
 def _reason(seen: Effects) -> str:
@@ -218,7 +219,8 @@ def _cost(seen: Effects) -> Iterator[str]:
     if not cost:
         return
     if steps is None:
-        yield f"Compiling cost {duration(cost)}; whether it pays off is unknown, because the speed-up is within noise."
+        doubt = break_even_doubt(seen.compiled.profile, seen.eager.profile)
+        yield f"Compiling cost {duration(cost)}; whether it pays off is unknown: {doubt}."
     elif steps == float("inf"):
         yield f"Compiling cost {duration(cost)}, which never pays off."
     else:

@@ -12,8 +12,8 @@ from tracekit.report.section import Contents
 from tracekit.run import loss_tolerance
 from tracekit.run_facts import (
     SPREAD_EPOCHS,
+    break_even_doubt,
     break_even_steps,
-    break_even_within_noise,
     contrast_of,
     epoch_ns,
     epoch_with_compiling_ns,
@@ -25,8 +25,6 @@ from tracekit.run_facts import (
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, rate, ratio, size
 from tracekit.unprofiled import cold_cost_ns, compared, step_interval
-
-_TELLING_PASSES = 3  # with two passes an interval is some thirty times as wide as their difference
 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
@@ -88,7 +86,7 @@ def _step_time(member: Member) -> str | None:
         return None
     step = duration(measured.step_ns)
     interval = step_interval(measured)
-    if interval and len(measured.counted_passes) >= _TELLING_PASSES:
+    if interval is not None:
         low, high = (duration(end, like=measured.step_ns) for end in interval)
         return f"{step} ({low} … {high})"
     return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none
@@ -145,8 +143,8 @@ def _cold_cost(member: Member) -> str | None:
 
 def _pay_back(member: Member, baseline: Member) -> str | None:
     """The number of steps until the faster steps have made up for compiling."""
-    if break_even_within_noise(member, baseline):
-        return "unknown: within noise"
+    if doubt := break_even_doubt(member, baseline):
+        return f"unknown: {doubt}"
     steps = break_even_steps(member, baseline)
     if steps is None:
         return None

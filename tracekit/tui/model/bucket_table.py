@@ -6,7 +6,7 @@ from string import ascii_lowercase, ascii_uppercase
 import numpy as np
 import pyarrow as pa
 
-from tracekit.faces.shared.wording import interval, is_noise, label, share
+from tracekit.faces.shared.wording import ONE_TRACE, doubt, is_noise, label, share
 from tracekit.report import Report
 from tracekit.report.breakdown import Breakdown, breakdown
 from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
@@ -33,7 +33,7 @@ class Change:
 
     thousandths: int
     value: str
-    interval: str
+    doubt: str
     noise: bool
 
 
@@ -121,10 +121,14 @@ def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
     for name in compared:
         changes = [line.changes[name] for line in numbers.lines]
         values = [change.thousandths for change in changes]
-        add(f"{DELTA} {name}", f"against {numbers.baseline}", [change.value for change in changes], values)
-        if any(change.interval not in ("", "–") for change in changes):
-            spans = [f"{change.interval} {'~' if change.noise else ' '}" for change in changes]
-            add(f"{name} 95 %", "95 % interval of the difference; ~ where it contains zero", spans, values, around)
+        add(
+            f"{DELTA} {name}",
+            f"against {numbers.baseline}, from one trace each",
+            [change.value for change in changes],
+            values,
+        )
+        title = ONE_TRACE if len(compared) == 1 else f"{name}, {ONE_TRACE}"
+        add(title, "what speaks against the difference", [change.doubt for change in changes], values, around)
     fields = [*columns, *keys]
     arrays = [pa.array(values, each.type) for each, values in (columns | keys).items()]
     return Sheet(
@@ -170,4 +174,4 @@ def _share(numbers: Breakdown, key: str, name: str) -> Share:
 
 def _change(numbers: Breakdown, key: str, name: str) -> Change:
     delta = numbers.deltas[key][name]
-    return Change(delta, thousandths(delta, signed=True), interval(numbers, key, name), is_noise(numbers, key, name))
+    return Change(delta, thousandths(delta, signed=True), doubt(numbers, key, name), is_noise(numbers, key, name))

@@ -1,5 +1,7 @@
 """A planted cost per edge is found, and the question is left open if the sizes of the graphs cannot answer it."""
 
+import re
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -67,6 +69,46 @@ def test_padding_is_what_a_sibling_does_without(tmp_path):
         f"padded pads: {share:.1f} % of its edges and {share:.1f} % of its nodes are not in the graphs of eager"
         in (lines[2])
     )
+    cost, low, high = padding_cost(lines[2], ", by what an edge costs in eager.")
+    assert low <= SLOPE * (1_000_000 - edges.mean()) / 1000 <= high
+    assert cost == pytest.approx(SLOPE * (1_000_000 - edges.mean()) / 1000, rel=0.2)
+
+
+def padding_cost(line, source):
+    """The cost of padding and its interval, in µs."""
+    found = re.search(r"This padding costs ([\d.]+) µs \(([\d.]+) µs … ([\d.]+) µs\) a step(.*)$", line)
+    assert found is not None, line
+    assert found[4] == source
+    return tuple(map(float, found.groups()[:3]))
+
+
+def test_padding_to_a_few_sizes_is_measured_where_it_happens(tmp_path):
+    rng = np.random.default_rng(1)
+    edges = np.sort(sizes(rng, count=60))
+    rooms = np.arange(500_000, 3_500_000, 500_000)
+    filled = rooms[np.searchsorted(rooms, edges)]
+    lines, _ = one(tmp_path, variant("eager", passes(edges, rng)), variant("buckets", passes(filled, rng, slope=1.6)))
+    assert (
+        f"buckets pads to {len(set(filled))} sizes: {100 * (1 - edges.sum() / filled.sum()):.1f} % of its" in lines[2]
+    )
+    _, low, high = padding_cost(lines[2], ".")
+    assert low <= 1.6 * (filled - edges).mean() / 1000 <= high
+
+
+def test_what_padding_costs_is_unknown_without_the_cost_of_an_edge(tmp_path):
+    rng = np.random.default_rng(0)
+    edges = sizes(rng, low=990_000, high=1_000_000)
+    lines, _ = one(
+        tmp_path, variant("eager", passes(edges, rng)), variant("padded", passes(np.full(40, 1_000_000), rng))
+    )
+    assert lines[2].endswith("What this padding costs cannot be known, because it is unknown what an edge costs.")
+
+
+def test_a_variant_with_few_steps_is_not_taken_for_padded(tmp_path):
+    rng = np.random.default_rng(0)
+    few = [replace(each) for each in passes(np.array([3_000_000, 2_999_000]), rng, number=1)]
+    lines, _ = one(tmp_path, variant("eager", passes(sizes(rng), rng)), variant("short", few))
+    assert not any("pads" in line for line in lines)
 
 
 def mismatch(tensor, index, actual, step):

@@ -32,6 +32,8 @@ CLEAN = [
     ("gcn_sampled", "sampled-amp-compiled:amp=bf16", {}),
     ("graph_transformer", "eager", {}),
     ("graph_transformer", "eager", {"model": "transformer"}),
+    ("growing_graph", "eager", {}),
+    ("growing_graph", "buckets", {}),
     ("gcn_amp", "fp32", {}),
     ("gcn_amp", "bf16", {}),
     ("sparse_csr", "eager", {}),

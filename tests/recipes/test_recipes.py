@@ -23,6 +23,7 @@ SMALL = {
     "sparse_csr": {"scale": 0.2, "hidden": 16},
     "gcn_sampled": {"batch": 20},
     "graph_transformer": {"scale": 0.04, "batch": 32, "hidden": 16},
+    "growing_graph": {"nodes": 400, "epochs": 12, "per_epoch": 1, "hidden": 16},
 }
 # Recipe, variant and parameters → counts after so many steps, and what is notable.
 CASES = {
@@ -59,6 +60,11 @@ CASES = {
     "gcn_amp": [("bf16-compiled", {}, 2, "1/0/0"), ("fp16-compiled", {}, 2, "1/0/0")],
     "gcn_sampled": [("compiled", {}, 7, "14/12/12"), ("sampled-amp-compiled", {}, 3, "1/0/0")],
     "graph_transformer": [("compiled", {}, 4, "2/1/0")],
+    "growing_graph": [
+        ("dynamic", {}, 3, "1/0/0"),
+        ("buckets", {}, 12, "3/2/0"),
+        ("recompile", {}, 12, "8/8/0"),
+    ],
 }
 # Too slow for CI, or like one that is there.
 MORE = {
@@ -95,6 +101,7 @@ MORE = {
         ("unsized:dynamic=true", {}, 4, "8/0/5"),
         ("compiled", {"model": "transformer"}, 4, "2/1/0"),
     ],
+    "growing_graph": [("compiled", {}, 4, "2/1/0")],
     "gcn_sampled": [
         ("compiled:dynamic=true", {}, 4, "8/2/6"),
         ("compiled:norm_ahead=true", {}, 5, "2/1/0"),
@@ -129,7 +136,11 @@ def test_more(name, variant, params, steps, counts):
 
 @pytest.mark.parametrize(
     ("name", "variant", "more"),
-    [("sage_products", "padded:compile=false", {"dropout": 0}), ("graph_transformer", "unsized:compile=false", {})],
+    [
+        ("sage_products", "padded:compile=false", {"dropout": 0}),
+        ("graph_transformer", "unsized:compile=false", {}),
+        ("growing_graph", "buckets:compile=false", {}),
+    ],
 )
 def test_the_cure_leaves_the_losses_as_they_were(name, variant, more):
     """Without dropout, which also draws for padding, the losses are identical."""

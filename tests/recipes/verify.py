@@ -22,6 +22,7 @@ SMALL = {
     "relational": {"batch": 64, "scale": 0.0005},
     "hetero_parts": {"scale": 0.2},
     "graph_transformer": {"scale": 0.1, "batch": 32},
+    "growing_graph": {"nodes": 1000},
 }
 MODES = (
     "eager",

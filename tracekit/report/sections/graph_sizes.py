@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tracekit.gnn.changing_sizes import Changed, changed_sizes
 from tracekit.gnn.graph_cost import GraphCost, graph_cost
-from tracekit.gnn.padding import padding
+from tracekit.gnn.padding import Padding, padding
 from tracekit.profile import Member
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
@@ -139,12 +139,21 @@ def _range(cost: GraphCost) -> str:
 def _paddings(costs: dict[str, GraphCost]) -> Iterator[str]:
     for name, cost in costs.items():
         padded = padding(cost, [(other, each) for other, each in costs.items() if other != name])
-        if padded is not None:
-            nodes = f" and {percent(padded.nodes)} of its nodes" if padded.nodes is not None else ""
-            yield (
-                f"{sanitize(name)} pads: {percent(padded.edges)} of its edges{nodes} are not in the graphs of "
-                f"{sanitize(padded.sibling)} (inferred: both draw the same batches)."
-            )
+        if padded is None:
+            continue
+        nodes = f" and {percent(padded.nodes)} of its nodes" if padded.nodes is not None else ""
+        room = "" if padded.sizes == 1 else f" to {count(padded.sizes)} sizes"
+        yield (
+            f"{sanitize(name)} pads{room}: {percent(padded.edges)} of its edges{nodes} are not in the graphs of "
+            f"{sanitize(padded.sibling)} (inferred: both draw the same batches). "
+        ) + _padding_cost(padded)
+
+
+def _padding_cost(padded: Padding) -> str:
+    if padded.cost_ns is None or padded.cost_interval is None:
+        return "What this padding costs cannot be known, because it is unknown what an edge costs."
+    whose = f", by what an edge costs in {sanitize(padded.sibling)}" if padded.by_sibling else ""
+    return f"This padding costs {duration(padded.cost_ns)} ({_ends(padded.cost_interval)}) a step{whose}."
 
 
 def _recompilations(member: Member) -> Iterator[str]:

@@ -6,12 +6,15 @@ import pytest
 from small import training
 
 import tracekit
+from tests.study.planting import sweep_file, write_run
 from tracekit.cli import main
-from tracekit.errors import NothingToDrawError
+from tracekit.errors import NothingCapturedError, NothingToDrawError
 from tracekit.plots import kinds, plot
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.sections.breakdowns import of_view
+from tracekit.run import Memory
+from tracekit.sweep import SweepOptions, runner, sweep
 from tracekit.units import thousandths
 
 
@@ -70,10 +73,57 @@ def test_time_and_memory_of_a_run(capsys):
     assert [bar.get_height() * 1e6 for bar in time.patches] == pytest.approx([row["step_ns"] for row in rows])
     peaks = [row["host_peak_rss_bytes"] for row in rows]
     assert [bar.get_height() * 2**20 for bar in memory.patches] == pytest.approx(peaks)
-    assert (time.get_yscale(), memory.get_yscale()) == ("log", "log")
+    for axes in (time, memory):  # so that bars twice as long are twice as much
+        assert (axes.get_yscale(), axes.get_ylim()[0]) == ("linear", 0)
     lines = data.plot.lines()
     assert any(text.startswith("gcn_cora.py:43") for text in texts(lines))
     assert lines._repr_svg_().startswith("<?xml")
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A function that plants a study of four variants with these data sets, of which one variant fails on `large`."""
+    ms = {"eager": 10, "sampled": 14, "sampled-amp": 6, "compiled": 4}
+
+    def plant(*datasets):
+        def capture(options):
+            (name,), large = options.variants, options.params["dataset"] == "large"
+            if large and name == "sampled-amp":
+                raise NothingCapturedError(options.program, "no", "oom")
+            return write_run(
+                options, ms[name] * (3 if large else 1), memory=Memory(peak_allocated_bytes=ms[name] << 20)
+            )
+
+        monkeypatch.setattr(runner, "capture", capture)
+        grid = f'[sweep]\nrecipes = ["net.py"]\nvariants = {[*ms]}\n[sweep.params]\ndataset = {[*datasets]}\n'
+        sweep(SweepOptions(file=sweep_file(tmp_path, grid), out=tmp_path / "study", tell=lambda _: None))
+        return tmp_path / "study"
+
+    return plant
+
+
+def test_a_study_is_drawn_with_intervals_in_time_and_memory(study, tmp_path):
+    folder = study("small")
+    chart = plot(make_report(open_subject([folder])), "measures")
+    time, memory = chart.axes
+    assert [bar.get_height() for bar in time.patches] == pytest.approx([10, 14, 6, 4], rel=1e-3)
+    assert [bar.get_height() for bar in memory.patches] == [10, 14, 6, 4]
+    assert [label.get_text() for label in time.get_xticklabels()] == ["eager", "sampled", "sampled-amp", "compiled"]
+    whiskers = [part.get_segments()[0][:, 1] for part in time.collections]
+    assert all(low < ms < high for (low, high), ms in zip(whiskers, [10, 14, 6, 4], strict=True))
+    for axes in chart.axes:
+        assert (axes.get_yscale(), axes.get_ylim()[0]) == ("linear", 0)
+    assert main(["plot", str(folder), "-o", str(tmp_path / "chart.svg")]) == 0  # without --kind
+
+
+def test_a_study_of_several_settings_has_a_group_of_bars_for_each(study):
+    chart = plot(make_report(open_subject([study("small", "large")])), "measures")
+    time, _ = chart.axes
+    heights = [[bar.get_height() for bar in bars] for bars in time.containers]
+    expected = [[10, 30], [14, 42], [6, 0], [4, 12]]
+    assert heights == [pytest.approx(pair, rel=1e-3) for pair in expected]
+    assert "failed" in texts(chart)  # and not only a bar of no length
+    assert len({(bars[0].get_facecolor(), bars[0].get_hatch()) for bars in time.containers}) == 4
 
 
 def test_every_kind_becomes_every_file(pair, tmp_path, capsys):

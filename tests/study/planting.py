@@ -28,7 +28,18 @@ def measured(step_ms, *, compile_s=0.0, passes=6, spread=0.01):
     )
 
 
-def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5), memory=None, accuracy=None, epoch_steps=None):
+def write_run(
+    options,
+    step_ms,
+    *,
+    compile_s=0.0,
+    passes=6,
+    spread=0.01,
+    losses=(1.0, 0.5),
+    memory=None,
+    accuracy=None,
+    epoch_steps=None,
+):
     """Write and return what `capture(options)` would have."""
     name = options.variants[0]
     reached = {"test accuracy": accuracy} if accuracy is not None else {}
@@ -38,7 +49,7 @@ def write_run(options, step_ms, *, compile_s=0.0, losses=(1.0, 0.5), memory=None
         outcome="ok",
         workload=options.workload,
         requested=Requested(compile=name != "eager"),
-        measured=replace(measured(step_ms, compile_s=compile_s), epoch_steps=epoch_steps),
+        measured=replace(measured(step_ms, compile_s=compile_s, passes=passes, spread=spread), epoch_steps=epoch_steps),
         memory=memory or Memory(host_peak_rss_bytes=100 << 20),
         trainings=[training] if reached else [],
         losses=list(losses),

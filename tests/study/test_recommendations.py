@@ -6,7 +6,7 @@ import math
 import pytest
 
 from tests.study.planting import sweep_file, write_run
-from tracekit.errors import NothingMeasuredError, StudyAmongOthersError
+from tracekit.errors import StudyAmongOthersError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
@@ -66,6 +66,26 @@ def test_nothing_gained_means_stay(planted):
         "net: stay with eager; compiled is within noise of eager; "
         "max-autotune is 1.20 × slower than eager (1.19–1.21) and takes 540 s to compile."
     )
+
+
+def test_what_rests_on_one_pass_says_so(planted):
+    study = planted(by_variant((10, {"passes": 1}), (8, {"passes": 1}), (5, {"passes": 1})))
+    assert sentence(study).endswith("this rests on one pass of each, and passes may differ by more.")
+    (setting,) = settings(study)
+    assert recommend(setting).basis == "one pass"
+
+
+def test_what_is_within_noise_says_so(planted):
+    study = planted(by_variant((10, {"spread": 0.5}), (9.9, {"spread": -0.5}), (10.1, {"spread": -0.5})))
+    (setting,) = settings(study)
+    made = recommend(setting)
+    assert made.sentence.startswith("net: stay with eager; compiled is within noise of eager")
+    assert (made.variant, made.basis) == ("eager", "within noise")
+
+
+def test_what_rests_on_several_passes_names_them(planted):
+    (setting,) = settings(planted(by_variant((10, {}), (8, {}), (5, {}))))
+    assert recommend(setting).basis == "6 passes"
 
 
 def test_what_computes_something_else_is_not_recommended(planted):
@@ -138,15 +158,3 @@ def test_a_study_opens_like_a_run(planted, tmp_path):
     assert all((study.folder / "cells" / row["cell"]).is_dir() for row in rows)
     with pytest.raises(StudyAmongOthersError):
         open_subject([study.folder, tmp_path / "trace.json"])
-
-
-def test_a_study_without_measurements_says_so(tmp_path, monkeypatch):
-    from tracekit.errors import RecipeFailedError
-
-    def capture(options):
-        raise RecipeFailedError(options.program, "no")
-
-    monkeypatch.setattr(runner, "capture", capture)
-    assert sweep(SweepOptions(file=sweep_file(tmp_path, GRID), out=tmp_path / "study", tell=lambda _: None)) == 1
-    with pytest.raises(NothingMeasuredError, match="3 error"):
-        open_subject([tmp_path / "study"])

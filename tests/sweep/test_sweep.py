@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,8 +24,10 @@ from tracekit.errors import (
     StudyInUseError,
 )
 from tracekit.study import read_study
-from tracekit.sweep import SweepOptions, runner, sweep
+from tracekit.sweep import SweepOptions, messages, runner, sweep
+from tracekit.sweep.grid import cells
 from tracekit.sweep.lock import locked
+from tracekit.sweep.sweep_file import read_sweep
 
 GRID = '[sweep]\nrecipes = ["net.py"]\nseeds = [0, 1]\n[sweep.params]\nmodel = ["gcn", "gat"]\n'
 KILLS = 50 if os.environ.get("TRACEKIT_VERIFY") else 5
@@ -170,6 +173,42 @@ def test_a_larger_grid_adds_cells(tmp_path, captured):
     assert outcomes(tmp_path) == ["ok"] * 12
 
 
+@pytest.fixture
+def half_minutes(monkeypatch):
+    """A clock by which every cell takes 30 s."""
+    clock = itertools.count(step=30)
+    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+
+
+def test_the_time_left_is_told_once_a_cell_has_run(tmp_path, captured, half_minutes):
+    lines = []
+    sweep(options(tmp_path, tell=lines.append))
+    assert lines[0] == "[1/8] net model=gcn seed=0: eager …"
+    assert lines[1] == "  ok, 30.0 s; 7 cells left, about 210 s"
+    assert lines[15] == "  ok, 30.0 s"
+
+
+def test_a_resumed_sweep_says_what_is_done_and_what_remains(tmp_path, captured, half_minutes):
+    lines = []
+    sweep(options(tmp_path, only={"model": ["gcn"]}))
+    sweep(options(tmp_path, tell=lines.append))
+    assert lines[0] == "4 of 8 cells done already; 4 cells left, about 120 s."
+    assert lines[1] == "[5/8] net model=gat seed=0: eager …"
+    assert lines[2] == "  ok, 30.0 s; 3 cells left, about 90.0 s"
+    lines.clear()
+    sweep(options(tmp_path, tell=lines.append))
+    assert lines[0] == "8 of 8 cells done already."
+
+
+def test_two_devices_take_half_the_time(tmp_path, captured, half_minutes):
+    lines = []
+    sweep(options(tmp_path, only={"model": ["gcn"]}))
+    given = options(tmp_path, dry_run=True)
+    study, chosen = read_study(tmp_path / "study"), cells(read_sweep(given.file))
+    messages.Progress(study, chosen, chosen[4:], lines.append, devices=2).resume()
+    assert lines == ["4 of 8 cells done already; 4 cells left, about 60.0 s."]
+
+
 def test_devices_work_side_by_side(tmp_path, captured):
     def how(given):
         running.add(given.device)
@@ -190,7 +229,8 @@ _SWEEPING = """
 import sys, time
 from pathlib import Path
 from tests.study.planting import write_run
-from tracekit.sweep import SweepOptions, runner, sweep
+from tracekit.sweep import SweepOptions, messages, runner, sweep
+from tracekit.sweep.grid import cells
 def capture(options):
     time.sleep(0.02)
     run = write_run(options, 10)

@@ -14,7 +14,8 @@ _FORMS = ("svg", "png", "pdf")
 
 
 class PlotVerb(Verb):
-    """Draw a chart: where the time goes, what changed from the baseline, steps, lines, or time and memory."""
+    """Draw a chart of a run: where the time goes, what changed from the baseline, steps, lines; of a run or a study:
+    time and memory."""
 
     name = "plot"
     reads_traces = True
@@ -26,7 +27,7 @@ class PlotVerb(Verb):
         add_knowledge(parser)
         add_baseline(parser)
         parser.add_argument(
-            "--kind", choices=_KINDS, default="attribution", help="which chart to draw (default: attribution)"
+            "--kind", choices=_KINDS, help="which chart to draw (default: attribution; of a study: measures)"
         )
         add_output(parser, "the .svg, .png or .pdf file to write; - writes SVG to stdout", required=True)
 
@@ -48,7 +49,8 @@ class PlotVerb(Verb):
             spared.refuse(options.output)
         with Progress() as progress:
             opened = report(open_given(options.inputs, options, progress), options.baseline)
-            content = plot(opened, options.kind).content(form)
+            kind = options.kind or ("attribution" if opened.subject.study is None else "measures")
+            content = plot(opened, kind).content(form)
         if to_file:
             write_content(options.output, content, spared)
             tell_written(options.output)

@@ -67,9 +67,9 @@ from tracekit.errors.reading import (
 )
 from tracekit.errors.sweeping import (
     BadStudyError,
+    EmptyStudyError,
     NoCellError,
     NotAStudyError,
-    NothingMeasuredError,
     OtherOptionsError,
     StudyAmongOthersError,
     StudyInUseError,
@@ -89,6 +89,7 @@ __all__ = [
     "BytesToTerminalError",
     "ClusterError",
     "DirectoryGivenError",
+    "EmptyStudyError",
     "EmptyTraceError",
     "ForeignDeviceError",
     "HtaError",
@@ -113,7 +114,6 @@ __all__ = [
     "NotATraceError",
     "NotPythonError",
     "NothingCapturedError",
-    "NothingMeasuredError",
     "NothingOfYoursError",
     "NothingToDrawError",
     "OnlyRecipesHaveEpochsError",

@@ -47,13 +47,11 @@ class BadStudyError(TracekitError):
         super().__init__(f"{named(path)} cannot be read as part of a study ({why}).")
 
 
-class NothingMeasuredError(TracekitError):
-    """A study in which no cell has been measured."""
+class EmptyStudyError(TracekitError):
+    """A study without a cell."""
 
-    def __init__(self, folder: object, outcomes: str) -> None:
-        super().__init__(
-            f"{named(folder)}: no cell of this study was measured ({outcomes}), so there is nothing to show."
-        )
+    def __init__(self, folder: object) -> None:
+        super().__init__(f"{named(folder)}: no cell of this study was planned. Run its sweep: tracekit sweep")
 
 
 class StudyAmongOthersError(TracekitError):

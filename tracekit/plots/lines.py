@@ -1,14 +1,12 @@
 """What do the most expensive lines of yours cost? A group of bars for each line, a bar for each variant."""
 
 from tracekit.faces.shared.cells import texts
-from tracekit.plots.shared.chart import Chart, blocks, named, outline
+from tracekit.plots.shared.chart import COLOURS, HATCHES, Chart, blocks, named, outline
 from tracekit.report import Report
 from tracekit.report.blocks import Table
 from tracekit.trace.schema import metadata
 
 _MOST = 12  # lines
-_COLOURS = ("#4b7bec", "#e4572e", "#3a9d5d", "#8854d0", "#a0722a", "#1f7a8c")
-_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----")
 
 
 def draw(report: Report, chart: Chart) -> None:
@@ -27,7 +25,7 @@ def draw(report: Report, chart: Chart) -> None:
     for k, field in enumerate(costs):
         at = [row + k * height for row in range(len(rows))]
         values = [(value or 0.0) / 1e6 for value in rows[field.name].to_pylist()]
-        look = outline(_COLOURS[k % len(_COLOURS)]) | {"hatch": _HATCHES[k % len(_HATCHES)]}
+        look = outline(COLOURS[k % len(COLOURS)]) | {"hatch": HATCHES[k % len(HATCHES)]}
         axes.barh(at, values, height=height, label=named(field.name.removesuffix("_ns")), **look)
     middle = 0.4 - height / 2
     labels = [named(text) for text in texts(rows[line.name].to_pylist(), line)]

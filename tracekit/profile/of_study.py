@@ -1,15 +1,13 @@
 """The members of a study: one for each cell, without the traces, which are in the run of each cell."""
 
-from collections import Counter
-
-from tracekit.errors import NothingMeasuredError
+from tracekit.errors import EmptyStudyError
 from tracekit.profile.subject import Member, Subject, Untraced
 from tracekit.study import Study
 from tracekit.study.settings import settings
 
 
 def study_subject(study: Study) -> Subject:
-    """Every cell as a variant of its setting's run. Raises NothingMeasuredError."""
+    """Every cell as a variant of its setting's run. Raises EmptyStudyError."""
     members: list[Member] = [
         Untraced(
             f"{setting.name} seed={result.cell.seed}: {group.variant}",
@@ -24,8 +22,6 @@ def study_subject(study: Study) -> Subject:
         for group in setting.groups
         for result in group.results
     ]
-    subject = Subject(members, study)
-    if not subject.known:
-        outcomes = Counter(each.outcome for each in study.results)
-        raise NothingMeasuredError(study.folder, ", ".join(f"{n} {outcome}" for outcome, n in outcomes.items()))
-    return subject
+    if not members:
+        raise EmptyStudyError(study.folder)
+    return Subject(members, study)

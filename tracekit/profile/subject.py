@@ -72,8 +72,10 @@ class Subject:
 
     @property
     def known(self) -> list[Member]:
-        """The variants that have anything to show: those that were read, or at least measured."""
-        return [member for member in self.members if has_figures(member)]
+        """The variants that have anything to show: those that were read, or at least measured; in a study in which no
+        cell was, all of them, because how they ended is shown."""
+        figures = [member for member in self.members if has_figures(member)]
+        return figures if figures or self.study is None else self.members
 
     @property
     def runs(self) -> dict[str, Run]:

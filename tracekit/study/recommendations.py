@@ -8,7 +8,8 @@ shortest compile time wins.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracekit.study.settings import Group, Setting, SpeedUp, speed_up
+from tracekit.study.failures import ENDINGS
+from tracekit.study.settings import ONE_PASS, Group, Setting, SpeedUp, speed_up
 from tracekit.units import count, duration, ratio
 
 _NOTED = 3  # rejected variants that a sentence names
@@ -30,17 +31,31 @@ class Recommendation:
             return self.best.group.variant
         return self.setting.baseline.variant if self.setting.baseline is not None else None
 
+    @property
+    def basis(self) -> str | None:
+        """What it rests on: passes or seeds, or that no variant differs beyond noise; None where nothing could be
+        compared."""
+        if self.best is not None:
+            return self.best.basis
+        noise = [each for each in self.setting.speed_ups if each.noise]
+        if noise and len(noise) == len(self.setting.speed_ups):
+            return "within noise"
+        return self.setting.speed_ups[0].basis if self.setting.speed_ups else None
+
 
 def recommend(setting: Setting) -> Recommendation:
     """The variant to use at this setting, with the evidence in words."""
     base = setting.baseline
     if base is None:
         failed = setting.groups[0]
-        why = failed.results[0].outcome
-        return Recommendation(setting, None, f"{setting.name}: no recommendation, because {failed.variant} is {why}.")
+        outcome = failed.results[0].outcome
+        why = ENDINGS.get(outcome, "was not measured" if outcome == "ok" else "has not run yet")
+        return Recommendation(setting, None, f"{setting.name}: no recommendation, because {failed.variant} {why}.")
     best = _best(setting)
     lead = _use(best) if best is not None else f"stay with {base.variant}"
     reasons = [reason for reason in _reasons(setting, best) if reason]
+    if any(each.basis == ONE_PASS for each in setting.speed_ups):
+        reasons.append(f"this rests on {ONE_PASS} of each, and passes may differ by more")
     return Recommendation(setting, best, f"{setting.name}: {'; '.join([lead, *reasons])}.")
 
 

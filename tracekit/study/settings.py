@@ -10,8 +10,10 @@ from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs, is_noise
-from tracekit.unprofiled import cold_cost_ns, contrast, prior_of_pairs, steps_to_break_even
+from tracekit.units import many
+from tracekit.unprofiled import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
 
+ONE_PASS = "one pass"
 _USELESS = 100  # with only two passes or pairs, the ends of an interval may differ by such a factor
 
 
@@ -33,6 +35,18 @@ class Group:
         """The geometric mean over the seeds; None where nothing was measured."""
         times = [each.step_ns for each in self.measured.values()]
         return statistics.geometric_mean(times) if times else None
+
+    @property
+    def step_interval(self) -> Interval | None:
+        """The 95 % interval of the step time, ns, over the seeds or, for one seed, over its passes; None if it is
+        unknown."""
+        if len(self.measured) == 1:
+            return step_interval(next(iter(self.measured.values())))
+        logs = [math.log(each.step_ns) for each in self.measured.values()]
+        if not logs:
+            return None
+        middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
+        return interval_from_logs(middle - half, middle + half)
 
     @property
     def spread(self) -> float | None:
@@ -91,6 +105,7 @@ class SpeedUp:
     time_ratio: float  # its step time divided by the baseline's: below 1 is faster
     interval: Interval | None  # of the time ratio; None for a single pass each
     seeds: int  # seeds with which both were measured; with two or more, the interval covers how much seeds differ
+    passes: int  # of the cell that has the fewest
 
     @property
     def speed_up(self) -> float:
@@ -101,6 +116,14 @@ class SpeedUp:
     def noise(self) -> bool:
         """Whether the difference is within noise."""
         return is_noise(self.interval)
+
+    @property
+    def basis(self) -> str:
+        """What the interval rests on: `3 seeds`, `6 passes`, or `one pass`, which does not show how much passes
+        differ."""
+        if self.seeds > 1:
+            return many(self.seeds, "seed")
+        return many(self.passes, "pass", "passes") if self.passes > 1 else ONE_PASS
 
     @property
     def break_even_steps(self) -> float | None:
@@ -174,11 +197,13 @@ def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
     if not contrasts:
         return None
     if len(contrasts) == 1:
-        return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1)
+        return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1, contrasts[0].passes)
     logs = [math.log(each.ratio) for each in contrasts]
     prior = prior_of_pairs(*(each.measured[seed] for each in (group, baseline) for seed in seeds))
     middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE, prior)
-    return SpeedUp(group, baseline, math.exp(middle), interval_from_logs(middle - half, middle + half), len(logs))
+    interval = interval_from_logs(middle - half, middle + half)
+    passes = min(each.passes for each in contrasts)
+    return SpeedUp(group, baseline, math.exp(middle), interval, len(logs), passes)
 
 
 def interval_text(interval: Interval | None) -> str | None:

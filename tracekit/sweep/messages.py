@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tracekit.study import Cell, Record, Study
-from tracekit.units import duration
+from tracekit.units import duration, many
 
 _LISTED = 200  # cells that a dry run names
 
@@ -61,24 +61,41 @@ def _kinds(cell: Cell) -> tuple[tuple[str, ...], ...]:
 class Progress:
     """Reports each cell as it begins and ends, with the remaining time. May be called from several threads."""
 
-    def __init__(self, study: Study, chosen: Sequence[Cell], tell: Callable[[str], None]) -> None:
-        self._left = {cell.key: cell for cell in chosen}
+    def __init__(
+        self, study: Study, chosen: Sequence[Cell], due: Sequence[Cell], tell: Callable[[str], None], devices: int = 1
+    ) -> None:
+        self._left = {cell.key: cell for cell in due}
         self._records = [each.record for each in study.finished if each.record is not None]
-        self._total, self._tell, self._lock = len(chosen), tell, threading.Lock()
+        self._total, self._devices, self._tell = len(chosen), devices, tell
+        self._begun = len(chosen) - len(due)
+        self._lock = threading.Lock()
+
+    def resume(self) -> None:
+        """The sweep starts: what an earlier one has done, and what remains."""
+        if self._begun:
+            left = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
+            self._tell(f"{self._begun} of {many(self._total, 'cell')} done already{left}.")
 
     def begin(self, cell: Cell) -> None:
         """A cell starts."""
-        self._tell(f"[{self._total - len(self._left) + 1}/{self._total}] {label(cell)} …")
+        with self._lock:
+            self._begun += 1
+            number = self._begun
+        self._tell(f"[{number}/{self._total}] {label(cell)} …")
 
     def end(self, record: Record) -> None:
         """A cell has ended."""
         with self._lock:
             self._left.pop(record.cell.key, None)
             self._records.append(record)
-            seconds = _expected_seconds(self._records, [*self._left.values()]) or 0
+            left = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
         how = record.outcome if record.outcome == "ok" else f"{record.outcome} ({record.error})"
-        left = f"; about {duration(seconds * 1e9)} left" if self._left else ""
         self._tell(f"  {how}, {duration(record.seconds * 1e9)}{left}")
+
+    def _time(self) -> str:
+        """`, about 12.3 s`, judging by the cells that have run; nothing before one has."""
+        seconds = _expected_seconds(self._records, [*self._left.values()])
+        return f", about {duration(seconds * 1e9 / self._devices)}" if seconds is not None else ""
 
 
 def ending(study: Study, folder: Path) -> Iterator[str]:

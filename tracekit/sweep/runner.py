@@ -62,7 +62,10 @@ def sweep(options: SweepOptions) -> int:
             shutil.rmtree(options.out / RUNNING, ignore_errors=True)  # left by a sweep that was killed
             (options.out / CELLS).mkdir(exist_ok=True)
             write_json(study.manifest, options.out / MANIFEST)
-            _run_all(_due(study, chosen, options), swept, options, messages.Progress(study, chosen, options.tell))
+            due = _due(study, chosen, options)
+            progress = messages.Progress(study, chosen, due, options.tell, len(options.devices))
+            progress.resume()
+            _run_all(due, swept, options, progress)
             summarize_memory(read_study(options.out).finished, options.tell)  # of earlier sweeps
     except OSError as error:
         raise OutputError(options.out, error.strerror or str(error)) from None

@@ -28,7 +28,7 @@ _STYLE: dict[Any, Any] = {
     "hatch.linewidth": 0.5,
     "figure.facecolor": "white",
 }
-_HATCHES = (
+_BUCKET_HATCHES = (
     "",
     "////",
     "\\\\\\\\",
@@ -46,6 +46,8 @@ _HATCHES = (
     "OO",
 )
 INK = "#30363d"
+COLOURS = ("#4b7bec", "#e4572e", "#3a9d5d", "#8854d0", "#a0722a", "#1f7a8c")  # of variants, with their hatches
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----")
 WIDTH = 7.0  # inches, as wide as a page's text
 _NAME = 28  # letters
 
@@ -90,7 +92,7 @@ def named(text: str) -> str:
 
 def looks(keys: Sequence[str], key: str, colour: str) -> dict[str, Any]:
     """The style of a bucket's bars: its colour, and a hatch that no other bucket of the chart has."""
-    hatch = _HATCHES[list(keys).index(key) % len(_HATCHES)]
+    hatch = _BUCKET_HATCHES[list(keys).index(key) % len(_BUCKET_HATCHES)]
     return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
 
 

@@ -25,6 +25,7 @@ RECOMMENDATIONS = pa.schema(
         column("use", pa.string(), "the variant to use; null where nothing could be compared"),
         column("speed_up", pa.float64(), "step time of the baseline divided by its own", "×"),
         column("break_even_steps", pa.float64(), "steps until the time saved makes up for the slower start"),
+        column("basis", pa.string(), "what it rests on: seeds, passes, or that all variants are within noise"),
         column("setting", pa.string(), "the whole setting in one text", role="detail"),
         column("evidence", pa.string(), "the recommendation in words", role="detail"),
     ]
@@ -46,6 +47,7 @@ def recommendations(_: Report, study: Study) -> Contents:
             "use": each.variant,
             "speed_up": each.best.speed_up if each.best is not None else None,
             "break_even_steps": each.best.break_even_steps if each.best is not None else None,
+            "basis": each.basis,
             "evidence": each.sentence,
         }
         for row, each in zip(every, made, strict=True)

@@ -26,6 +26,8 @@ SPEED_UPS = pa.schema(
         SETTING,
         VARIANT,
         column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
+        column("step_low_ns", _REAL, "lower end of its 95 % interval, over seeds or passes", "ns", role="detail"),
+        column("step_high_ns", _REAL, "its upper end", "ns", role="detail"),
         column("speed_up", _REAL, "step time of the setting's first variant divided by this one's", "×"),
         column("interval", pa.string(), "95 % interval of the speed-up", role="figure"),
         column("low", _REAL, "its lower end", "×", role="detail"),
@@ -47,7 +49,8 @@ SPEED_UPS = pa.schema(
 def speed_ups(_: Report, study: Study) -> Contents:
     """A row per setting and variant."""
     rows = [row for setting in settings(study) for row in _rows(setting)]
-    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=len(rows) > _SHORT)
+    nothing = not any(row["step_ns"] for row in rows)
+    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=nothing or len(rows) > _SHORT)
     if table.detail:
         return Contents((table,))
     return Contents((Sentences((_COVERS,), "quiet"), table))
@@ -58,10 +61,13 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
     for group in setting.groups:
         compared = by_variant.get(group.variant)
         low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
+        ends = group.step_interval or (None, None)
         yield {
             "setting": setting.name,
             "variant": group.variant,
             "step_ns": group.step_ns,
+            "step_low_ns": ends[0],
+            "step_high_ns": ends[1],
             "speed_up": compared.speed_up if compared is not None else None,
             "interval": interval_text((1 / high, 1 / low) if low and high else None),
             "low": 1 / high if high else None,

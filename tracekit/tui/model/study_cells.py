@@ -57,7 +57,7 @@ class StudyPages:
 
 
 def study_pages(folder: Path) -> StudyPages:
-    """Read a study. Raises BadStudyError, and NothingMeasuredError where no cell succeeded."""
+    """Read a study. Raises BadStudyError, and EmptyStudyError where no cell was planned."""
     from tracekit.profile import open_subject
 
     study = read_study(folder)

@@ -1,0 +1,93 @@
+"""Why did cells fail, how many for each reason, and what would change that?"""
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracekit.study.cell import Cell, text_of, values_of
+from tracekit.study.store import CellResult, Study
+
+ENDINGS = {
+    "oom": "ran out of memory",
+    "timeout": "timed out",
+    "crash": "crashed",
+    "error": "failed",
+    "skipped": "was left out",
+    "interrupted": "was interrupted",
+}
+_AXES_OF_VARIANTS = ("mode", "dynamic", "fullgraph")  # which the variant has already
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Cells that ended in the same way, with the same error except for numbers in it."""
+
+    outcome: str
+    error: str  # of the first of them
+    results: tuple[CellResult, ...]
+    where: str  # the values of axes that they share and others do not have: `variant=compiled hidden=64|128`; "" is all
+    change: str  # an imperative
+
+
+def reasons(study: Study) -> list[Reason]:
+    """Every reason, the most frequent first."""
+    alike: dict[tuple[str, str], list[CellResult]] = {}
+    for result in study.finished:
+        if result.record is not None and result.outcome != "ok":
+            alike.setdefault((result.outcome, _NUMBER.sub("#", result.record.error or "")), []).append(result)
+    every = values_of(study.cells)
+    made = [
+        Reason(outcome, _error(results[0]), tuple(results), _where(results, every), _change(outcome, study, results))
+        for (outcome, _), results in alike.items()
+    ]
+    return sorted(made, key=lambda reason: -len(reason.results))
+
+
+def _error(result: CellResult) -> str:
+    return (result.record.error if result.record is not None else None) or "no reason was recorded"
+
+
+def _where(results: list[CellResult], every: dict[str, list[str]]) -> str:
+    """The axes of which these cells have only some of the study's values."""
+    values = values_of(result.cell for result in results)
+    return " ".join(
+        f"{axis}={'|'.join(occurring)}"
+        for axis, occurring in values.items()
+        if axis not in _AXES_OF_VARIANTS and len(occurring) < len(every[axis])
+    )
+
+
+def _change(outcome: str, study: Study, results: list[CellResult]) -> str:
+    change = _CHANGES.get(outcome)
+    return change(study) if change is not None else f"Run one by itself to see why: {_command(results[0].cell)}"
+
+
+def _command(cell: Cell) -> str:
+    """The capture of a cell, as one would type it in the folder of the sweep file."""
+    words = ["tracekit", "capture", *(["--script"] if cell.script else []), cell.program, "--variants", cell.variant]
+    if cell.seed:
+        words += ["--seed", str(cell.seed)]
+    if cell.workload != "training":
+        words += ["--workload", cell.workload]
+    if cell.python:
+        words += ["--python", cell.python]
+    if cell.script:
+        words += ["--", *cell.script_arguments] if cell.script_arguments else []
+    else:
+        words += [word for name, value in cell.params.items() for word in ("--param", f"{name}={text_of(value)}")]
+    return shlex.join(words)
+
+
+_CHANGES: dict[str, Callable[[Study], str]] = {
+    "oom": lambda _: (
+        "Make smaller what sets their size, use a device with more memory, or leave them out with [[sweep.exclude]]"
+    ),
+    "timeout": lambda study: (
+        f"Raise timeout in [sweep.options] (it is {study.manifest.options.timeout:g} s), or leave "
+        "them out with [[sweep.exclude]]"
+    ),
+    "skipped": lambda _: "Install what is missing, or leave them out with [[sweep.exclude]]",
+    "interrupted": lambda _: "Let them run to their end",
+}

@@ -169,6 +169,12 @@ def test_limits_that_are_broken_and_what_nobody_can_say(sample):
     assert not failed(allowed)
 
 
+def test_a_compile_cost_far_above_its_limit_fails_although_it_was_measured_once(sample):
+    far, near = (within(sample, Budget({"compiled": {"compile_cost_s": limit}}))[0] for limit in (0.001, 1e6))
+    assert (far.outcome, near.outcome) == ("fail", "unseen")
+    assert "measured once" in near.why
+
+
 def test_a_variant_that_is_gone_fails(sample):
     fewer = Subject([member for member in sample.members if member.name != "compiled"])
     gone = [row for row in against(fewer, sample) if row.variant == "compiled"]

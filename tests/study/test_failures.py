@@ -56,8 +56,8 @@ def test_a_study_of_failures_only_is_a_report(failing):
     folder = failing(all_fail)
     assert sentences(folder) == [
         "All 6 cells failed, for 2 reasons.",
-        "3 cells (variant=eager) ran out of memory: tried to allocate 64 MiB\\x1b[31m. Make smaller what sets their size, "
-        "use a device with more memory, or leave them out with [[sweep.exclude]].",
+        "3 cells (variant=eager) ran out of memory: tried to allocate 64 MiB\\x1b[31m. Make smaller what sets their "
+        "size, use a device with more memory, or leave them out with [[sweep.exclude]].",
         "3 cells (variant=compiled) failed: ValueError: no. Run one by itself to see why: "
         "tracekit capture net.py --variants compiled --param hidden=64.",
         f"Then run them again: tracekit sweep sweep.toml -o {folder} --retry failed",

@@ -78,7 +78,7 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     assert theirs is not None
     compared = contrast(ours, theirs, SURE)
     if compared.interval is None:
-        return Reading(reading.value, why=ONE_PASS, margin=None)
+        return Reading(reading.value, why=ONE_PASS, margin=None, certain=False)
     base = theirs.step_ns / NS_PER_MS
     interval = (compared.interval[0] * base, compared.interval[1] * base)
 

@@ -33,6 +33,7 @@ class Reading:
     why: str = ""
     factor: float = 1.0
     margin: float | None = 0.0
+    certain: bool = True  # False: however high it is, it is not beyond a limit for certain
 
     def visible(self, limit: float) -> float | None:
         """The smallest value that would be seen to exceed the limit; None if that is unknown."""

@@ -1,6 +1,5 @@
 """One row of a check: a metric of a variant against its limit."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -76,13 +75,12 @@ def judged(variant: str, metric: str, limit: float, reading: Reading, demand: De
     within the limit and a regression beyond it would have been seen. Regressions are shares of the reference."""
     if reading.value is None:
         return unanswered(variant, metric, limit, reading.why, demand)
-    unknown = reading.interval is None and reading.margin is None
-    low = -math.inf if unknown else reading.interval[0] if reading.interval is not None else reading.value
+    low = reading.interval[0] if reading.interval is not None else reading.value
     exact = reading.interval is None and reading.margin is not None
     visible = reading.visible(limit)
     detectable = visible / reference - 1 if visible is not None and reference and not exact else None
     row = Row(variant, metric, limit, reading.value, reading.interval, "pass", detectable=detectable, exact=exact)
-    if low > limit:
+    if low > limit and reading.certain:
         return replace(row, outcome="fail", fails=True, why=reading.why)
     if detectable is not None and detectable > (wanted := demand.regression(limit, reference)):
         why = f"a regression of {percent(wanted)} could not have been seen"

@@ -37,10 +37,12 @@ class Recommendation:
         compared."""
         if self.best is not None:
             return self.best.basis
-        noise = [each for each in self.setting.speed_ups if each.noise]
-        if noise and len(noise) == len(self.setting.speed_ups):
+        compared = self.setting.speed_ups
+        if any(each.basis == ONE_PASS for each in compared):
+            return ONE_PASS
+        if compared and all(each.noise for each in compared):
             return "within noise"
-        return self.setting.speed_ups[0].basis if self.setting.speed_ups else None
+        return compared[0].basis if compared else None
 
 
 def recommend(setting: Setting) -> Recommendation:
@@ -54,8 +56,6 @@ def recommend(setting: Setting) -> Recommendation:
     best = _best(setting)
     lead = _use(best) if best is not None else f"stay with {base.variant}"
     reasons = [reason for reason in _reasons(setting, best) if reason]
-    if any(each.basis == ONE_PASS for each in setting.speed_ups):
-        reasons.append(f"this rests on {ONE_PASS} of each, and passes may differ by more")
     return Recommendation(setting, best, f"{setting.name}: {'; '.join([lead, *reasons])}.")
 
 

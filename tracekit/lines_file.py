@@ -1,4 +1,5 @@
-"""The lines file: which lines the profiler's event tree saw, and which lines the compiler's kernels come from.
+"""The lines file: which lines the profiler's event tree and samples saw, and which the compiler's kernels come
+from.
 
 It is beside a trace with stacks, `detail.lines.json.gz` beside `detail.json.gz`: columns in JSON, compressed. Times
 are unix ns on the trace's clock: `baseTimeNanoseconds + ts`.
@@ -49,6 +50,14 @@ class Graph(NamedTuple):
     by_code: bool = False  # without stacks, the lines come from comments in the generated code, less precisely
 
 
+class Place(NamedTuple):
+    """Where a frame of the user's was when it was looked up: a line, or the lines of a loop with their shares."""
+
+    caller: _Number
+    lines: Annotated[list[_Number], msgspec.Meta(min_length=1)]
+    shares: list[Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]]
+
+
 class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of the user's functions, one row each in order of time, and what the columns refer to."""
 
@@ -59,6 +68,9 @@ class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
     call_start_ns: list[_Moment] = []
     call_caller: list[_Number] = []  # the row of its caller
     call_line: list[_Number] = []
+    places: list[Place] = []
+    sample_ns: list[_Moment] = []  # moments at which the main thread was looked up in a frame of the user's
+    sample_place: list[_Number] = []
     code: list[Code] = []
     sources: dict[str, str] = {}  # contents of the user's files at capture
     graphs: list[Graph] = []
@@ -90,5 +102,9 @@ def _fits(lines: LinesFile) -> bool:
     if not length == len(lines.call_caller) == len(lines.call_line):
         return False
     if any(len(code.lines) != len(code.kinds) for code in lines.code):
+        return False
+    if any(len(place.lines) != len(place.shares) or place.caller >= len(lines.callers) for place in lines.places):
+        return False
+    if len(lines.sample_ns) != len(lines.sample_place) or max(lines.sample_place, default=-1) >= len(lines.places):
         return False
     return not length or 0 <= min(lines.call_caller) <= max(lines.call_caller) < len(lines.callers)

@@ -65,6 +65,12 @@ def test_calls_start_when_the_trace_says(captured):
     assert frames.issuperset(captured.lines.call_start_ns)
 
 
+def test_samples_are_of_the_users_lines(captured):
+    lines, recipe = captured.lines, str(captured.recipe)
+    assert len(lines.sample_ns) == len(lines.sample_place)
+    assert {lines.callers[place.caller] for place in lines.places} <= {(recipe, "step"), (recipe, "twice")}
+
+
 def test_functions_have_full_paths_and_owners(captured):
     owners = {each.owner for each in captured.lines.functions}
     users_functions = {each.name: each.file for each in captured.lines.functions if each.owner == "user"}
@@ -108,6 +114,10 @@ def test_stacks_and_key_of_a_graph_are_joined():
         b'{"schema": "tracekit.lines/1", "call_start_ns": [1], "call_caller": [0], "call_line": [1]}',
         b'{"schema": "tracekit.lines/1", "call_start_ns": [1], "call_caller": [-1], "call_line": [1]}',
         b'{"schema": "tracekit.lines/1", "code": [["a", 1, "f", [1], []]]}',
+        b'{"schema": "tracekit.lines/1", "callers": [["a", "f"]], "places": [[1, [1], [1]]]}',
+        b'{"schema": "tracekit.lines/1", "callers": [["a", "f"]], "places": [[0, [1, 2], [1]]]}',
+        b'{"schema": "tracekit.lines/1", "callers": [["a", "f"]], "places": [[0, [1], [0]]]}',
+        b'{"schema": "tracekit.lines/1", "sample_ns": [1], "sample_place": [0]}',
         b'{"schema": "tracekit.lines/1", "code": [["a", 1, "f", [], []]]}',
         b'{"schema": "tracekit.lines/1", "call_start_ns": [1' + b"0" * 40 + b'], "call_caller": [0], "call_line": [1]}',
     ],

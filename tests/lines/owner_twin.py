@@ -3,6 +3,8 @@
 It knows the calls in a lines file, but not what a frame computes without a call: `code` must be left out.
 """
 
+from functools import cached_property
+
 import numpy as np
 
 from tracekit.engine.buckets import KEYS
@@ -30,6 +32,8 @@ class Twin:
         calls = zip(lines.call_start_ns, lines.call_line, strict=True) if lines else ()
         begun = {e[2] for e in self.of_thread.get(trace.threads.main, ())}
         self.calls = sorted(((start - base, line) for start, line in calls if start - base in begun), reverse=True)
+        self.samples = list(zip((t - base for t in lines.sample_ns), lines.sample_place, strict=True)) if lines else []
+        self.places = lines.places if lines else []
         self.gpu = [e for e in self.events if roles.gpu[e[0]] and e[3] > e[2]]
         self.communication = {e[0] for e in self.gpu if roles.communication[e[0]]}
         table = attribution.segments.to_pylist()
@@ -50,13 +54,44 @@ class Twin:
         return (function.file, self.called_on(frame, t) or function.line), self.phase(t, live)
 
     def called_on(self, frame, t):
-        """The line of the last call that a frame has made; None before the first."""
+        """The line of the last call that a frame has made, or that was seen since; None before the first."""
+        called = (0, 0, None)
         for start, line in self.calls:
             if frame[2] < start <= t:
                 around = [e for e in self.users if e[2] < start < e[3]]
                 if max(around, key=lambda e: (e[2], -e[3])) is frame:
-                    return line
-        return None
+                    called = (start, 0, line)
+                    break
+        return max([called, *(mark for mark in self.seen(frame) if called[0] <= mark[0] <= t)])[2]
+
+    def seen(self, frame):
+        """When a frame came to a line between calls, by the samples; those of one moment in order."""
+        order = 0
+        for _, place, top, begin, end in self.stretches:
+            if top is not frame:
+                continue
+            lines, shares = self.places[place].lines, self.places[place].shares
+            for number, line in enumerate(lines):
+                order += 1
+                yield begin + (end - begin) * sum(shares[:number]) // sum(shares), order, line
+
+    @cached_property
+    def stretches(self):
+        """The samples, each with the innermost event then, and the time of which it tells."""
+        main = [e for e in self.of_thread.get(self.trace.threads.main, ()) if e[3] > e[2]]
+        events = [e for e in main if e[5] == PYTHON or (e[5] == OPERATOR and not e[6])]
+        starts, ends = np.array([e[2:4] for e in events], np.int64).reshape(-1, 2).T
+        bounds, found = np.concatenate((starts, ends)), []
+        for t, place in self.samples:
+            live = [events[at] for at in np.flatnonzero((starts <= t) & (t < ends))]
+            if not live:
+                continue
+            low, high = bounds[bounds <= t].max(), bounds[bounds > t].min()
+            others = [other for other, _ in self.samples if low <= other < high]
+            begin = max([low, *(other for other in others if other < t)])
+            end = t if any(other > t for other in others) else high
+            found.append((t, place, max(live, key=lambda e: (e[2], -e[3])), begin, end))
+        return found
 
     def phase(self, t, live):
         around = [e for e in self.of_thread[self.trace.threads.main] if e[6] and e[2] <= t < e[3]]

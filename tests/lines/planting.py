@@ -24,10 +24,10 @@ class Planted(NamedTuple):
     profile: Profile
     truth: list[dict[str, int]]  # of each step in the steady trace, ns by the name of the stretch
 
-    def costs(self, names, *, backward=None):
+    def costs(self, names, *, backward=None, recipe=RECIPE):
         """What these lines cost in each step, in ns, alone and fused: in backward, in everything else, or in both."""
         costs, owners = self.profile.ownership.costs["wall"], self.profile.ownership.owners
-        lines, total = {line_of(name) for name in names}, np.zeros(len(self.truth))
+        lines, total = {line_of(name, recipe) for name in names}, np.zeros(len(self.truth))
         for step, owner, ns in zip(costs.step.tolist(), costs.owner.tolist(), costs.ns.tolist(), strict=True):
             is_backward = PHASES[owners.rows[owner].phase] == "backward"
             if backward in (None, is_backward) and any(each.line in lines for each in owners.group_of(owner)):
@@ -63,13 +63,13 @@ class Planted(NamedTuple):
         return SideBySide([VariantOwners("planted", self.profile.owner_means, "wall")]).table()["line"][0].as_py()
 
 
-def planted(folder, requested=None, steps=12, **params):
+def planted(folder, requested=None, steps=12, recipe=RECIPE, **params):
     """One profiled pass of the recipe."""
     truth = folder / "truth.json"
     more = {"requested": requested} if requested is not None else {}
     params = {"truth": str(truth), **params}
     with warm.passes():
-        result = perform(folder, "profile", RECIPE, 600, steps=steps, params=params, **more)
+        result = perform(folder, "profile", recipe, 600, steps=steps, params=params, **more)
     assert result.outcome == "ok", result.traceback
     return read(folder)
 
@@ -85,7 +85,7 @@ def read(folder):
     return Planted(profile, [each for low, high in bounds for each in truths if low <= each["start"] - base < high])
 
 
-def line_of(name):
+def line_of(name, recipe=RECIPE):
     """The line to which this cost belongs."""
-    lines = RECIPE.read_text().splitlines()
+    lines = recipe.read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# {name}"))

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 
 from tests.lines.owner_twin import adds_up, agrees
-from tests.lines.planting import LAYERS, LINES, line_of, planted
+from tests.lines.planting import LAYERS, LINES, RECIPE, line_of, planted
 from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
 
@@ -32,6 +33,15 @@ def test_the_line_that_takes_most_is_the_first_row(eager):
 
     longest = max(LINES + LAYERS, key=took)
     assert eager.first_row() == f"planted_recipe.py:{line_of(longest)}"
+
+
+def test_a_python_loop_has_its_lines_and_the_calls_beside_it_keep_theirs(tmp_path):
+    recipe = RECIPE.with_name("plain_recipe.py")
+    plain = planted(tmp_path, recipe=recipe)
+    for names, stretch in ((["head", "body"], "loop"), (["sleep"], "sleep"), (["product"], "product")):
+        took = np.array([step[stretch] for step in plain.truth])
+        ratios = plain.costs(names, recipe=recipe) / took
+        assert np.sort(np.abs(ratios - 1))[len(ratios) // 3] < 0.1, (stretch, ratios)
 
 
 def test_owners_add_up_to_the_buckets(eager):

@@ -46,14 +46,15 @@ class _Pair:
     detailed: Ints
 
 
-def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
-    """Read each step of one trace from a step of the other."""
+def carried(steady: Trace, detailed: Trace, owners: StepFunction, sampled: Ints) -> Carried:
+    """Read each step of one trace from a step of the other, in which Python code between calls was seen at some
+    moments."""
     names: dict[tuple[str, int], int] = {}
     detailed_steps = _steps(detailed, names, detailed.threads.main)
     steady_steps = _steps(steady, names, steady.threads.main)
     pairs = _pairs(steady_steps, detailed_steps)
     moments = _calls_and_returns(detailed)
-    cut_steps = _by_anchors(pairs, moments)
+    cut_steps = _by_anchors(pairs, moments, sampled)
     pieces = [_read(pair, owners, Clock.of(cut_steps[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
     rows = np.full(len(steady.ts_ns), -1, np.int64)
     for pair in pairs:
@@ -79,10 +80,10 @@ def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
     return rows
 
 
-def _by_anchors(pairs: list[_Pair], moments: Ints) -> "dict[bytes, CutStep]":
+def _by_anchors(pairs: list[_Pair], moments: Ints, sampled: Ints) -> "dict[bytes, CutStep]":
     """Each detailed step that is read, cut once, however many steady steps are read from it."""
     anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
-    return {key: CutStep.of(moments, each) for key, each in anchors.items()}
+    return {key: CutStep.of(moments, each, sampled) for key, each in anchors.items()}
 
 
 def _calls_and_returns(trace: Trace) -> Ints:

@@ -77,8 +77,10 @@ class Ownership:
         if self.recording is None or self.recording.trace is self.attribution.trace:
             return None
         from tracekit.lines.carry import carried
+        from tracekit.lines.sampled import samples
 
-        return carried(self.attribution.trace, self.recording.trace, self._recorded_owners)
+        seen = samples(self.recording.trace, self.recording.lines)
+        return carried(self.attribution.trace, self.recording.trace, self._recorded_owners, seen.at)
 
     @cached_property
     def _recorded_owners(self) -> StepFunction:

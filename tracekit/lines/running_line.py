@@ -1,7 +1,7 @@
 """On which line is each frame of the user's at each moment?
 
-Every call that a frame makes sets its line. Operators that no call made (`a + b`, `x[i]`) are found in the bytecode:
-the next instruction of their kind that comes no later than the frame's next call.
+Every call that a frame makes sets its line; samples tell it between calls. Operators that no call made (`a + b`,
+`x[i]`) are found in the bytecode: the next instruction of their kind that comes no later than the frame's next call.
 """
 
 from collections import defaultdict
@@ -15,6 +15,7 @@ import numpy as np
 from tracekit.intervals import Ints, distinct
 from tracekit.lines.operator_kinds import kinds_of
 from tracekit.lines.owners import Line
+from tracekit.lines.sampled import sampled_lines
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.lines_file import Code
 from tracekit.trace.roles import OPERATOR
@@ -40,9 +41,10 @@ def running_lines(
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing
     computed = _computed(recording, spans, users, function_of, calls)
+    looked_up = sampled_lines(recording, spans, users, function_of)
     start, frame, line = (
-        np.concatenate((one, other))
-        for one, other in zip((calls.start, calls.frame, calls.line), computed, strict=True)
+        np.concatenate(columns)
+        for columns in zip((calls.start, calls.frame, calls.line), computed, looked_up, strict=True)
     )
     edges = distinct(np.concatenate((users.innermost.edges, start)))
     points = edges[:-1]

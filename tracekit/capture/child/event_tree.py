@@ -6,26 +6,28 @@ The profiler's own event tree has both, with the same times as the JSON. They ar
 
 import gzip
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import msgspec
 
 from tracekit.capture.child import bytecode
+from tracekit.capture.child.line_samples import Sample, place_of
 from tracekit.capture.child.module_paths import address_of, module_paths
 from tracekit.code_owner import GENERATED, USER, CodeOwners
-from tracekit.lines_file import MODULE_CALL, SCHEMA, Function, Graph, LinesFile, lines_path
+from tracekit.lines_file import MODULE_CALL, SCHEMA, Function, Graph, LinesFile, Place, lines_path
 
 _MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data or generated code
 
 
-def write(profiler: Any, trace: Path, graphs: list[Graph]) -> None:
+def write(profiler: Any, trace: Path, graphs: list[Graph], samples: Sequence[Sample] = ()) -> None:
     """Write what the profiler's events know about lines beside the exported trace; nothing if there are no stacks."""
     try:
         tree = profiler.profiler.kineto_results.experimental_event_tree()
-        content = msgspec.json.encode(_Gathering(CodeOwners()).of(tree, graphs))
+        content = msgspec.json.encode(_Gathering(CodeOwners()).of(tree, graphs, samples))
     except (AttributeError, RuntimeError):  # this interface is not public; a capture without lines is still useful
         return
     lines_path(trace).write_bytes(gzip.compress(content, 5))
@@ -42,7 +44,7 @@ class _Gathering:
         self._calls: list[tuple[int, int, int]] = []  # start, caller, line
         self._modules: dict[str, int] = {}  # the profiler's name, and the module's address
 
-    def of(self, tree: list[Any], graphs: list[Graph]) -> LinesFile:
+    def of(self, tree: list[Any], graphs: list[Graph], samples: Sequence[Sample] = ()) -> LinesFile:
         """Everything in the tree that is worth storing."""
         for event in _python(tree):
             with suppress(
@@ -50,6 +52,7 @@ class _Gathering:
             ):  # torch keeps no copy of some names, and what is left of them is not text
                 self._take(event)
         self._calls.sort()
+        moments, which, places = self._looked_up(samples)
         files = dict.fromkeys(each.file for each in self._functions.values() if each.owner == USER)
         files |= dict.fromkeys(file for file, _ in self._callers)
         sources = {file: text for file in files if (text := _source(file)) is not None}
@@ -61,18 +64,39 @@ class _Gathering:
             call_start_ns=[start for start, _, _ in self._calls],
             call_caller=[caller for _, caller, _ in self._calls],
             call_line=[line for _, _, line in self._calls],
+            places=places,
+            sample_ns=moments,
+            sample_place=which,
             code=[code for file, text in sources.items() for code in bytecode.of_file(file, text)],
             sources=sources,
             graphs=graphs,
             modules=module_paths(self._modules),
         )
 
+    def _looked_up(self, samples: Sequence[Sample]) -> tuple[list[int], list[int], list[Place]]:
+        """The moments of the samples, the place of each, and all places."""
+        places: dict[tuple[CodeType, int], int] = {}
+        distinct: list[Place] = []
+        moments, which = [], []
+        for sample in samples:
+            key = (sample.code, sample.instruction)
+            if key not in places:
+                place = place_of(*key, self._caller(sample.code.co_filename, sample.code.co_name))
+                places[key] = len(distinct) if place is not None else -1
+                distinct += [place] if place is not None else []
+            if places[key] >= 0:
+                moments.append(sample.t_ns)
+                which.append(places[key])
+        return moments, which, distinct
+
+    def _caller(self, file: str, function: str) -> int:
+        return self._callers.setdefault((self._full(file), function), len(self._callers))
+
     def _take(self, event: Any) -> None:
         fields = event.extra_fields
         caller = fields.caller
         if self._owner_of(caller.file_name) == USER:
-            function = (self._full(caller.file_name), caller.function_name)
-            at = self._callers.setdefault(function, len(self._callers))
+            at = self._caller(caller.file_name, caller.function_name)
             self._calls.append((event.start_time_ns, at, caller.line_number))
         if (address := address_of(fields)) is not None:
             self._modules.setdefault(event.name.removeprefix(MODULE_CALL), address)

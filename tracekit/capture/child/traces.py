@@ -15,6 +15,7 @@ from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.exporting import export
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
+from tracekit.capture.child.line_samples import LineSampler
 from tracekit.capture.child.windows import COLD, STACKS, PlannedWindow, planned_windows
 from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.recorder import CompileRecorder
@@ -105,6 +106,7 @@ class _Taking:
         profiler.step_num = len(self.starts)  # the N of ProfilerStep#N counts the training's steps
         self.during = window.name
         facts = _facts(self.job, window)
+        self.sampler = LineSampler()
         timing.synchronize(self.job.device)
         with real_profilers():
             if self.warms_up_alone and _sees_gpu(window, self.job):
@@ -115,19 +117,25 @@ class _Taking:
         try:
             for at in range(profiler.step_num, last + 1):
                 if at == first:
+                    if window.options.get("with_stack"):
+                        self.sampler.start()
                     stamps.append(time.perf_counter_ns())
                     for key, value in facts.items():  # Kineto accepts them only while it records: be quick
                         profiler.add_metadata_json(key, value)
                 yield from self.step()
                 if at in (first - 1, last):
                     self._wait()
+                if at == last:
+                    self.sampler.stop()
                 if at >= first:
                     stamps.append(time.perf_counter_ns())
                 profiler.step()
         except GeneratorExit:  # these were not steps; the real ones will be traced again
+            self.sampler.stop()
             profiler.stop()
             raise
         except timing.EndedError:  # the steps that the script took so far are still useful
+            self.sampler.stop()
             self._keep(window, name, profiler, stamps, ended=True)
             raise
         self._keep(window, name, profiler, stamps)
@@ -147,7 +155,7 @@ class _Taking:
         def write(profiler: Any) -> None:
             export(profiler, path, last)
             if window.options.get("with_stack"):
-                event_tree.write(profiler, path, self.recorder.provenance.graphs)
+                event_tree.write(profiler, path, self.recorder.provenance.graphs, self.sampler.samples)
 
         return write
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from small import step, write
 
@@ -10,6 +11,8 @@ from tracekit.capture import messages
 from tracekit.gate.metrics import METRICS
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.blocks import Table
+from tracekit.report.headline import headline
 from tracekit.report.sections.study_graphs import graphs
 from tracekit.run import Break, Compile, Ledger, Measured, Requested, Run, Traces, Variant
 from tracekit.study import Cell, Manifest, Study
@@ -30,6 +33,7 @@ LEDGER = Ledger(
         *[compile_of("first"), compile_of("first"), compile_of("first", "no compiler")],
         *[compile_of("recompile"), compile_of("recompile"), compile_of("recompile", "out of memory")],
         compile_of("backward"),
+        msgspec.structs.replace(compile_of("first"), has_graph=False),  # a frame without operators
     ],
     breaks=[break_at(7), break_at(7), break_at(9)],  # the same line again after a recompilation
 )
@@ -38,7 +42,15 @@ LEDGER = Ledger(
 def write_run(folder: Path, *names: str) -> Run:
     """A run of these variants, of which `compiled` has the ledger."""
     write(folder / "trace.json", step(0, 0, 100), step(1, 100, 200))
-    measured = Measured(step_ns=100_000, step_all_ns=[100_000] * 9, spread_ns=0, clock="perf_counter")
+    measured = Measured(
+        step_ns=100_000,
+        step_all_ns=[100_000] * 9,
+        spread_ns=0,
+        first_steps_ns=[46_000_100_000, 100_000, 100_000],
+        compile_ns=118_000_000_000,
+        compile_before_ns=72_000_000_000,
+        clock="perf_counter",
+    )
     variants = [
         Variant(
             name=name,
@@ -65,18 +77,27 @@ def reported(run, tmp_path):
     return report(open_subject([tmp_path / "run.json"]))
 
 
+COST = "118 s (72.0 s before the first step, 46.0 s in steps)"
+
+
 def test_the_terminal(run):
-    assert "; 4 graphs, 3 recompilations, 3 graph breaks (item, net.py:7), " in messages.ending(run.variants[1], run)
+    said = messages.ending(run.variants[1], run)
+    assert f"; 4 graphs, 3 recompilations, 3 graph breaks (item, net.py:7), compiling cost {COST}" in said
 
 
 def test_the_report(reported):
     (section,) = (each for each in reported.sections if each.id == "compiling")
     assert "Compiling resulted in 4 graphs, 3 recompilations and 3 graph breaks." in section.blocks[0].lines[0]
+    assert f"Compiling cost {COST}" in section.blocks[0].lines[0]
+    assert f"Compiling cost {COST}" in " ".join(headline(reported))
+    tables = [block for each in reported.sections for block in each.blocks if isinstance(block, Table)]
+    assert any(COST in str(block.rows.to_pylist()) for block in tables)
 
 
 def test_a_check(reported):
     compiled = reported.member("compiled")
     assert [METRICS[name](compiled).value for name in ("recompiles", "graph_breaks")] == [3, 3]
+    assert METRICS["compile_cost_s"](compiled).value == pytest.approx(118)
 
 
 def test_a_study_counts_places_and_says_so(tmp_path):

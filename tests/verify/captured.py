@@ -54,12 +54,8 @@ def capture(script: Script, parent: Path) -> Captured:
 
 def counts(variant: Variant) -> Counts:
     """The counts of a variant's ledger."""
-    compiled = [each for each in variant.ledger.compiles if each.kind in ("first", "recompile")]
-    return Counts(
-        sum(each.failed is None for each in compiled),
-        sum(each.kind == "recompile" for each in compiled),
-        len(variant.ledger.breaks),
-    )
+    ledger = variant.ledger
+    return Counts(ledger.graphs, ledger.recompiles, len(ledger.breaks))
 
 
 def _options(script: Script) -> list[str]:

@@ -31,12 +31,17 @@ def structured(folder: Path) -> Counts:
     """The counts of the structured log that TORCH_TRACE writes into a folder."""
     records = [record for log in folder.glob("dedicated_log_torch_trace_*.log") for record in _records(log)]
     artifacts = [record["artifact"]["name"] for record in records if "artifact" in record]
-    compiled = [record["compilation_metrics"] for record in records if "compilation_metrics" in record]
+    with_graph = {_id(record) for record in records if "dynamo_output_graph" in record}
+    failed = {_id(record) for record in records if (record.get("compilation_metrics") or {}).get("fail_type")}
     return Counts(
-        sum(each.get("fail_type") is None for each in compiled),
+        len(with_graph - failed),
         artifacts.count("recompile_reasons"),
         artifacts.count("dynamo_graph_break_reason"),
     )
+
+
+def _id(record: dict[str, Any]) -> tuple[Any, Any]:
+    return record.get("frame_id"), record.get("frame_compile_id")
 
 
 def logged(stderr: str) -> tuple[int, int]:

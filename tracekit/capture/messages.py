@@ -13,7 +13,7 @@ from tracekit.capture.job import Stage
 from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
 from tracekit.units import duration, many, percent
-from tracekit.unprofiled import compared, contrast
+from tracekit.unprofiled import compared, compiling_cost, contrast
 
 _REASON_WIDTH = 100
 _DOING: dict[Stage, str] = {
@@ -189,7 +189,8 @@ def _compilations(variant: Variant) -> str:
     ]
     if ledger.breaks:  # the reason names an operator that Dynamo cannot trace
         counts[-1] += f" ({_commonest(ledger.breaks)})"
-    return f"{', '.join(counts)}, {duration(variant.measured.compile_ns)} compiling"
+    cost = compiling_cost(variant)
+    return ", ".join([*counts, *([f"compiling cost {cost}"] if cost else [])])
 
 
 def _commonest(breaks: list[Break]) -> str:

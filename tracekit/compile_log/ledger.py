@@ -74,6 +74,7 @@ def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compil
         step=began.step if began else None,
         during=began.during if began else "",
         failed=_failure(span, log, metrics) if span.name == "dynamo" else None,
+        has_graph=span.id in log.with_graph or COMPILE_SPANS[span.name] != "frame",
         guard_ns=_guard_ns(metrics) if COMPILE_SPANS[span.name] == "frame" else None,
     )
 

@@ -24,6 +24,7 @@ class CompileLog:
         self.limits: list[LimitHit] = []
         self.skips: list[LogEntry] = []
         self.metrics: dict[str, dict[str, Any]] = {}
+        self.with_graph: set[str] = set()  # compilations that had a graph to compile
         self.provenance = Provenance()
         self._break_stacks = BreakStacks(self.breaks)
         self._open: dict[int, list[Span]] = defaultdict(list)
@@ -36,6 +37,8 @@ class CompileLog:
         self._break_stacks.take(metadata, compile_id)
         if "chromium_event" in metadata:
             self._take_span(json.loads(payload) if isinstance(payload, str) else payload, compile_id, thread)
+        elif "dynamo_output_graph" in metadata:
+            self.with_graph.add(compile_id)
         elif artifact == "recompile_reasons":
             self.reasons[compile_id] = json.loads(payload) if payload.startswith("[") else [payload]
         elif artifact == "dynamo_graph_break_reason":

@@ -8,7 +8,7 @@ from tracekit.report.model import Report
 from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, percent, ratio
-from tracekit.unprofiled import cold_cost_ns, compared
+from tracekit.unprofiled import compared, compiling_cost
 
 _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
@@ -100,14 +100,14 @@ def _gave_up(member: Member) -> str:
 
 
 def _cold(member: Member, base: Member) -> str:
-    cost, steps = cold_cost_ns(member.variant), break_even_steps(member, base)
+    cost, steps = compiling_cost(member.variant), break_even_steps(member, base)
     if cost and (doubt := break_even_doubt(member, base)):
-        return f" Compiling cost {duration(cost)}; whether it ever pays off is unknown: {doubt}."
+        return f" Compiling cost {cost}; whether it ever pays off is unknown: {doubt}."
     if not cost or steps is None or member.variant is None or not member.variant.requested.compile:
         return ""
     if steps == float("inf"):
-        return f" Compiling cost {duration(cost)}, which never pays off."
-    return f" Compiling cost {duration(cost)}: it breaks even after {count(round(steps))} steps."
+        return f" Compiling cost {cost}, which never pays off."
+    return f" Compiling cost {cost}: it breaks even after {count(round(steps))} steps."
 
 
 def _faster(ours: float, theirs: float) -> str:

@@ -23,6 +23,8 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None  # the N of ProfilerStep#N
     during: str = msgspec.field(name="pass", default="")  # the window or "warmup"; "" is before the first step
     failed: str | None = None  # why it produced no code
+    # Whether it made a graph; a frame without operators makes none. Runs of earlier versions did not tell.
+    has_graph: bool = True
     guard_ns: int | None = None  # one evaluation of its guards, as Dynamo timed it; torch 2.7 and later
 
 
@@ -68,8 +70,11 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def graphs(self) -> int:
-        """How many graphs were compiled, first ones and recompilations; a compilation that failed made none."""
-        return sum(each.kind in ("first", "recompile") and not each.failed for each in self.compiles)
+        """How many graphs were compiled, first ones and recompilations: what torch counts as unique graphs.
+
+        A compilation that failed made none, and neither did a frame without operators.
+        """
+        return sum(each.kind in ("first", "recompile") and each.has_graph and not each.failed for each in self.compiles)
 
     @property
     def recompiles(self) -> int:

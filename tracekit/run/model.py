@@ -91,6 +91,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     first_steps_ns: list[int] = []  # steps 0–2, where compilation shows
     warmup_steps: int = 0  # steps before the timed ones, the first three included
     compile_ns: int = 0  # wall time inside compilations
+    compile_before_ns: int = 0  # of that, before the first step; runs of earlier versions did not tell
     compiles: int = 0
     compiles_timed: int = 0  # of these, during the timed steps: compilation never settled
     infer_ns: int | None = None  # median of the recipe's infer()

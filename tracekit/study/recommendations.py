@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tracekit.study.failures import ENDINGS
 from tracekit.study.settings import ONE_PASS, Group, Setting, SpeedUp, speed_up
 from tracekit.units import count, duration, ratio
+from tracekit.unprofiled import cold_cost_ns
 
 _NOTED = 3  # rejected variants that a sentence names
 _COSTLY_NS = 60_000_000_000  # compiling for longer is worth a remark
@@ -113,7 +114,7 @@ def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
 
 
 def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
-    name, cost = each.group.variant, each.group.compile_ns or 0.0
+    name, cost = each.group.variant, each.group.mean(cold_cost_ns) or 0.0
     compiling = f" and takes {duration(cost)} to compile" if cost > _COSTLY_NS else ""
     if each.losses_differ:
         return f"{name} computes different losses"

@@ -20,6 +20,7 @@ _RAMP_NS = 500_000_000
 def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
     """Time the first steps one by one, warm up, then time steps without a wait between them."""
     memory, first = MemoryMeter(job.device), []
+    before_ns = total_ns([*recorder.compiled])  # of an evaluation, say
     for _ in range(FIRST_STEPS):
         first.append((yield from timing.time_one(job.device)))
     warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS, at_least_ns=_ramp_ns(job)))
@@ -36,6 +37,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
         first_steps_ns=first,
         warmup_steps=warmup,
         compile_ns=total_ns(compiled),
+        compile_before_ns=before_ns,
         compiles=len(compiled),
         compiles_timed=len(compiled) - settled,
         clock=timing.clock(job.device),

@@ -230,6 +230,7 @@ class ScriptSteps:
             first_steps_ns=every[:FIRST_STEPS],
             warmup_steps=len(every) - len(timed),
             compile_ns=total_ns([*self._recorder.compiled]),
+            compile_before_ns=total_ns(self._recorder.compiled[: self._stamps[0].compiled]),
             compiles=len(self._recorder.compiled),
             clock=timing.clock(self.job.device),
         )

@@ -189,6 +189,7 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
         "first_steps_ns": list(measured.first_steps_ns),
         "infer_ns": measured.infer_ns,
         "compile_ns": measured.compile_ns,
+        "compile_before_ns": measured.compile_before_ns,
         "profiled_step_ns": float(variant.profiled.step_ns) if variant.profiled is not None else None,
         "cold_cost_ns": cold_cost_ns(variant),
         "pay_back_steps": pay_back if pay_back != float("inf") else None,

@@ -14,7 +14,7 @@ from tracekit.report.section import Contents
 from tracekit.run_facts import break_even_doubt, break_even_steps
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, many, percent, ratio
-from tracekit.unprofiled import cold_cost_ns
+from tracekit.unprofiled import compiling_cost
 
 _GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
 _MANY = 0.05  # of the steps that compile: above this share, they are not just a warm-up
@@ -214,17 +214,17 @@ def _work(seen: Effects) -> Iterator[str]:
 
 
 def _cost(seen: Effects) -> Iterator[str]:
-    cost = cold_cost_ns(seen.variant)
+    cost = compiling_cost(seen.variant)
     steps = break_even_steps(seen.compiled.profile, seen.eager.profile)
     if not cost:
         return
     if steps is None:
         doubt = break_even_doubt(seen.compiled.profile, seen.eager.profile)
-        yield f"Compiling cost {duration(cost)}; whether it pays off is unknown: {doubt}."
+        yield f"Compiling cost {cost}; whether it pays off is unknown: {doubt}."
     elif steps == float("inf"):
-        yield f"Compiling cost {duration(cost)}, which never pays off."
+        yield f"Compiling cost {cost}, which never pays off."
     else:
-        yield f"Compiling cost {duration(cost)}: it breaks even after {count(round(steps))} steps."
+        yield f"Compiling cost {cost}: it breaks even after {count(round(steps))} steps."
 
 
 def _and(items: list[str]) -> str:

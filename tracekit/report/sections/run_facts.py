@@ -24,7 +24,7 @@ from tracekit.run_facts import (
 )
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, rate, ratio, size
-from tracekit.unprofiled import cold_cost_ns, compared, step_interval
+from tracekit.unprofiled import compared, compiling_cost, step_interval
 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
@@ -135,10 +135,9 @@ def _first(member: Member) -> str | None:
 
 
 def _cold_cost(member: Member) -> str | None:
-    """How much longer the first steps took than as many steady ones."""
-    cost = cold_cost_ns(member.variant)
+    """Compiling before the first step, and how much longer the first steps took than as many steady ones."""
     compiled = member.variant is not None and member.variant.requested.compile
-    return duration(cost) if cost is not None and compiled else None
+    return compiling_cost(member.variant) if compiled else None
 
 
 def _pay_back(member: Member, baseline: Member) -> str | None:

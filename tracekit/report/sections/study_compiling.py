@@ -25,7 +25,12 @@ COMPILING = pa.schema(
         column("compile_ns", _REAL, "time inside compilations; mean over the seeds", "ns"),
         column("compiles", _REAL, "compilations"),
         column("first_step_ns", _REAL, "the first step, compilation included", "ns"),
-        column("cold_cost_ns", _REAL, "how much longer the first steps took than as many steady ones", "ns"),
+        column(
+            "cold_cost_ns",
+            _REAL,
+            "what the slower start cost: compiling before the first step, and longer first steps",
+            "ns",
+        ),
         column("break_even_steps", _REAL, "steps until the time saved makes up for the slower start"),
         column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"),
         column("break_even_epochs", _REAL, "the same in epochs"),

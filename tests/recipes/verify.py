@@ -82,10 +82,8 @@ def settings(variant):
 
 def line(recipe, backend, variant, eager):
     ledger = variant.ledger
-    done = [each for each in ledger.compiles if each.kind in ("first", "recompile") and not each.failed]
-    again = sum(each.kind == "recompile" for each in ledger.compiles)
     places = {(each.compile.partition("/")[0], each.file, each.line) for each in ledger.breaks}
-    counts = f"{len(done)} / {again} / {len(places)}" if variant.requested.compile else "–"
+    counts = f"{ledger.graphs} / {ledger.recompiles} / {len(places)}" if variant.requested.compile else "–"
     limit = ", gave up" if ledger.limits else ""
     known = eager is not None and eager is not variant
     agree = same(variant, eager) if known else None

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Literal, TypedDict
 
 from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
-from tracekit.intervals import Union
+from tracekit.findings.breaks import BreakTime, break_time
+from tracekit.intervals import Bools, Union
 from tracekit.profile import Profile
 from tracekit.run import Break, Limit, Skip
-from tracekit.units import count
+from tracekit.units import count, many
 
 _BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
 _RECOMPILES = "https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html"
@@ -25,8 +26,8 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
         yield _limit_reached(profile, ledger.limits)
     if ledger.skips:
         yield _graphs_skipped(profile, ledger.skips)
-    if ledger.breaks:
-        yield _breaks(profile, ledger.breaks)
+    if (time := break_time(profile)) is not None:
+        yield _breaks(profile, ledger.breaks, time)
 
 
 def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
@@ -39,7 +40,7 @@ def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
         "torch._dynamo.config.recompile_limit.",
         where=where,
         link=_RECOMPILES,
-        **_inferred(profile, "python", "guards", "dispatch", "kernel_launch"),
+        **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
     )
 
 
@@ -57,23 +58,26 @@ def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
         "inputs that are modified) out of the compiled function.",
         where=where,
         link=_TREES,
-        **_inferred(profile, "python", "guards", "dispatch", "kernel_launch"),
+        **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
     )
 
 
-def _breaks(profile: Profile, breaks: list[Break]) -> Finding:
+def _breaks(profile: Profile, breaks: list[Break], time: BreakTime) -> Finding:
     places = Counter((each.file, each.line, each.reason) for each in breaks)
     (file, line, reason), _ = places.most_common(1)[0]
     where = Where(file, line)
     most = "" if len(places) == 1 else f" in {count(len(places))} places{', most often' if where.at else ''}"
     return Finding(
         "graph_breaks",
-        f"The graph breaks{most}{where.at}: {reason}",
-        advice="Rewrite that line or, if it is in a library, move the call that leads there out of the compiled "
-        "function (the section on graph breaks has your lines; with fullgraph=True the first break raises an error).",
+        f"{many(len(breaks), 'graph break')}{most}{where.at}: {reason}",
+        advice=f"That is {time.said}. Rewrite that line or, if it is in a library, move the call that leads there out "
+        "of the compiled function (the section on graph breaks has your lines; with fullgraph=True the first break "
+        "raises an error).",
         where=where,
         link=_BREAKS,
-        **_inferred(profile, "python", "guards"),
+        claim=time.claim,
+        evidence=evidence(profile, blamed_events(profile, time.pieces)),
+        confidence="inferred",
     )
 
 
@@ -83,9 +87,7 @@ class _Inferred(TypedDict):
     confidence: Literal["inferred"]
 
 
-def _inferred(profile: Profile, *buckets: str) -> _Inferred:
-    """The time in these buckets; how much of it whole graphs would save is not known."""
-    pieces = profile.attribution.pieces
-    chosen = pieces.of(*buckets)
+def _inferred(profile: Profile, chosen: Bools) -> _Inferred:
+    """The time of these pieces; how much of it whole graphs would save is not known."""
     events = evidence(profile, blamed_events(profile, chosen))
-    return {"claim": pieces.union(chosen), "evidence": events, "confidence": "inferred"}
+    return {"claim": profile.attribution.pieces.union(chosen), "evidence": events, "confidence": "inferred"}

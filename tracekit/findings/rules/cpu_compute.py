@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.breaks import break_time
 from tracekit.findings.culprits import by_name, plain
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.not_recorded import device_side_missing
@@ -74,7 +75,8 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     else:
         location = culprit
         most = f", the longest {plain(first.name)}{culprit.at}" if culprit.file else ""
-    claim: Union = pieces.union(chosen)
+    left = break_time(profile)  # re-entering compiled code computes nothing
+    claim: Union = pieces.union(chosen) if left is None else pieces.union(chosen).minus(left.claim)
     yield Finding(
         "cpu_compute",
         f"Operators compute on the CPU{most}: {shares[0][0]} takes {shares[0][1]} of a step{others}",

@@ -65,7 +65,8 @@ def _costed(finding: Finding) -> str:
     share = f" ({percent(finding.share)})" if finding.share is not None else ""
     if stated := re.search(rf"(?<![\d.,]){re.escape(cost)}(?: of [\d.,]+ \w+)? a step", title):
         return f"{title[: stated.end()]}{share}{title[stated.end() :]}"
-    return f"{title}{share}" if cost in title else f"{title} – cost: {cost} a step{share}"
+    at_most = "up to " if finding.confidence == "inferred" and finding.bound == "upper" else ""
+    return f"{title}{share}" if cost in title else f"{title} – cost: {at_most}{cost} a step{share}"
 
 
 def _located(finding: Finding, title: str) -> str:

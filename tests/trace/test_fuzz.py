@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pieces import SEEDS, mutated
 
 from tracekit.engine import attribute
 from tracekit.errors import TracekitError
@@ -22,18 +23,6 @@ from tracekit.trace import Trace
 
 TRIES = int(os.environ.get("TRACEKIT_FUZZ", "150"))
 FUZZED = settings(max_examples=TRIES, deadline=10_000, suppress_health_check=list(HealthCheck))
-
-SEEDS = (
-    "pyg_timeline_rtx4090_no_kernels",
-    "tracelens_compile_triton_mi300x",
-    "amd_mi300x_replay",
-    "hta_triton_example",
-)
-TOKENS = (
-    *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\0", b"\xff", b"\xed\xa0\x80", b"\n", b"},{", b'},{"ph"'),
-    *(b'"traceEvents":[', b"]}", b"NaN", b"-Infinity", b"1e999", b"9" * 40, b"-5", b"null", b'"X"', b"\xe2\x80"),
-    *(b'"ph":"X"', b'"ts":', b'"dur":-1,', b'"name":"a"b",', b"[" * 2000, b'{"a":' * 2000, b"\x1b[2J", b"\\ud800"),
-)
 
 
 def check(path: Path) -> None:
@@ -50,28 +39,6 @@ def check(path: Path) -> None:
         assert (attributed.host.sum(axis=1) == attributed.host_ns)[attributed.host_known].all()
     for name in ("lost", "mended"):
         assert getattr(trace, name) >= 0
-
-
-def mutated(content: bytes, rnd: random.Random) -> bytes:
-    """The bytes after some random damage."""
-    broken = bytearray(content)
-    for _ in range(rnd.choice((1, 1, 2, 5, 30))):
-        at, length = rnd.randrange(len(broken) + 1), rnd.choice((1, 1, 3, 50, 2000))
-        kind = rnd.randrange(6)
-        if kind == 0 and at < len(broken):
-            broken[at] ^= 1 << rnd.randrange(8)
-        elif kind == 1:
-            del broken[at : at + length]
-        elif kind == 2:
-            broken[at:at] = rnd.choice(TOKENS)
-        elif kind == 3:
-            broken[at:at] = broken[at : at + length]
-        elif kind == 4:
-            source = rnd.randrange(len(broken) + 1)
-            broken[at : at + length] = broken[source : source + length]
-        elif rnd.random() < 0.2:
-            del broken[at:]
-    return bytes(broken)
 
 
 @pytest.mark.traces

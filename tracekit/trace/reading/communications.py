@@ -5,13 +5,14 @@ spans of its backends (`nccl:all_reduce`, `gloo:all_reduce`): torch/csrc/profile
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from tracekit.trace.reading import exact
 from tracekit.trace.reading.event import NOTHING, Args, Event, Scalar, value_of
 from tracekit.trace.schema import column
 
@@ -48,7 +49,6 @@ _SIZES = {
 
 
 class _Args(Args, gc=False):
-    collective: msgspec.Raw = msgspec.field(default=NOTHING, name="Collective name")
     dtype: msgspec.Raw = NOTHING
     in_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="In msg nelems")
     out_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="Out msg nelems")
@@ -75,20 +75,19 @@ def mentions(chunk: bytes) -> bool:
     return _SIGN in chunk
 
 
-def of_backends(events: Sequence[Event]) -> set[Scalar]:
-    """The names of spans of communication backends among some events; their shapes give the size of the input."""
-    return {name for name in {event.name for event in events} if str(name).startswith(_BACKENDS)}
+def is_of_backend(name: Scalar) -> bool:
+    """Whether it names a span of a communication backend, whose shapes give the size of the input."""
+    return isinstance(name, str) and name.startswith(_BACKENDS)
 
 
-def communication_rows(events: Sequence[Event], ts_ns: Sequence[int]) -> Iterator[list[Any]]:
-    """A row of COMMUNICATIONS for each event that describes communication."""
-    if not (events and isinstance(events[0], CommunicationEvent)):
-        return
-    spans = of_backends(events)
-    for row, args in enumerate([event.args for event in events]):
-        if isinstance(args, _Args) and (args.collective is not NOTHING or events[row].name in spans):
-            event = events[row]
-            yield [int(ts_ns[row]), str(event.pid), str(event.tid), str(event.name), *_values(args)]
+def communication_rows(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of COMMUNICATIONS for each event with a valid time that describes communication."""
+    for event in events:
+        args = event.args
+        if isinstance(args, _Args) and (args.collective is not NOTHING or is_of_backend(event.name)):
+            start = exact.from_text(bytes(event.ts))
+            if start is not None:
+                yield [start, str(event.pid), str(event.tid), str(event.name), *_values(args)]
 
 
 def table_of(rows: list[list[Any]]) -> pa.Table:

@@ -1,7 +1,6 @@
 """Decodes a chunk of JSON events into columns, by a fast, typed path; `mend` reads what does not fit it one by one."""
 
 import gc
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,19 +8,24 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tracekit.intervals import Ints
-from tracekit.trace.columns import valid, values
+from tracekit.intervals import Bools, Ints, Rows
+from tracekit.trace.columns import small, valid, values
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.communications import CommunicationEvent, communication_rows, mentions, of_backends
-from tracekit.trace.reading.event import Args, Event, Length, Scalar
-from tracekit.trace.reading.gpu_notes import bandwidths, noted
+from tracekit.trace.reading.chunks import SEPARATOR
+from tracekit.trace.reading.communications import CommunicationEvent, communication_rows, is_of_backend, mentions
+from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
+from tracekit.trace.reading.gpu_notes import COUNTED, bandwidths, counters, waits
 from tracekit.trace.schema import CODED, category
 
+PIECE_BYTES = (
+    192 << 10
+)  # decoded at a time, so that the objects stay in the processor's cache: 2 MiB take twice as long
 _EVENTS = msgspec.json.Decoder(list[Event])
 _WITH_COMMUNICATION: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[CommunicationEvent])
 _LENGTHS = msgspec.json.Decoder(list[Length])
 _NO_ARGS = Args()
 _INT64 = 1 << 63
+_REFUSED = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 class Span(NamedTuple):
@@ -39,6 +43,62 @@ class Codes(dict[Any, int]):
         self[value] = code = len(self)
         return code
 
+    def renumber(self, since: int, codes: Rows) -> Rows:
+        """Number the values from number `since` on as they first occur in a column; forget those that do not."""
+        if len(self) == since:
+            return codes
+        recent = [self.popitem()[0] for _ in range(len(self) - since)][::-1]
+        numbers = np.arange(since + len(recent), dtype=np.int32)
+        found, first = np.unique(codes[codes >= since], return_index=True)
+        for number in found[np.argsort(first)].tolist():
+            numbers[number] = self[recent[number - since]]
+        renumbered: Rows = numbers[codes]
+        return renumbered
+
+
+class Names(Codes):
+    """Names of events, and which of them are spans of communication backends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backends: set[int] = set()
+
+    def __missing__(self, value: Any) -> int:
+        code = super().__missing__(value)
+        if is_of_backend(value):
+            self.backends.add(code)
+        return code
+
+    def popitem(self) -> tuple[Any, int]:
+        """Forget the last name, and return it with its number."""
+        value, code = super().popitem()
+        self.backends.discard(code)
+        return value, code
+
+
+@dataclass
+class _Rows:
+    """The duration events of a chunk as Python values, in the order of the file."""
+
+    since: tuple[int, ...]  # how many categories, names and tracks had occurred before
+    # The JSON of each piece and, if it is damaged, the text of its durations.
+    texts: list[tuple[bytes, list[bytes] | None]] = field(default_factory=list)
+    copies: list[Event] = field(default_factory=list)  # those that have a bandwidth
+    starts: list[msgspec.Raw] = field(default_factory=list)
+    durations: list[int | float] = field(default_factory=list)
+    cats: list[int] = field(default_factory=list)
+    names: list[int] = field(default_factory=list)
+    tracks: list[int] = field(default_factory=list)
+    correlation: list[Scalar] = field(default_factory=list)
+    external_id: list[Scalar] = field(default_factory=list)
+    external_id_2021: list[Scalar] = field(default_factory=list)
+    stream: list[Scalar] = field(default_factory=list)
+    bytes: list[Scalar] = field(default_factory=list)
+    sequence: list[Scalar] = field(default_factory=list)
+    fwd_thread: list[Scalar] = field(default_factory=list)
+    python_id: list[Scalar] = field(default_factory=list)
+    python_parent_id: list[Scalar] = field(default_factory=list)
+
 
 @dataclass
 class Decoder:
@@ -48,7 +108,7 @@ class Decoder:
     """
 
     categories: Codes = field(default_factory=Codes)
-    names: Codes = field(default_factory=Codes)
+    names: Names = field(default_factory=Names)
     tracks: Codes = field(default_factory=Codes)
     labels: dict[tuple[str, str, str], str] = field(default_factory=dict)  # (what, pid, tid) → process or thread name
     events: int = 0  # of any phase
@@ -64,31 +124,43 @@ class Decoder:
         running = gc.isenabled()
         gc.disable()  # there are thousands of small objects, none cyclic: collecting would take half the time
         try:
-            lengths: list[bytes] | None = None
-            try:
-                text = bytes(chunk)
-                with_communication = mentions(text)
-                events = (_WITH_COMMUNICATION if with_communication else _EVENTS).decode(chunk)
-                if not with_communication and of_backends(events):
-                    events = _WITH_COMMUNICATION.decode(chunk)
-                self.notes += noted(text)
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
-                events, lengths = self._mended(bytes(chunk))
-                if self.closing == len(chunk):  # the bracket of the chunk itself
-                    self.closing = None
-            return self._columns(events, lengths, chunk)
+            return self._columns(self._read(chunk))
         finally:
             if running:
                 gc.enable()
 
     def last(self, tail: bytes) -> tuple[pa.RecordBatch, bytes | None]:
         """The events in the tail of a file, and what follows their closing bracket; None if there is no bracket."""
+        rows = self._rows()
         events, lengths = self._mended(tail)
-        rest = tail[self.closing :] if self.closing is not None else None
-        self.notes += noted(b"[" + tail[1 : self.closing])
-        return self._columns(events, lengths, tail), rest
+        self._take(rows, events, b"[" + tail[1 : self.closing], lengths)
+        return self._columns(rows), tail[self.closing :] if self.closing is not None else None
+
+    def _rows(self) -> _Rows:
+        return _Rows((len(self.categories), len(self.names), len(self.tracks)))
+
+    def _read(self, chunk: memoryview | bytes) -> _Rows:
+        """The duration events of a chunk, decoded piece by piece."""
+        rows, start, whole = self._rows(), 1, len(chunk) - 1
+        while (cut := SEPARATOR.search(chunk, start + PIECE_BYTES)) is not None:
+            piece = _listed(chunk[start : cut.start() + 1])
+            try:
+                self._take(rows, _decoded(piece), piece)
+            except _REFUSED:  # it is damaged, or ends inside an event, whose arguments look like events
+                break
+            start = cut.end()
+        rest = _listed(chunk[start:whole])
+        try:
+            self._take(rows, _decoded(rest), rest)
+        except _REFUSED:
+            events, lengths = self._mended(rest)
+            self._take(rows, events, rest, lengths)
+            if self.closing is not None:  # the last bracket is the chunk's own
+                self.closing = self.closing + start - 1 if self.closing < len(rest) else None
+        return rows
 
     def _mended(self, text: bytes) -> tuple[list[Event], list[bytes]]:
+        """The events of a damaged text, and the texts of their durations."""
         from tracekit.trace.reading.mend import read_one_by_one
 
         read = read_one_by_one(text)
@@ -97,61 +169,100 @@ class Decoder:
         self.closing = read.closing
         return read.events, read.lengths
 
-    def _columns(self, events: list[Event], lengths: list[bytes] | None, chunk: memoryview | bytes) -> pa.RecordBatch:
-        self.events += len(events)
-        for event in events:
-            if event.ph == "M":
-                self._label(event)
-        durations = [index for index, event in enumerate(events) if event.ph == "X"]
-        chosen = events if len(durations) == len(events) else [events[index] for index in durations]
-        ts_ns, timed = exact.from_texts([event.ts for event in chosen])
-        if not timed.all():
-            self.lost += sum(bytes(chosen[row].ts) != b"null" for row in np.flatnonzero(~timed).tolist())
-            durations = [index for index, good in zip(durations, timed.tolist(), strict=True) if good]
-            chosen, ts_ns = [events[index] for index in durations], ts_ns[timed]
-        if len(ts_ns):
-            ascending = bool((ts_ns[1:] >= ts_ns[:-1]).all())
-            self.spans.append(Span(int(ts_ns[0]), int(ts_ns[-1]), ascending))
-            if not ascending:
-                order = np.argsort(ts_ns, kind="stable")
-                ts_ns, numbers = ts_ns[order], order.tolist()
-                chosen, durations = [chosen[k] for k in numbers], [durations[k] for k in numbers]
-        self.communications += communication_rows(chosen, ts_ns.tolist())
-        self.notes += bandwidths(chosen, ts_ns)
+    def _take(self, rows: _Rows, events: list[Event], text: bytes, lengths: list[bytes] | None = None) -> None:
+        """Add the duration events among the events of a text; `lengths` are their durations if that is damaged."""
+        chosen = [event for event in events if event.ph == "X"]
+        if len(chosen) < len(events):
+            for event in events:
+                if event.ph == "M":
+                    self._label(event)
+        names = [self.names[event.name] for event in chosen]
+        # In files of 2019, which have no categories, the process shows what an event is.
+        cats = [self.categories[category(None, event.pid) if event.cat is None else event.cat] for event in chosen]
         args = [event.args or _NO_ARGS for event in chosen]
-        external_id = _either(
-            _integers([arg.external_id for arg in args]), _integers([arg.external_id_2021 for arg in args])
-        )
+        backends = self.names.backends
+        if lengths is None and not isinstance(chosen[0] if chosen else None, CommunicationEvent):
+            if not backends.isdisjoint(names):
+                again = _WITH_COMMUNICATION.decode(text)
+                self.communications += communication_rows(event for event in again if event.ph == "X")
+        else:
+            self.communications += communication_rows(
+                event
+                for event, arg, name in zip(chosen, args, names, strict=True)
+                if arg.collective is not NOTHING or name in backends
+            )
+        if self.categories.get(COUNTED) in cats:
+            self.notes += counters(text)
+        streams, ids = [arg.wait_stream for arg in args], [arg.wait_correlation for arg in args]
+        if streams.count(NOTHING) + ids.count(NOTHING) < 2 * len(args):
+            self.notes += waits(chosen)
+        speeds = [arg.bandwidth for arg in args]
+        if speeds.count(None) < len(speeds):
+            rows.copies += [event for event, speed in zip(chosen, speeds, strict=True) if speed is not None]
+        self.events += len(events)
+        if lengths is not None:
+            lengths = [length for event, length in zip(events, lengths, strict=True) if event.ph == "X"]
+        rows.texts.append((text, lengths))
+        rows.starts += [event.ts for event in chosen]
+        rows.durations += [event.dur or 0 for event in chosen]
+        rows.cats += cats
+        rows.names += names
+        rows.tracks += [self.tracks[event.pid, event.tid] for event in chosen]
+        rows.correlation += [arg.correlation for arg in args]
+        rows.external_id += [arg.external_id for arg in args]
+        rows.external_id_2021 += [arg.external_id_2021 for arg in args]
+        rows.stream += [arg.stream for arg in args]
+        rows.bytes += [arg.bytes for arg in args]
+        rows.sequence += [arg.sequence for arg in args]
+        rows.fwd_thread += [arg.fwd_thread for arg in args]
+        rows.python_id += [arg.python_id for arg in args]
+        rows.python_parent_id += [arg.python_parent_id for arg in args]
+
+    def _columns(self, rows: _Rows) -> pa.RecordBatch:
+        """The rows as columns, in order of time, without those that have no valid time."""
+        ts_ns, timed = exact.from_texts(rows.starts)
         columns = [
             pa.array(ts_ns),
-            pa.array(self._durations(chosen, durations, lengths, chunk)),
-            _coded(self.categories, _categories(chosen)),
-            _coded(self.names, [event.name for event in chosen]),
-            _coded(self.tracks, [(event.pid, event.tid) for event in chosen]),
-            _linking(_integers([arg.correlation for arg in args])),
-            external_id,
-            _integers([arg.stream for arg in args]),
-            _integers([arg.bytes for arg in args]),
-            _integers([arg.sequence for arg in args]),
-            _integers([arg.fwd_thread for arg in args]),
-            _integers([arg.python_id for arg in args]),
-            _integers([arg.python_parent_id for arg in args]),
+            pa.array(self._durations(rows, timed)),
+            *(pa.array(np.fromiter(codes, np.int32, len(codes))) for codes in (rows.cats, rows.names, rows.tracks)),
+            _linking(_integers(rows.correlation)),
+            _either(_integers(rows.external_id), _integers(rows.external_id_2021)),
+            *map(_integers, (rows.stream, rows.bytes, rows.sequence, rows.fwd_thread)),
+            *map(_integers, (rows.python_id, rows.python_parent_id)),
         ]
+        kept = np.flatnonzero(timed)
+        self.lost += sum(bytes(rows.starts[row]) != b"null" for row in np.flatnonzero(~timed).tolist())
+        ts_ns = ts_ns[kept]
+        if not (ts_ns % 1000).any():
+            self.notes += bandwidths(rows.copies)
+        ascending = bool((ts_ns[1:] >= ts_ns[:-1]).all())
+        if len(ts_ns):
+            self.spans.append(Span(int(ts_ns[0]), int(ts_ns[-1]), ascending))
+        if not ascending or len(kept) < len(timed):
+            order = kept[np.argsort(ts_ns, kind="stable")]
+            columns = [_taken(column, order) for column in columns]
+            for index, codes, since in zip(
+                (2, 3, 4), (self.categories, self.names, self.tracks), rows.since, strict=True
+            ):
+                columns[index] = pa.array(codes.renumber(since, small(columns[index])))
         return pa.RecordBatch.from_arrays(columns, schema=CODED)
 
-    def _durations(
-        self, events: list[Event], indices: list[int], lengths: list[bytes] | None, chunk: memoryview | bytes
-    ) -> Ints:
+    def _durations(self, rows: _Rows, timed: Bools) -> Ints:
         """Nanoseconds; anything that is not a number counts as 0."""
-        if lengths is None:
-            dur_ns, certain = exact.from_numbers([event.dur or 0 for event in events])
+        if all(lengths is None for _, lengths in rows.texts):
+            dur_ns, certain = exact.from_numbers(rows.durations)
             if certain.all():
-                self.mended += int((dur_ns < 0).sum())
+                self.mended += int((dur_ns[timed] < 0).sum())
                 return np.maximum(dur_ns, 0)
-            lengths = [bytes(length.dur) for length in _LENGTHS.decode(chunk)]
-        exactly = [exact.from_text(lengths[index]) for index in indices]
-        self.mended += sum(duration is not None and duration < 0 for duration in exactly)
-        return np.array([max(duration or 0, 0) for duration in exactly], np.int64)
+        texts: list[bytes] = []
+        for text, lengths in rows.texts:
+            if lengths is not None:
+                texts += lengths
+            else:
+                texts += [bytes(length.dur) for length in _LENGTHS.decode(text) if length.ph == "X"]
+        exactly = [exact.from_text(length) for length in texts]
+        self.mended += sum(ns is not None and ns < 0 for ns, good in zip(exactly, timed.tolist(), strict=True) if good)
+        return np.array([max(ns or 0, 0) for ns in exactly], np.int64)
 
     def _label(self, event: Event) -> None:
         if event.name in ("process_name", "thread_name") and event.args is not None and event.args.name is not None:
@@ -159,19 +270,22 @@ class Decoder:
             self.labels[str(event.name), str(event.pid), tid] = str(event.args.name)
 
 
-def _categories(events: list[Event]) -> list[object]:
-    cats: list[object] = [event.cat for event in events]
-    if None in cats:  # files of 2019: the process shows it
-        cats = [category(event.cat, event.pid) for event in events]
-    return cats
+def _listed(text: memoryview | bytes) -> bytes:
+    return b"".join((b"[", text, b"]"))
 
 
-def _coded(codes: Codes, given: Sequence[object]) -> pa.Array:
-    return pa.array(np.fromiter(map(codes.__getitem__, given), np.int32, len(given)))
+def _decoded(piece: bytes) -> list[Event]:
+    return (_WITH_COMMUNICATION if mentions(piece) else _EVENTS).decode(piece)
+
+
+def _taken(column: pa.Array, rows: Ints) -> pa.Array:
+    return pa.array(values(column)[rows], mask=~valid(column)[rows] if column.null_count else None)
 
 
 def _linking(ids: pa.Array) -> pa.Array:
     """The ids that link events; 0 and −1 link nothing."""
+    if ids.null_count == len(ids):
+        return ids
     numbers = values(ids)
     return pa.array(numbers, mask=(numbers == 0) | (numbers == -1))
 
@@ -184,7 +298,9 @@ def _either(one: pa.Array, other: pa.Array) -> pa.Array:
     return pa.array(np.where(here, values(one), values(other)), mask=~here & ~valid(other))
 
 
-def _integers(given: Sequence[Scalar]) -> pa.Array:
+def _integers(given: list[Scalar]) -> pa.Array:
+    if not any(given) and given.count(None) == len(given):
+        return pa.nulls(len(given), pa.int64())
     try:
         return pa.array(given, pa.int64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -22,6 +22,9 @@ class Args(msgspec.Struct, gc=False):
     python_id: Scalar = msgspec.field(default=None, name="Python id")
     python_parent_id: Scalar = msgspec.field(default=None, name="Python parent id")
     name: Scalar = None
+    collective: msgspec.Raw = msgspec.field(default=NOTHING, name="Collective name")
+    wait_stream: msgspec.Raw = msgspec.field(default=NOTHING, name="wait_on_stream")
+    wait_correlation: msgspec.Raw = msgspec.field(default=NOTHING, name="wait_on_cuda_event_record_corr_id")
 
 
 class Event(msgspec.Struct, gc=False):

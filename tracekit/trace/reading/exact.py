@@ -44,15 +44,17 @@ def from_texts(texts: Sequence[Any]) -> tuple[Ints, Bools]:
     Texts of equal length with the decimal point in the same place are read together, digit by digit: 20 ns each instead
     of 700.
     """
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    ns, valid = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
     data = np.frombuffer(b"".join(texts), np.uint8)
-    starts = np.cumsum(lengths) - lengths
-    for length in np.flatnonzero(np.bincount(lengths)).tolist():
-        if not 0 < length <= _DIGITS + 1:
-            continue
-        rows = np.flatnonzero(lengths == length)
-        ns[rows], valid[rows] = _alike(data[starts[rows, None] + np.arange(length)])
+    if len(widths := set(map(len, texts))) == 1 and 0 < (width := widths.pop()) <= _DIGITS + 1:  # nearly always
+        ns, valid = _alike(data.reshape(-1, width))
+    else:
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        ns, valid = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
+        starts = np.cumsum(lengths) - lengths
+        for length in np.flatnonzero(np.bincount(lengths)).tolist():
+            if 0 < length <= _DIGITS + 1:
+                rows = np.flatnonzero(lengths == length)
+                ns[rows], valid[rows] = _alike(data[starts[rows, None] + np.arange(length)])
     for row in np.flatnonzero(~valid).tolist():
         exactly = from_text(bytes(texts[row]))
         if exactly is not None:

@@ -1,19 +1,18 @@
 """What the profiler writes about a few GPU events besides times: what a wait is for, counters, bandwidths.
 
-Waits are recorded with `enable_cuda_sync_events`, counters by CUPTI's range profiler. Chunks of the file that mention
-neither, which are nearly all, are decoded only once. The bandwidth of copies is stored if times are whole µs, because
+Waits are recorded with `enable_cuda_sync_events`, counters by CUPTI's range profiler: only text that holds these is
+decoded again, because their arguments have any name. The bandwidth of copies is stored if times are whole µs, because
 the profiler computed it from finer ones; otherwise it follows from bytes and duration.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from tracekit.intervals import Ints
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.event import NOTHING, Event
+from tracekit.trace.reading.event import NOTHING, Event, value_of
 from tracekit.trace.schema import column
 
 NOTES = pa.schema(
@@ -28,8 +27,7 @@ NOTES = pa.schema(
         column("counters", pa.map_(pa.string(), pa.float64()), "performance counters of a kernel"),
     ]
 )
-_COUNTED = "cuda_profiler_range"
-_SIGNS = (b'"wait_on_stream"', b'"wait_on_cuda_event_record_corr_id"', f'"{_COUNTED}"'.encode())
+COUNTED = "cuda_profiler_range"  # the category of events that have counters
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -45,32 +43,36 @@ class _Event(msgspec.Struct, gc=False):
 _EVENTS = msgspec.json.Decoder(list[_Event])
 
 
-def noted(chunk: bytes) -> Iterator[list[Any]]:
-    """A row of NOTES for each event of a list that has such arguments; none for a list that is damaged."""
-    if not any(sign in chunk for sign in _SIGNS):
-        return
+def waits(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of NOTES for each event with a valid time that says what it waits for."""
+    for event in events:
+        args = event.args
+        if args is None or (args.wait_stream is NOTHING and args.wait_correlation is NOTHING):
+            continue
+        start = exact.from_text(bytes(event.ts))
+        stream, correlation = (_whole(value_of(raw)) for raw in (args.wait_stream, args.wait_correlation))
+        if start is not None and (stream, correlation) != (None, None):
+            yield [start, str(event.pid), str(event.tid), str(event.name), stream, correlation, None, None]
+
+
+def counters(text: bytes) -> Iterator[list[Any]]:
+    """A row of NOTES for each event of a list that has performance counters; none for a list that is damaged."""
     try:
-        events = _EVENTS.decode(chunk)
+        events = _EVENTS.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return
     for event in events:
-        args = event.args
-        if event.ph != "X" or not isinstance(args, dict):
-            continue
-        stream, correlation = (_whole(args.get(f"wait_on_{key}")) for key in ("stream", "cuda_event_record_corr_id"))
-        counters = _counters(args) if str(event.cat).lower() == _COUNTED else None
         start = exact.from_text(bytes(event.ts))
-        if start is not None and (stream, correlation, counters) != (None, None, None):
-            yield [start, str(event.pid), str(event.tid), str(event.name), stream, correlation, None, counters]
+        if start is not None and event.ph == "X" and event.cat == COUNTED and isinstance(event.args, dict):
+            numbers = [(str(key), float(value)) for key, value in event.args.items() if type(value) in (int, float)]
+            yield [start, str(event.pid), str(event.tid), str(event.name), None, None, None, numbers]
 
 
-def bandwidths(events: Sequence[Event], ts_ns: Ints) -> Iterator[list[Any]]:
-    """A row of NOTES for each copy or memset among some events; none if their times are finer than a µs."""
-    if (ts_ns % 1000).any():
-        return
-    for event, start in zip(events, ts_ns.tolist(), strict=True):
+def bandwidths(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of NOTES for each copy or memset with a valid time."""
+    for event in events:
         speed = event.args.bandwidth if event.args is not None else None
-        if isinstance(speed, int | float):
+        if isinstance(speed, int | float) and (start := exact.from_text(bytes(event.ts))) is not None:
             yield [start, str(event.pid), str(event.tid), str(event.name), None, None, float(speed), None]
 
 
@@ -83,7 +85,3 @@ def table_of(rows: list[list[Any]]) -> pa.Table:
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
-
-
-def _counters(args: dict[Any, Any]) -> list[tuple[str, float]]:
-    return [(str(key), float(value)) for key, value in args.items() if type(value) in (int, float)]

@@ -16,6 +16,7 @@ from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
 _EVENT = msgspec.json.Decoder(CommunicationEvent)
 _LENGTH = msgspec.json.Decoder(Length)
 _LENIENT = json.JSONDecoder(strict=False, parse_float=Decimal)
+_SCALARS = [(field.name, field.encode_name) for field in msgspec.structs.fields(Args) if field.default is None]
 _BROKEN = (msgspec.DecodeError, UnicodeError, ValueError, RecursionError)
 _BOUNDARY = re.compile(SEPARATOR.pattern.decode())
 _CLOSES = re.compile(r"\}\s*(?=\])")
@@ -94,7 +95,7 @@ def _read_one(read: OneByOne, text: str, at: int, end: int | None) -> int:
 
 def _typed(read: OneByOne, piece: str) -> bool:
     try:
-        raw = piece.encode()
+        raw = piece.encode("utf-8", "surrogateescape")  # the bytes of the file, which `decode` reads in whole chunks
         event, length = _EVENT.decode(raw), _LENGTH.decode(raw)
     except _BROKEN:
         return False
@@ -158,12 +159,14 @@ def _lost_up_to(read: OneByOne, end: int) -> int:
 def _event(item: dict[str, Any]) -> Event:
     given = item.get("args")
     args = given if isinstance(given, dict) else {}
-    start = _number(item.get("ts"))
-    ph, cat, name, pid, tid = (_scalar(item.get(key)) for key in ("ph", "cat", "name", "pid", "tid"))
+    arguments, start = Args(), _number(item.get("ts"))
+    for name, key in _SCALARS:
+        setattr(arguments, name, _scalar(args.get(key)))
+    ph, cat, called, pid, tid = (_scalar(item.get(key)) for key in ("ph", "cat", "name", "pid", "tid"))
     return Event(
-        *(ph, cat, name, pid, tid),
+        *(ph, cat, called, pid, tid),
         ts=msgspec.Raw(_digits(start)) if start is not None else NOTHING,
-        args=Args(*(_scalar(args.get(key)) for key in Args.__struct_encode_fields__)),
+        args=arguments,
     )
 
 

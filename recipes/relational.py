@@ -6,8 +6,12 @@ buying (classification), how often does an article sell (regression), who buys w
 
 The tables are generated, at a thousandth of the size of H&M's; `--param scale=0.01` makes them larger. Batches are
 sampled hop by hop in plain torch, so each has its own sizes.
+
+`--param encoder=frame` encodes the columns with PyTorch Frame's ResNet for tables, as relational deep learning usually
+does; its variants are `frame` and `frame-dynamic` where `pip install pytorch-frame` was done.
 """
 
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import torch
@@ -15,8 +19,25 @@ from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss, soft
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 from torch_geometric.nn import HeteroConv, SAGEConv
 
-PARAMS = {"task": "churn", "hidden": 64, "fanout": [8, 8], "batch": 256, "lr": 0.003, "amp": False, "scale": 0.001}
+PARAMS = {
+    "task": "churn",
+    "encoder": "plain",
+    "hidden": 64,
+    "fanout": [8, 8],
+    "batch": 256,
+    "lr": 0.003,
+    "amp": False,
+    "scale": 0.001,
+}
 VARIANTS = {"dynamic": {"dynamic": True}}
+WITH_FRAME = find_spec("torch_frame") is not None
+if WITH_FRAME:
+    import torch_frame
+    from torch_frame.data.stats import StatType
+    from torch_frame.nn import EmbeddingEncoder, LinearEncoder, ResNet
+
+    VARIANTS["frame"] = {"encoder": "frame", "compile": False}
+    VARIANTS["frame-dynamic"] = {"encoder": "frame", "dynamic": True}
 ROWS = {"customer": 1371980, "article": 105542, "transaction": 31788324}
 KEYS = [("transaction", "by", "customer"), ("transaction", "of", "article")]
 EDGES = [*KEYS, *((end, f"rev_{key}", start) for start, key, end in KEYS)]
@@ -37,10 +58,29 @@ class Encoder(torch.nn.Module):
         return self.numbers(numbers) + sum(encoded)
 
 
+class FrameEncoder(torch.nn.Module):
+    """The same with PyTorch Frame. What it must know of a column is known beforehand: no table is looked through."""
+
+    def __init__(self, categories, hidden):
+        super().__init__()
+        numbers, kinds = [f"number {at}" for at in range(NUMBERS)], [f"category {at}" for at in range(len(categories))]
+        self.names = {torch_frame.numerical: numbers, torch_frame.categorical: kinds}
+        known = {name: {StatType.MEAN: 0.0, StatType.STD: 1.0} for name in numbers}
+        for name, count in zip(kinds, categories, strict=True):
+            known[name] = {StatType.COUNT: ([*range(count)], [1] * count)}
+        encoders = {torch_frame.numerical: LinearEncoder(), torch_frame.categorical: EmbeddingEncoder()}
+        self.model = ResNet(hidden, hidden, 2, known, self.names, encoders)
+
+    def forward(self, numbers, categories):
+        columns = {torch_frame.numerical: numbers, torch_frame.categorical: categories}
+        return self.model(torch_frame.TensorFrame(columns, self.names))
+
+
 class Net(torch.nn.Module):
     def __init__(self, ctx):
         super().__init__()
-        self.encode = torch.nn.ModuleDict({name: Encoder(counts, ctx.hidden) for name, counts in CATEGORIES.items()})
+        encoder = {"plain": Encoder, "frame": FrameEncoder}[ctx.encoder]
+        self.encode = torch.nn.ModuleDict({name: encoder(counts, ctx.hidden) for name, counts in CATEGORIES.items()})
         self.layers = torch.nn.ModuleList(
             HeteroConv({edge: SAGEConv(ctx.hidden, ctx.hidden) for edge in EDGES}) for _ in ctx.fanout
         )
@@ -177,6 +217,8 @@ TASKS = {"churn": Churn, "sales": Sales, "purchase": Purchase}
 
 
 def setup(ctx):
+    if ctx.encoder == "frame" and not WITH_FRAME:
+        raise ModuleNotFoundError("encoder=frame needs PyTorch Frame: pip install pytorch-frame")
     ctx.note(f"generated tables with the statistics of H&M's at scale {ctx.scale:g}; rows sampled by plain torch")
     tables = generate(ctx.scale)
     task, sample = TASKS[ctx.task](tables), Sampler(tables, ctx.fanout)

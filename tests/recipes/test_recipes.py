@@ -4,6 +4,7 @@ The counts are graphs/recompilations/breaks, as seen with torch 2.13 and PyG 2.8
 """
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -126,6 +127,19 @@ def same_losses(one, other):
 @pytest.mark.parametrize(("name", "variant", "params", "steps", "counts"), rows(CASES), ids=str)
 def test_compiled_as_eager(name, variant, params, steps, counts):
     check(name, variant, params, steps, counts)
+
+
+@pytest.mark.skipif(not load("relational").WITH_FRAME, reason="PyTorch Frame is not installed (extra: frame)")
+@pytest.mark.parametrize(("variant", "counts"), [("frame-dynamic", "1/0/0"), ("frame:compile=true", "3/2/0")])
+def test_columns_encoded_by_pytorch_frame(variant, counts):
+    check("relational", variant, {}, 4, counts)
+
+
+def test_an_encoder_that_is_not_installed_is_named(monkeypatch):
+    relational = load("relational")
+    monkeypatch.setattr(relational, "WITH_FRAME", False)
+    with pytest.raises(ModuleNotFoundError, match="pip install pytorch-frame"):
+        relational.setup(SimpleNamespace(**{**relational.PARAMS, "encoder": "frame"}))
 
 
 @slow

@@ -1,7 +1,10 @@
 """Intervals keep what they promise: for values of a known origin, and for simulated captures on drifting machines."""
 
+import itertools
 import math
+import re
 import statistics
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +28,7 @@ from tracekit.uncertainty import (
 from tracekit.unprofiled import SPREAD_OF_PAIRS, compared, contrast, prior_of_pairs, step_interval
 
 STEPS = 12
+count_passes = itertools.count()  # replaced where passes take time
 STEP_NS = 5_000_000
 
 
@@ -202,7 +206,7 @@ MACHINES = [
 ]
 
 
-def captured(monkeypatch, rng, machine, effect, passes=8):
+def captured(monkeypatch, rng, machine, effect, passes=8, **options):
     """A capture of two variants on that machine: real rounds of simulated passes, whose steps have outliers."""
     levels = iter(machine(rng, 2 * passes))
     clock = iter(range(1000))
@@ -214,6 +218,7 @@ def captured(monkeypatch, rng, machine, effect, passes=8):
         return one_pass(number, round(statistics.median(times)), next(clock), times)
 
     def measure_again(number, planned, *_, **__):
+        next(count_passes)
         return PassResult(measured=measured(run_pass(planned.name, number)))
 
     monkeypatch.setattr(rounds, "measure_again", measure_again)
@@ -223,7 +228,12 @@ def captured(monkeypatch, rng, machine, effect, passes=8):
     ]
     run = Run(created="", tracekit="", recipe="", script="", variants=variants)
     prepared = SimpleNamespace(variants=[SimpleNamespace(name=each.name) for each in variants])
-    *_, last = Rounds(prepared, None, {"a": None, "b": None}, Options("", budget=1e9, passes=passes)).each(run)
+    *_, last = Rounds(
+        prepared,
+        None,
+        {"a": None, "b": None},
+        Options("", **{"budget": 1e9, "passes": passes, "tell": lambda _: None, **options}),
+    ).each(run)
     return contrast(last.variants[1].measured, last.variants[0].measured)
 
 
@@ -257,6 +267,49 @@ def test_a_real_difference_of_a_tenth_is_seen(monkeypatch, machine, least):
 def test_a_quiet_machine_needs_fewer_passes(monkeypatch):
     quiet, loud = (captured(monkeypatch, np.random.default_rng(1), each, 0.0, 24) for each in (steady, apart))
     assert rounds.ENOUGH_ROUNDS <= quiet.passes < loud.passes == 23
+
+
+def test_passes_are_taken_until_the_precision_is_reached(monkeypatch):
+    comparisons = [
+        captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 100, precision=share) for share in (0.03, 0.01)
+    ]
+    assert [math.log(high / low) / 2 <= 0.03 for low, high in (each.interval for each in comparisons)] == [True, True]
+    low, high = comparisons[1].interval
+    assert math.log(high / low) / 2 <= 0.01
+    assert comparisons[0].passes < comparisons[1].passes < 99
+
+
+def test_where_nothing_differs_it_stops_before_the_precision_is_reached(monkeypatch):
+    same = captured(monkeypatch, np.random.default_rng(1), steady, 0.0, 100, precision=1e-6)
+    assert same.alike
+    assert compared(same, "eager").endswith("pairs), no difference above 1.5 %")
+    assert same.passes < 99
+    assert not captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 20, precision=1e-6).alike
+
+
+@pytest.mark.parametrize("seconds", [100.0, 1e9])
+def test_the_time_left_is_true(monkeypatch, seconds):
+    """Each pass takes 5 s; what is told is about what is left, and within the budget."""
+    now, told = [0.0], []
+    monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
+
+    class Slow(Iterator):
+        def __next__(self):
+            now[0] += 5.0
+            return 0
+
+    def tell(line):
+        told.append((now[0], float(re.search("about ([0-9]+) s left", line)[1])))
+
+    monkeypatch.setattr("test_uncertainty.count_passes", Slow())
+    monkeypatch.setattr(rounds, "_expected_seconds", lambda _: 10.0)
+    captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 100, precision=0.02, budget=seconds, tell=tell)
+    (at, left) = told[-1]
+    assert now[0] == at + 10
+    assert left == 10 or (left == 20 and seconds > 1e6)  # scatter decides when it is narrow, the budget is certain
+    assert now[0] <= seconds
+    assert 0.5 < statistics.median(left / (now[0] - at) for at, left in told) < 2
+    assert all(left <= seconds - at for at, left in told)
 
 
 def test_three_rounds_come_before_everything_else_is_spent(monkeypatch):

@@ -11,7 +11,7 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 import math
 import statistics
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import cycle, islice, pairwise
 from typing import Any, Literal
 
 from tracekit.run import Measured, Pass, Variant, crowding
@@ -25,7 +25,7 @@ from tracekit.uncertainty import (
     interval_from_logs,
     is_noise,
 )
-from tracekit.units import duration, many, ratio
+from tracekit.units import duration, many, percent, ratio
 
 Covers = Literal["rounds", "passes", "one pass"]
 COVERED: dict[Covers, str] = {
@@ -34,6 +34,7 @@ COVERED: dict[Covers, str] = {
     "one pass": "nothing: with one pass each, it is unknown how much passes differ",
 }
 SPREAD_OF_PAIRS = 0.06
+NO_DIFFERENCE = 1.015  # a ratio that is known to be closer to 1 is no difference that matters
 _ALIKE = 1.005
 _TOLD = 0.01  # of the cost of compiling: a smaller part is not told
 
@@ -109,10 +110,17 @@ class Contrast:
         return is_noise(self.interval)
 
     @property
+    def alike(self) -> bool:
+        """Whether it is known that there is no difference that matters."""
+        return self.interval is not None and 1 / NO_DIFFERENCE <= self.interval[0] <= self.interval[1] <= NO_DIFFERENCE
+
+    @property
     def doubt(self) -> str:
         """Why the difference is not significant; empty if it is."""
         if self.interval is None:
             return "one pass each"
+        if self.noise and self.alike:
+            return f"no difference above {percent(NO_DIFFERENCE - 1)}"
         return "within noise" if self.noise else ""
 
 
@@ -157,6 +165,26 @@ def _ends(interval: Interval, slower: bool) -> str:
 
 def _inverse(ratio: float) -> float:
     return 1 / ratio if ratio else math.inf
+
+
+def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, most: int) -> int:
+    """How many passes that take turns make the interval of the ratio that narrow (as a logarithm), if they go on to
+    scatter as they do; without `theirs`, the interval of the step time. At most `most`."""
+    if theirs is None:
+        logs, prior = [math.log(each.step_ns) for each in ours.counted_passes], prior_of_passes(ours)
+    else:
+        pairs = _rounds(ours.counted_passes, theirs.counted_passes)
+        logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
+        prior = prior_of_pairs(ours, theirs)
+    if not logs:
+        return most
+    more = [*islice(cycle(logs), most)]
+    enough = (
+        passes
+        for passes in range(2, most)
+        if half_width_of_mean(more[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
+    )
+    return next(enough, most)
 
 
 def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:

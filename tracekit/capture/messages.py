@@ -13,7 +13,7 @@ from tracekit.capture.job import Stage
 from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
 from tracekit.units import duration, many, percent
-from tracekit.unprofiled import compared, compiling_cost, contrast
+from tracekit.unprofiled import Contrast, compared, compiling_cost, contrast, step_interval
 
 _REASON_WIDTH = 100
 _DOING: dict[Stage, str] = {
@@ -91,6 +91,25 @@ def repeating(seconds: float, passes: int, reserved: int) -> str:
         f"Measuring again, in turns: {reserved} passes each, then more for about {seconds:.0f} s at most "
         f"(--budget), {passes} in all (--passes) …"
     )
+
+
+def so_far(rounds: int, run: Run, seconds_left: float) -> str:
+    """`3 rounds: compiled 1.32 × faster than eager (1.20–1.45; 3 pairs); about 40 s left`, or of several variants the
+    one of which least is known."""
+    measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
+    (first, base), *others = measured
+    said = f"{first} {duration(base.step_ns)} a step"
+    if interval := step_interval(base):
+        said += f" ({' … '.join(duration(end, like=base.step_ns) for end in interval)})"
+    contrasts = [(contrast(each, base), name) for name, each in others]
+    if contrasts:
+        widest, name = max(contrasts, key=lambda pair: _width(pair[0]))
+        said = f"{'least certain: ' if len(contrasts) > 1 else ''}{name} {compared(widest, first)}"
+    return f"  {rounds} rounds: {said}; about {seconds_left:.0f} s left"
+
+
+def _width(of: Contrast) -> float:
+    return of.interval[1] / of.interval[0] if of.interval is not None and of.interval[0] else math.inf
 
 
 def reached(smallest: float, requested: float) -> str:

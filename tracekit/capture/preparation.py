@@ -98,6 +98,8 @@ def check_options(options: Options, verb: str = "capture") -> None:
             raise BadParameterError(name, value, f"a whole number, {least} or more")
     if not 0 < options.timeout < math.inf:
         raise BadParameterError("--timeout", options.timeout, "a number of seconds above 0")
+    if options.precision is not None and not 0 < options.precision < 1:
+        raise BadParameterError("--precision", f"{options.precision:.0%}", "above 0 % and below 100 %")
     if options.budget is not None and not 0 <= options.budget < math.inf:
         raise BadParameterError("--budget", options.budget, "a number of seconds, 0 or more")
 

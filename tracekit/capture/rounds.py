@@ -20,13 +20,13 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, Variant
-from tracekit.unprofiled import contrast, prior_of_passes, step_interval
+from tracekit.unprofiled import contrast, passes_needed, prior_of_passes, step_interval
 
 # Two pairs of passes can agree by chance, and one is never significant: these rounds come before any budget counts.
 RESERVED_ROUNDS = 3
 # With this many rounds, the first pass, which had to compile, is left out; with fewer, every pass is needed.
 ENOUGH_ROUNDS = 4
-NARROW = 0.02  # of the step time to either side: with a narrower interval, more passes add little
+NARROW = 0.02  # of the step time to either side, unless a precision is requested
 _SECONDS_A_VARIANT = 30
 _MOST_SECONDS = 600  # unless requested
 
@@ -38,7 +38,7 @@ def budget(run: Run, options: Options) -> float:
     """
     if options.budget is not None:
         return options.budget
-    if options.min_detectable is not None:
+    if options.min_detectable is not None or options.precision is not None:
         return _MOST_SECONDS
     first = sum(each.seconds for variant in run.variants for each in _passes(variant))
     return min(_MOST_SECONDS, max(_SECONDS_A_VARIANT * len(run.variants), first))
@@ -64,13 +64,29 @@ class Rounds:
             spent = began + expected > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
             if not variants or (number >= RESERVED_ROUNDS and spent):
                 return
+            if number > 1:
+                self.options.tell(messages.so_far(number, run, self._seconds_left(number, run, expected, ends - began)))
             for variant in variants:
                 run = self._with_another(number, variant, run)
             expected = time.monotonic() - began
             yield run
 
     def _suffices(self, run: Run) -> bool:
-        return is_narrow(run) if self.options.min_detectable is None else detectable(run) <= self.options.min_detectable
+        if self.options.min_detectable is not None:
+            return detectable(run) <= self.options.min_detectable
+        return is_narrow(run, self.options.precision or NARROW)
+
+    def _seconds_left(self, number: int, run: Run, seconds_a_round: float, budget_left: float) -> float:
+        """How long the rounds to come will take: until the intervals are narrow, if the passes go on to scatter as
+        they do, but no more rounds than are allowed, and none that the budget has no time for."""
+        rounds = min(self.options.passes - number, int(budget_left / seconds_a_round))
+        if self.options.min_detectable is None:
+            precision, most = self.options.precision or NARROW, self.options.passes
+            first, *others = _all_measured(run)
+            counted = [passes_needed(each, first, precision, most) for each in others]
+            enough = max(counted or [passes_needed(first, None, precision, most)])
+            rounds = min(rounds, max(enough, ENOUGH_ROUNDS) + 1 - number)  # the first round is not counted
+        return max(rounds, RESERVED_ROUNDS - number, 1) * seconds_a_round
 
     def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
         able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
@@ -87,12 +103,24 @@ class Rounds:
         return replace(run, variants=variants)
 
 
-def is_narrow(run: Run) -> bool:
-    """Whether every ratio to the first variant's step time is known well enough; for a single variant, its step
-    time."""
-    first, *others = (variant.measured for variant in run.variants if variant.measured)
+def is_narrow(run: Run, precision: float = NARROW) -> bool:
+    """Whether every ratio to the first variant's step time is known to that share, or known to differ from 1 by no
+    more than matters; for a single variant, its step time."""
+    first, *others = _all_measured(run)
+    if others and all(contrast(each, first).alike for each in others):
+        return True
+    return all(half <= precision for half in _half_widths(run))
+
+
+def _half_widths(run: Run) -> list[float]:
+    """Half the width of the interval of every ratio, as a logarithm; for a single variant, that of its step time."""
+    first, *others = _all_measured(run)
     intervals = [contrast(each, first).interval for each in others] or [step_interval(first)]
-    return all(each is not None and math.log(each[1] / each[0]) / 2 <= NARROW for each in intervals)
+    return [math.log(each[1] / each[0]) / 2 if each is not None else math.inf for each in intervals]
+
+
+def _all_measured(run: Run) -> list[Measured]:
+    return [variant.measured for variant in run.variants if variant.measured]
 
 
 def detectable(run: Run) -> float:

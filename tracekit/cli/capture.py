@@ -6,7 +6,7 @@ from pathlib import Path
 from tracekit.cli.arguments import add_parameters, add_script_arguments, names, percentage, positive
 from tracekit.cli.verb import Verb
 
-_PASSES, _MOST_PASSES = 8, 100  # the second where a regression of some size must be detectable
+_PASSES, _MOST_PASSES = 8, 100  # the second where something must be known well, or be detectable
 
 
 class CaptureVerb(Verb):
@@ -55,7 +55,7 @@ class CaptureVerb(Verb):
             type=positive,
             metavar="N",
             help="maximum number of unprofiled passes per variant; fewer if the intervals are narrow before that "
-            "(default: 8; 100 with --min-detectable)",
+            "(default: 8; 100 with --precision or --min-detectable)",
         )
         parser.add_argument(
             "--budget",
@@ -63,7 +63,14 @@ class CaptureVerb(Verb):
             metavar="S",
             help="seconds for measuring again, after the three passes that every variant needs: compiling, traces and "
             "losses take as long as they take (default: 30 per variant, or as long as the first unprofiled passes "
-            "took, up to 600; 600 with --min-detectable)",
+            "took, up to 600; 600 with --precision or --min-detectable)",
+        )
+        parser.add_argument(
+            "--precision",
+            type=percentage,
+            metavar="PERCENT",
+            help="take passes until every ratio to the first variant is known to ± this much, at 95 %%, or to differ "
+            "from 1 by no more than 1.5 %% (default: 2%%, within --passes and --budget)",
         )
         parser.add_argument(
             "--min-detectable",
@@ -132,8 +139,9 @@ class CaptureVerb(Verb):
                     warmup=options.warmup,
                     seed=options.seed,
                     timeout=options.timeout,
-                    passes=options.passes or (_PASSES if options.min_detectable is None else _MOST_PASSES),
+                    passes=options.passes or (_MOST_PASSES if options.precision or options.min_detectable else _PASSES),
                     budget=options.budget,
+                    precision=options.precision,
                     min_detectable=options.min_detectable,
                     epochs=options.epochs,
                     seeds=options.seeds,

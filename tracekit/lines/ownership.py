@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracekit.lines.carry import Carried
     from tracekit.lines.compiled import Compiled
     from tracekit.lines.main_thread import Recording
+    from tracekit.lines.spans import Spans
     from tracekit.lines.threads import Thread
 
 MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in memory; `tracekit lines` has no limit
@@ -86,9 +87,29 @@ class Ownership:
     def _recorded_owners(self) -> StepFunction:
         """The owner of each moment of the recording's main thread."""
         from tracekit.lines.main_thread import main_thread_owners
+        from tracekit.lines.threads import Thread
 
         assert self.recording is not None
-        return main_thread_owners(self.recording, self.owners)
+        owners = main_thread_owners(self.recording, self.owners)
+        regions = self.regions_without_lines
+        never = StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+        of_no_line = self.owners.of_group(owners.at(regions.starts), 0)
+        return Thread(owners, never).overlaid(regions, of_no_line).owners
+
+    @cached_property
+    def regions_without_lines(self) -> "Spans":
+        """What a backend other than Inductor runs in a capture, by its recording: it keeps no lines.
+
+        In recordings of others, and where graphs are known, the line that calls a graph stands for the rest.
+        """
+        from tracekit.lines.regions import nameless_regions
+        from tracekit.lines.spans import Spans
+
+        assert self.recording is not None
+        trace, lines = self.recording.trace, self.recording.lines
+        if lines is None or lines.graphs or self.graphs:
+            return Spans.of(trace, np.zeros(0, np.int64))
+        return nameless_regions(trace)
 
     def rows_in_recording(self, rows: Ints) -> Ints:
         """For each of these events, the row of the event in the recording that it was matched with; −1 for none."""

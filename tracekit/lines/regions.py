@@ -40,6 +40,13 @@ def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
     return {track: _known(each, graphs) for track, each in _of_compilations(trace, compiled).items()}
 
 
+def nameless_regions(trace: Trace) -> Spans:
+    """What torch.compile runs on the main thread if no compiled graph has a name: the backend is not Inductor."""
+    if any(_CALL.fullmatch(name) for name in trace.names):
+        return Spans.of(trace, np.zeros(0, np.int64))
+    return _named(trace, trace.threads.main, _REGION).spans
+
+
 def _known(calls: Regions, graphs: Collection[str]) -> Regions:
     known = np.array([name in graphs for name in calls.names], bool)
     return Regions(calls.spans.chosen(known), [name for name in calls.names if name in graphs])
@@ -77,7 +84,7 @@ def _in_order(trace: Trace, rows: Ints, names: list[str]) -> Regions:
     return Regions(spans, [of_row[row] for row in spans.rows.tolist()])
 
 
-def _named(trace: Trace, track: int, pattern: re.Pattern[str]) -> Regions:
+def _named(trace: Trace, track: int | None, pattern: re.Pattern[str]) -> Regions:
     spans = Spans.of(trace, on_thread(trace, track, _operators(trace, pattern)))
     shapes = (pattern.fullmatch(trace.names[code]) for code in trace.name_codes[spans.rows].tolist())
     return Regions(spans, [shape[1] for shape in shapes if shape])

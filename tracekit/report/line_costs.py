@@ -158,6 +158,11 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
             "on the CPU count towards all lines of their graph. Captures with torch 2.9 or later record the lines of "
             "each kernel."
         )
+    if nameless := [each.name for each in answered if each.means.keeps_no_lines]:
+        yield (
+            f"{', '.join(nameless)}: this backend does not keep the lines that its graphs come from, as Inductor does, "
+            f"so what they run is counted as {NO_LINE}."
+        )
     for each in variants:
         if not each.total_ns:
             yield f"{each.name}: {each.means.reason or f'its {each.view} time is unknown'}."

@@ -1,12 +1,14 @@
 """`tracekit capture --nproc N`: the processes of a script that uses torch.distributed, as ranks of one variant."""
 
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from tracekit.capture import process
 from tracekit.capture.harness import Options, capture
-from tracekit.capture.job import Job
+from tracekit.capture.job import Job, PassResult
+from tracekit.capture.rank_jobs import combined
 from tracekit.errors import OnlyScriptsHaveRanksError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
@@ -19,6 +21,15 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 if dist.get_rank() == 1:
     raise ValueError("the second rank has no data")
+dist.barrier()
+"""
+KILLED = """
+import os, signal
+import torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+if dist.get_rank() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
 dist.barrier()
 """
 
@@ -46,14 +57,47 @@ def test_a_planted_straggler_is_found_with_its_bucket_and_milliseconds(tmp_path)
         assert caused["python"] > 0.9 * total
 
 
-def test_the_rank_that_failed_first_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("failing", "outcome", "error"),
+    [
+        (FAILING, "error", "rank 1: ValueError: the second rank has no data"),
+        (KILLED, "crash", "rank 1: killed, perhaps because memory ran out"),
+    ],
+)
+def test_the_rank_that_failed_first_is_named(tmp_path, failing, outcome, error):
     script = tmp_path / "train.py"
-    script.write_text(FAILING)
+    script.write_text(failing)
     job = Job(stage="measure", program=str(script), is_script=True, ranks=2)
     with process.scratch() as scratch:
         result = process.perform(job, scratch, tmp_path / "measure.log", 120)
-    assert result.outcome == "error"
-    assert result.error == "rank 1: ValueError: the second rank has no data"
+    assert (result.outcome, result.error) == (outcome, error)
+
+
+RESET = "RuntimeError: pair.cc:537 Read error [127.0.0.1]:21145: Connection reset by peer"
+OWN, KILL, ABORT = "ValueError: no data", "killed, perhaps because memory ran out", "died of SIGABRT"
+NCCL = "DistBackendError: NCCL error: ncclRemoteError, or a remote process exiting prematurely"
+
+
+@pytest.mark.parametrize(
+    ("failures", "first"),
+    [
+        ([(RESET, 10.0), (KILL, 10.01)], 1),  # the connection breaks before anybody sees that the rank is gone
+        ([(OWN, 10.0), (RESET, 10.1)], 0),
+        ([(RESET, 10.1), (OWN, 10.0), (KILL, inf)], 1),
+        ([(KILL, inf), (RESET, 10.0)], 1),  # one that was killed in the end waited for the other
+        ([(OWN, 10.2), (OWN, 10.1)], 1),
+        ([(NCCL, 10.0), (ABORT, 10.5), (OWN, 9.9)], 2),
+        ([(RESET, 10.2), (NCCL, 10.1)], 1),
+        ([(None, 9.0), (ABORT, 10.0)], 1),
+    ],
+)
+def test_the_first_failure_is_told_by_how_and_when_each_rank_ended(failures, first):
+    results = [
+        (PassResult(outcome="error" if error else "ok", error=error, traceback=f"of {rank}"), when)
+        for rank, (error, when) in enumerate(failures)
+    ]
+    result = combined(results)
+    assert (result.error, result.traceback) == (f"rank {first}: {failures[first][0]}", f"of {first}")
 
 
 def test_a_recipe_has_one_process(tmp_path):

@@ -9,7 +9,7 @@ from tracekit.analyses import summary
 from tracekit.analyses.steps import IDLES
 from tracekit.engine.buckets import BOUNDS, BUCKETS, ON_THE_GPU, WALL
 from tracekit.findings.verdict import HOST_BOUND, VERDICTS, verdict
-from tracekit.profile import Mean, open_subject
+from tracekit.profile import open_subject
 
 LOADING, FLUSHING = "Lazy Function Loading", "Buffer Flush"
 
@@ -72,7 +72,7 @@ def test_the_sentence_about_the_steps_agrees(tmp_path, spans, bounds, idles):
 
 @pytest.mark.parametrize("bucket", [key for key in WALL if BUCKETS[key].bound not in ("gpu", "copies", "gaps")])
 def test_every_bucket_leads_to_a_verdict(bucket):
-    assert verdict(SimpleNamespace(mean=Mean(100.0, {bucket: 100.0}))).id in VERDICTS
+    assert verdict(SimpleNamespace(parts={bucket: 100.0})).id in VERDICTS
 
 
 def test_every_reason_for_an_idle_gpu_has_words():

@@ -148,7 +148,7 @@ def test_the_report_names_the_one_that_began_it(tmp_path, on_gpu):
     rows = {row["rank"]: row for row in section.blocks[1].rows.to_pylist()}
     assert [rows[rank]["because"] for rank in (0, 2, 3)] == [None, "waiting for rank 3", "data loading"]
     assert [rows[rank]["late_ns"] for rank in (0, 2, 3)] == [0, 2_100_000, 1_900_000]
-    assert [rows[rank]["caused_ns"] for rank in (0, 2, 3)] == [0, 0, 4_000_000]
+    assert [rows[rank]["caused_ns"] for rank in (0, 2, 3)] == [0, 0, 2_100_000]
     (stragglers,) = [block.rows for block in section.blocks if getattr(block, "name", "") == "stragglers"]
     assert {(row["rank"], row["because"]) for row in stragglers.to_pylist()} == {(3, "data loading")}
 

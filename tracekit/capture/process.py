@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +26,7 @@ from tracekit.workspace import temporary_home, workspace
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOG_TAIL = 30  # lines
 _LOOKED_EVERY_S = 1.0
+_POLLED_EVERY_S = 0.02  # the ends of ranks: the others notice that one is gone within milliseconds
 _GRACE_S = 20.0  # for the other ranks to end, once one has ended
 
 
@@ -54,7 +56,7 @@ def perform(
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:
     jobs = rank_jobs(job, folder)
-    processes = []
+    processes: list[subprocess.Popen[bytes]] = []
     with ExitStack() as stack:
         try:
             with interruption.deferred():
@@ -66,23 +68,22 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
                     process = _start(each, own, output)
                     stack.callback(_kill_all, process, folder)
                     processes.append(process)
-            _wait(processes, timeout, reader)
+            ended = _wait(processes, timeout, reader)
         except subprocess.TimeoutExpired:
             return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
     results = [
-        _result(own, rank_log(log, rank), process)
+        _result(own, rank_log(log, rank), process, ended.get(rank, inf))
         for rank, ((_, own), process) in enumerate(zip(jobs, processes, strict=True))
     ]
     _remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
     return combined(results) if job.ranks > 1 else results[0][0]
 
 
-def _result(folder: Path, log: Path, process: subprocess.Popen[bytes]) -> tuple[PassResult, float]:
-    """The result, and when it was written."""
+def _result(folder: Path, log: Path, process: subprocess.Popen[bytes], last_seen: float) -> tuple[PassResult, float]:
+    """The result, and when it was written or, without one, when the process was last seen running, unix time."""
     file = folder / RESULT
     if not file.exists():
-        when = time.time() if process.returncode == -9 else 0.0  # it was killed because of another rank's failure
-        return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log)), when
+        return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log)), last_seen
     result = msgspec.json.decode(file.read_bytes(), type=PassResult)
     if result.outcome != "ok" and not result.traceback:  # no exception was raised: its output says why
         result = msgspec.structs.replace(result, traceback=_tail(log))
@@ -96,22 +97,33 @@ def _remove_empty(logs: Iterator[Path]) -> None:
             log.unlink()
 
 
-def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: progress.Reader) -> None:
-    """Wait until all have ended. Successful ranks end together: once one has ended, the others get little time."""
-    ends = time.monotonic() + timeout
-    while running := [process for process in processes if process.poll() is None]:
-        if len(running) < len(processes):
+def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: progress.Reader) -> dict[int, float]:
+    """Wait until all have ended. Successful ranks end together: once one has ended, the others get little time.
+
+    Returns for each rank that ended by itself when it was last seen running, unix time; the others are to be killed.
+    """
+    ends, looks = time.monotonic() + timeout, time.monotonic() + _LOOKED_EVERY_S
+    seen = dict.fromkeys(range(len(processes)), time.time())
+    ended: dict[int, float] = {}
+    while True:
+        now = time.time()
+        for rank in seen.keys() - ended.keys():
+            if processes[rank].poll() is not None:
+                ended[rank] = seen[rank]
+            seen[rank] = now
+        if len(ended) == len(processes):
+            return ended
+        if ended:
             ends = min(ends, time.monotonic() + _GRACE_S)
-        left = ends - time.monotonic()
-        try:
-            running[0].wait(max(0, min(left, _LOOKED_EVERY_S)))
-        except subprocess.TimeoutExpired:
-            if left <= _LOOKED_EVERY_S and len(running) < len(processes):
-                return  # the others wait for a rank that is gone
-            if left <= _LOOKED_EVERY_S:
-                raise
+        if time.monotonic() >= ends and ended:
+            return ended  # the others wait for a rank that is gone
+        if time.monotonic() >= ends:
+            raise subprocess.TimeoutExpired(processes[0].args, timeout)
+        if time.monotonic() >= looks:
             interruption.check()
             reader.look()
+            looks = time.monotonic() + _LOOKED_EVERY_S
+        time.sleep(_POLLED_EVERY_S)
 
 
 def _with_so_far(failed: PassResult, path: Path) -> PassResult:

@@ -1,14 +1,23 @@
 """One pass on several ranks: a process for each, which connect as under torchrun."""
 
 import os
+import re
 import socket
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import RankTraces
+
+# What a rank says that fails because another one is gone: gloo, NCCL, the store, and a rank that waits for a decision.
+_FOLLOWS = re.compile(
+    r"connection (?:was )?(?:likely )?(?:reset|closed|aborted|refused)|broken pipe|timed out|remote process"
+    r"|DistNetworkError|NCCL (?:error|communicator was aborted)|^FirstRankEndedError",
+    re.IGNORECASE,
+)
 
 
 def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
@@ -69,8 +78,9 @@ def _free_port() -> int:
 def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:
     """The first rank's result, with the traces of the others; if some failed, the failure that came first.
 
-    This needs to know when each was written: a rank that fails breaks the connections of the others, so that they fail,
-    too.
+    This needs to know when each was written, or the rank was last seen without one: infinity for a rank that was killed
+    in the end. A rank that fails breaks the connections of the others, so that they fail, too: sometimes before anybody
+    sees that it is gone, so a broken connection is the first failure only if there is no other.
     """
     first = results[0][0]
     others = [
@@ -79,8 +89,13 @@ def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:
         if rank
     ]
     first = replace(first, ranks=others)
-    failed = [(when, rank, result) for rank, (result, when) in enumerate(results) if result.outcome != "ok"]
+    failed = [
+        (when == inf, _FOLLOWS.search(result.error or "") is not None, when, rank)
+        for rank, (result, when) in enumerate(results)
+        if result.outcome != "ok"
+    ]
     if not failed:
         return first
-    _, rank, result = min(failed, key=lambda each: each[:2])
+    rank = min(failed)[-1]
+    result = results[rank][0]
     return replace(first, outcome=result.outcome, error=f"rank {rank}: {result.error}", traceback=result.traceback)

@@ -35,6 +35,7 @@ class Hole:
     """One of them, and what is known about it."""
 
     piece: int  # its index among the pieces
+    lasts_ns: int  # without the time that the host waits in a collective
     row: int  # the event that is blamed; −1 where nothing was recorded
     kind: int  # of `roles`: an operator, a runtime call, a Python function; −1 without an event
     name: str  # of that event; without one, the operators before and after
@@ -59,12 +60,15 @@ class Hole:
 
 
 class Holes:
-    """The holes of the counted steps, except those of some events that have a rule of their own."""
+    """The holes of the counted steps, except waits in collectives and those of events that other rules are about."""
 
     def __init__(self, profile: Profile, without: Ints) -> None:
         self._profile, self._pieces = profile, profile.attribution.pieces
         wanted = is_hole(self._pieces) & profile.counted[self._pieces.step] & ~np.isin(self._pieces.event, without)
-        self._indices = np.flatnonzero(wanted)
+        indices = np.flatnonzero(wanted)
+        starts, ends = self._pieces.start[indices], self._pieces.end[indices]
+        lasting = ends - starts - profile.waits_in_collectives.within(starts, ends)
+        self._indices, self._lasting = indices[lasting >= LEAST_NS], lasting[lasting >= LEAST_NS]
         self._rows = self._pieces.event[self._indices].astype(np.int64)
 
     def __iter__(self) -> Iterator[Hole]:
@@ -80,6 +84,7 @@ class Holes:
             usual, first = self._alike(row) if row >= 0 else (self._usual_gap(k), False)
             yield Hole(
                 piece=piece,
+                lasts_ns=int(self._lasting[k]),
                 row=row,
                 kind=int(kinds[k]) if row >= 0 else -1,
                 name=names[k],

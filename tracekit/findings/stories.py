@@ -46,14 +46,12 @@ class Cases:
     @property
     def total(self) -> str:
         """How long they last together."""
-        pieces = self.profile.attribution.pieces
-        return duration(int(sum(pieces.dur[each.piece] for each in self.holes)))
+        return duration(sum(each.lasts_ns for each in self.holes))
 
     @property
     def per_step(self) -> str:
         """The same per step."""
-        pieces = self.profile.attribution.pieces
-        return duration(sum(pieces.dur[each.piece] for each in self.holes) / self.profile.counted_steps)
+        return duration(sum(each.lasts_ns for each in self.holes) / self.profile.counted_steps)
 
     @property
     def steps(self) -> int:
@@ -69,7 +67,7 @@ class Cases:
     @property
     def at_most(self) -> str:
         """How long the longest lasts."""
-        return duration(int(self.profile.attribution.pieces.dur[self.longest.piece]))
+        return duration(self.longest.lasts_ns)
 
     @property
     def times(self) -> str:

@@ -27,6 +27,7 @@ VERDICTS = {
     "sync_stall": "The GPU idles mostly because the host waited for it",
     "dataloader_bound": "Waiting for the next batch takes most of the time",
     "h2d_pageable_copy": "Copies take most of the time",
+    "late_rank": "One rank delays the others",
     "exposed_comm": "Communication that no computation overlaps takes most of the time",
     "compile_in_steps": "Compiling takes most of the time",
     "recompiles": "Recompiling takes most of the time",
@@ -73,7 +74,7 @@ class Verdict:
 
 def verdict(profile: Profile) -> Verdict:
     """What takes most of a step, whether or not that is a problem."""
-    parts = _parts(profile)
+    parts = profile.parts
     total = sum(parts.values())
     if not total:
         if profile.trace.cut_short:
@@ -125,11 +126,6 @@ def _events(profile: Profile, usual: Verdict) -> Ints:
     keys = HOST_BOUND.get(usual.id, ())
     keys += tuple(key for bound, name in _VERDICT_ON.items() if name == usual.id for key in BOUNDS[bound])
     return blamed_events(profile, profile.attribution.pieces.of(*keys))
-
-
-def _parts(profile: Profile) -> dict[str, float]:
-    mean = profile.mean
-    return mean.parts if mean is not None else {}
 
 
 def _time(parts: dict[str, float], buckets: tuple[str, ...]) -> float:

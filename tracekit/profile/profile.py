@@ -12,12 +12,13 @@ from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
 from tracekit.engine.views import StepView
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, Union
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import Graph
 from tracekit.profile.capture import Capture
+from tracekit.profile.collective_waits import collective_waits
 from tracekit.profile.sample import Sample, sample
 from tracekit.run import Window, Workload
 from tracekit.trace import Trace
@@ -108,6 +109,18 @@ class Profile:
     def owner_means(self) -> OwnerMeans:
         """What each owner costs in a counted step of each view."""
         return known_means(self.ownership, self.answered)
+
+    @cached_property
+    def waits_in_collectives(self) -> Union:
+        """When the host only waits in a collective, on a CPU; for a GPU, a bucket has this time."""
+        return collective_waits(self)
+
+    @cached_property
+    def parts(self) -> dict[str, float]:
+        """What a counted step is made of, ns by bucket, with the time in collectives as communication on a CPU, too."""
+        from tracekit.profile.cached import known_parts
+
+        return known_parts(self)
 
     @cached_property
     def sample(self) -> Sample:

@@ -1,6 +1,5 @@
 """The communication of one rank, in the order in which it begins: kernels, or on a CPU the spans of its backend."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,12 @@ import pyarrow as pa
 from tracekit.engine.buckets import CODES, KEYS
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
+from tracekit.profile.collective_waits import BACKEND_SPAN
 from tracekit.ranks.arguments import collective_arguments
 from tracekit.ranks.spent import Spent
 from tracekit.trace.roles import USER
 from tracekit.trace.schema import column
 
-_ON_CPU = re.compile(r"(?:gloo|mpi|ucc):.*", re.DOTALL)  # spans of torch.distributed on a CPU
 Members = dict[str, tuple[int, ...]]  # the ranks of process groups, by their names
 _WHOLE = pa.int64()
 _BY_BUCKET = pa.list_(_WHOLE, len(KEYS))
@@ -81,7 +80,7 @@ def _rows(profile: Profile) -> Ints:
     trace, view = profile.trace, profile.attribution.answered_view
     low = view.starts_ns[view.known]
     high = low + view.step_ns[view.known]
-    on_cpu = trace.labels.fits(_ON_CPU)
+    on_cpu = trace.labels.fits(BACKEND_SPAN)
     parts = [np.zeros(0, np.int64)]
     for part in trace.parts() if len(low) else ():
         roles = part.roles

@@ -4,7 +4,7 @@ How long a collective takes on the last rank to arrive is the transfer; what it 
 `causes` works out why that rank is late, and whether another one is to blame.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tracekit.intervals import Ints
+from tracekit.intervals import Bools, Ints, Union
 from tracekit.ranks.causes import INFERRED, causes
 from tracekit.ranks.clocks import Clock, align
 from tracekit.ranks.columns import RankColumns
@@ -52,7 +52,14 @@ class _Blame(NamedTuple):
     cause_rank: int
     bucket: str | None
     how: str
-    late_ns: int
+    since_ns: int  # when the first rank arrives
+    until_ns: int  # when the late one does
+
+
+def _lasting(blames: Collection[_Blame]) -> int:
+    """How long some rank waits for the late one: once, where several collectives are under way at the same time."""
+    times = np.array([(each.since_ns, each.until_ns) for each in blames], np.int64).reshape(-1, 2)
+    return Union.of(times[:, 0], times[:, 1]).total()
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class Collectives:
 
     ranks: list[int]
     table: pa.Table
+    start_ns: Ints  # by row of the table: when the rank arrives, on the common clock
     first: Ints  # the row at which each collective begins
     unmatched: dict[int, int]  # by rank, the number of calls that not all ranks of their group have
     clocks: dict[int, Clock]
@@ -90,14 +98,21 @@ class Collectives:
     @cached_property
     def late(self) -> pa.Table:
         """One row per collective at which a rank arrived last by more than the error of the clocks."""
-        rows = self.table.take(self.first)
-        return rows.take(np.flatnonzero(values(rows["late_ns"]) > self.error_ns))
+        return self.table.take(self._late_rows)
+
+    @cached_property
+    def _late_rows(self) -> Ints:
+        late: Ints = self.first[values(self.table["late_ns"])[self.first] > self.error_ns]
+        return late
 
     @cached_property
     def _blames(self) -> list[_Blame]:
         """One for each row of `late`."""
-        names = ("step", "late_rank", "cause_rank", "late_bucket", "cause", "late_ns")
-        return [_Blame(*row) for row in zip(*(self.late[name].to_pylist() for name in names), strict=True)]
+        names = ("step", "late_rank", "cause_rank", "late_bucket", "cause")
+        since = np.minimum.reduceat(self.start_ns, self.first)[np.isin(self.first, self._late_rows)]
+        until = since + values(self.late["late_ns"])
+        columns = [*(self.late[name].to_pylist() for name in names), since.tolist(), until.tolist()]
+        return [_Blame(*row) for row in zip(*columns, strict=True)] if len(since) else []
 
     @cached_property
     def _blames_by_cause(self) -> dict[tuple[int, int], list[_Blame]]:
@@ -114,31 +129,48 @@ class Collectives:
     def caused_ns(self, rank: int, step: int | None = None) -> dict[str, int]:
         """How much lateness the rank is to blame for, in all collectives or in one step, by bucket ("" if
         unexplained)."""
-        sums: dict[str, int] = {}
-        for each in self._blamed(rank, self.steps if step is None else [step]):
-            sums[each.bucket or ""] = sums.get(each.bucket or "", 0) + each.late_ns
-        return sums
+        blames = [*self._blamed(rank, self.steps if step is None else [step])]
+        buckets = dict.fromkeys(each.bucket or "" for each in blames)
+        return {key: _lasting([each for each in blames if (each.bucket or "") == key]) for key in buckets}
+
+    def delay_ns(self, rank: int, step: int | None = None) -> int:
+        """How long others wait because of the rank, in all collectives or in one step."""
+        return _lasting([*self._blamed(rank, self.steps if step is None else [step])])
+
+    def lost_ns(self, rank: int) -> int:
+        """How long the rank that loses most by it waits for this one, in all steps, while nothing else runs."""
+        blamed = np.isin(self.first, self._late_rows) & (values(self.table["cause_rank"])[self.first] == rank)
+        waiting = np.repeat(blamed, np.diff(np.append(self.first, len(self.table))))
+        waiting &= values(self.table["rank"]) != rank
+        lost = np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
+        return max((self._united_ns(other, lost, waiting) for other in self.ranks), default=0)
+
+    def _united_ns(self, rank: int, length: Ints, chosen: Bools) -> int:
+        """How long the rank spends in these rows, given how long each lasts from its start."""
+        rows = np.flatnonzero(chosen & (values(self.table["rank"]) == rank))
+        return Union.of(self.start_ns[rows], self.start_ns[rows] + length[rows]).total()
 
     def passed_on(self, rank: int) -> PassedOn:
         """The lateness of others that it is to blame for, because they had waited for it."""
         others = [each for each in self._blamed(rank, self.steps) if each.late_rank != rank]
         late = {each.late_rank for each in others}
-        return PassedOn(
-            sorted(late), sum(each.late_ns for each in others), any(each.how == INFERRED for each in others)
-        )
+        return PassedOn(sorted(late), _lasting(others), any(each.how == INFERRED for each in others))
 
     @cached_property
     def late_for_ns(self) -> dict[int, dict[tuple[int, str], int]]:
         """For each rank, how much later than the first it arrived, in total, by the rank to blame and the bucket."""
-        late: dict[int, dict[tuple[int, str], int]] = {rank: {} for rank in self.ranks}
+        blames: dict[int, dict[tuple[int, str], list[_Blame]]] = {rank: {} for rank in self.ranks}
         for each in self._blames:
-            key = each.cause_rank, each.bucket or ""
-            late[each.late_rank][key] = late[each.late_rank].get(key, 0) + each.late_ns
-        return late
+            blames[each.late_rank].setdefault((each.cause_rank, each.bucket or ""), []).append(each)
+        return {rank: {key: _lasting(some) for key, some in of_rank.items()} for rank, of_rank in blames.items()}
+
+    def late_ns(self, rank: int) -> int:
+        """How much later than the first the rank arrived, in all collectives; once, where some overlap."""
+        return _lasting([each for each in self._blames if each.late_rank == rank])
 
     def wait_ns(self, rank: int) -> int:
         """How long that rank waited for others, in all collectives."""
-        return int(values(self.table["wait_ns"])[values(self.table["rank"]) == rank].sum())
+        return self._united_ns(rank, values(self.table["wait_ns"]), np.ones(len(self.table), bool))
 
 
 def collectives(columns: Sequence[RankColumns]) -> Collectives:
@@ -149,9 +181,11 @@ def collectives(columns: Sequence[RankColumns]) -> Collectives:
     ranks = [each.rank for each in columns]
     matched = match(columns, _steps(columns))
     clocks = align(matched, len(ranks))
-    table, first = _table(matched, ranks, np.array([clock.offset_ns for clock in clocks], np.int64))
+    offsets = np.array([clock.offset_ns for clock in clocks], np.int64)
+    table, first = _table(matched, ranks, offsets)
+    start = matched.column("start_ns") - offsets[matched.rank]
     unmatched = dict(zip(ranks, matched.unmatched.tolist(), strict=True))
-    return Collectives(ranks, table, first, unmatched, dict(zip(ranks, clocks, strict=True)))
+    return Collectives(ranks, table, start, first, unmatched, dict(zip(ranks, clocks, strict=True)))
 
 
 def _steps(columns: Sequence[RankColumns]) -> frozenset[int]:

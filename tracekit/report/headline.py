@@ -1,5 +1,7 @@
 """The headline: how long a step takes, how that compares with the baseline, and what makes the difference."""
 
+from collections.abc import Iterator
+
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Member, Untraced
@@ -20,8 +22,21 @@ _SAID: dict[Contradiction, str] = {
 
 
 def headline(report: Report) -> list[str]:
-    """One sentence about each variant and its baseline, or about a baseline that nothing is compared with."""
-    return [sentence for base, group in report.groups for sentence in _of_group(report, base, group)]
+    """Which rank delays a job; one sentence about each variant and its baseline, or about a baseline that nothing is
+    compared with."""
+    return [
+        *_late_ranks(report),
+        *(sentence for base, group in report.groups for sentence in _of_group(report, base, group)),
+    ]
+
+
+def _late_ranks(report: Report) -> Iterator[str]:
+    for name in report.collectives:
+        late = next((each for each in report.diagnoses[name].findings if each.id == "late_rank"), None)
+        if late is not None:
+            yield (
+                f"{sanitize(name)}: {sanitize(late.title)}." if len(report.members) > 1 else f"{sanitize(late.title)}."
+            )
 
 
 def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
@@ -40,7 +55,7 @@ def _alone(member: Member) -> str:
         pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
-        takes = f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(member)}: {_largest(wall.parts)}."
+        takes = f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(member)}: {_largest(member.parts)}."
         return takes + _compiling(member)
     if host is not None:
         return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts)} a step."

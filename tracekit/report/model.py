@@ -10,6 +10,7 @@ from tracekit.errors import UnknownVariantError
 from tracekit.findings import Diagnosis
 from tracekit.profile import Member, Profile, Subject
 from tracekit.ranks import Collectives, RankColumns
+from tracekit.ranks.straggler import Straggler, straggler, with_straggler
 from tracekit.report.blocks import Note
 from tracekit.report.by_variant import ByVariant
 from tracekit.report.notes import notes
@@ -52,7 +53,14 @@ class Report:
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:
         """What bounds each variant's step, and the findings, by variant."""
-        return {profile.name: self.by_variant.diagnosis(profile) for profile in self.profiles}
+        return {
+            profile.name: with_straggler(self.by_variant.diagnosis(profile), profile, self.straggler(profile.name))
+            for profile in self.profiles
+        }
+
+    def straggler(self, name: str) -> Straggler | None:
+        """The rank that delays the others, in a variant of which several ranks were recorded."""
+        return straggler(self.collectives[name]) if name in self.collectives else None
 
     @cached_property
     def ranks(self) -> dict[str, list[RankColumns]]:

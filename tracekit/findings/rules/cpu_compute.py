@@ -55,12 +55,12 @@ _OTHERWISE = "Compile the model (torch.compile), so that operators are fused and
 def cpu_compute(profile: Profile) -> Iterator[Finding]:
     """`cpu_compute`, in a trace of work that was meant to run on a CPU."""
     mean, trace = profile.means["wall"], profile.trace
-    if mean is None or trace.device != "cpu" or mean.parts["cpu_compute"] < _LEAST * mean.step_ns:
+    if mean is None or trace.device != "cpu" or profile.parts["cpu_compute"] < _LEAST * mean.step_ns:
         return
     if device_side_missing(trace) is not None:
         return
-    pieces = profile.attribution.pieces
-    chosen = pieces.of("cpu_compute")
+    pieces, waits = profile.attribution.pieces, profile.waits_in_collectives
+    chosen = pieces.of("cpu_compute") & (2 * waits.within(pieces.start, pieces.end) <= pieces.dur)
     culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
     if not culprits:
         return
@@ -76,7 +76,8 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         location = culprit
         most = f", the longest {plain(first.name)}{culprit.at}" if culprit.file else ""
     left = break_time(profile)  # re-entering compiled code computes nothing
-    claim: Union = pieces.union(chosen) if left is None else pieces.union(chosen).minus(left.claim)
+    claim: Union = pieces.union(chosen).minus(waits)
+    claim = claim if left is None else claim.minus(left.claim)
     yield Finding(
         "cpu_compute",
         f"Operators compute on the CPU{most}: {shares[0][0]} takes {shares[0][1]} of a step{others}",

@@ -1,16 +1,19 @@
-"""Does the GPU communicate with other GPUs without computing meanwhile?"""
+"""Do ranks communicate without computing meanwhile, on a GPU or on a CPU?"""
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.kernels import kernels, time_of
+from tracekit.findings.where import where_of_piece
 from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
+from tracekit.profile.collective_waits import BACKEND_SPAN
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import USER
 from tracekit.units import duration, many, percent
@@ -25,6 +28,9 @@ _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 @rule("exposed_comm")
 def exposed_comm(profile: Profile) -> Iterator[Finding]:
     """`exposed_comm`: how much communication nothing overlaps, and how much is waiting for ranks that arrive late."""
+    if profile.trace.device == "cpu":
+        yield from _on_a_cpu(profile)
+        return
     mean, pieces = profile.means["wall"], profile.attribution.pieces
     chosen = pieces.of("gpu_comm")
     if mean is None or not (chosen & profile.counted[pieces.step]).any():
@@ -37,7 +43,7 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     steps = Steps.of(profile)
     low, high = steps.low, steps.high
     exposed, running = (float(union.within(low, high).mean()) for union in (claim, time_of(profile, rows)))
-    per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds)
+    per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds, profile.trace.links.launch(rows))
     yield Finding(
         "exposed_comm",
         f"The GPU communicates without computing for {duration(exposed, like=mean.step_ns)} of "
@@ -49,6 +55,35 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         evidence=evidence(profile, rows[kinds == worst]),
         advice=_advice(waiting, per_step, float(np.median(profile.trace.dur_ns[rows]))),
         link=_DDP,
+    )
+
+
+def _on_a_cpu(profile: Profile) -> Iterator[Finding]:
+    mean, trace, pieces = profile.means["wall"], profile.trace, profile.attribution.pieces
+    claim, steps = profile.waits_in_collectives, Steps.of(profile)
+    waited = steps.mean(claim)
+    if mean is None or not waited:
+        return
+    spans = trace.labels.fits(BACKEND_SPAN)
+    rows = trace.where(lambda part: (part.roles.kind == USER) & spans[part.name_codes])
+    rows = rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
+    names, kinds = np.unique(trace.name_codes[rows], return_inverse=True)
+    worst = int(np.bincount(kinds, claim.within(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])).argmax())
+    in_step = np.flatnonzero(profile.counted[pieces.step])
+    longest = int(in_step[claim.within(pieces.start[in_step], pieces.end[in_step]).argmax()])
+    where = replace(where_of_piece(profile, longest), operator=trace.names[names[worst]])
+    per_step, waiting = len(rows) / profile.counted_steps, _waiting(profile, rows, kinds, rows)
+    yield Finding(
+        "exposed_comm",
+        f"The host waits in collectives{where.at} for {duration(waited, like=mean.step_ns)} of "
+        f"{duration(mean.step_ns)} a step: {many(round(per_step, 1), 'collective')} a step; the costliest is "
+        f"{_called(where)}; {_said(waiting)}",
+        claim=claim,
+        where=where,
+        evidence=evidence(profile, rows[kinds == worst]),
+        advice=_advice(waiting, per_step, float(np.median(trace.dur_ns[rows]))),
+        link=_DDP,
+        confidence="inferred",
     )
 
 
@@ -75,13 +110,15 @@ def _called(where: Where) -> str:
     return f"{name} in {where.module}" if where.module else name
 
 
-def _waiting(profile: Profile, rows: Ints, kinds: Ints) -> float | None:
+def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float | None:
     """The share of the collectives' time that is waiting for other ranks; None where no collective recurs.
+
+    `started` has for each of them the event that started it, which tells its step.
 
     The same collective is called once a step: the fastest tenth of its calls shows how long the transfer takes.
     """
     trace = profile.trace
-    steps = trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
+    steps = trace.steps.of(trace.ts_ns[started])
     order = np.lexsort((rows, steps, kinds))
     first = np.concatenate(([True], (np.diff(kinds[order]) != 0) | (np.diff(steps[order]) != 0)))
     nth = np.arange(len(rows)) - np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
@@ -99,8 +136,8 @@ def _said(waiting: float | None) -> str:
     if waiting is None:
         return "how much of this is waiting for other ranks cannot be known, because no collective is called twice"
     return (
-        f"{percent(waiting)} of the collectives' time is waiting for other ranks (whatever each call takes beyond the "
-        "fastest ones)"
+        f"at least {percent(waiting)} of the collectives' time is waiting for other ranks (whatever each call takes "
+        "beyond the fastest ones)"
     )
 
 

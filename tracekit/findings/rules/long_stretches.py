@@ -32,7 +32,7 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
 
 def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
     pieces = profile.attribution.pieces
-    holes = sorted(holes, key=lambda each: -int(pieces.dur[each.piece]))
+    holes = sorted(holes, key=lambda each: -each.lasts_ns)
     longest = holes[0]
     cases = Cases(profile, holes, _where(profile, longest))
     events = [row for each in holes for row in ([each.row] if each.row >= 0 else each.near)]
@@ -46,7 +46,7 @@ def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
         evidence=evidence(profile, np.unique(np.array(events, np.int64))),
         link=story.link,
         confidence="measured" if longest.row >= 0 else "inferred",
-        claim=pieces.union(chosen),
+        claim=pieces.union(chosen).minus(profile.waits_in_collectives),
     )
 
 

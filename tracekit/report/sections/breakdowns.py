@@ -10,6 +10,8 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.run_facts import contrast_of
+from tracekit.sanitize import sanitize
+from tracekit.units import duration
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
 _EQUAL = "Without a GPU, the time of the host is divided in exactly the same way, so it is not shown separately."
@@ -56,7 +58,18 @@ def wall(report: Report) -> Contents | None:
     numbers = of_view(report, "wall")
     if numbers is None:
         return None
-    return Contents((numbers, Sentences((_EQUAL,), "quiet")) if _same(report) else (numbers,))
+    quiet = (*_waits(report), *((_EQUAL,) if _same(report) else ()))
+    return Contents((numbers, Sentences(quiet, "quiet")) if quiet else (numbers,))
+
+
+def _waits(report: Report) -> Iterator[str]:
+    """Communication on a CPU, for which there is no bucket."""
+    several = len(report.profiles) > 1
+    for profile in report.profiles:
+        waited = profile.parts.get("gpu_comm", 0.0) - (profile.mean.parts.get("gpu_comm", 0.0) if profile.mean else 0.0)
+        if waited:
+            name = f"{sanitize(profile.name)}: " if several else ""
+            yield f"{name}{duration(waited)} a step, mostly of Python, is the host's waiting in collectives (inferred)."
 
 
 @of_run("host", TITLES["host"], rank=25, stage="lead")

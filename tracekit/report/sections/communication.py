@@ -1,11 +1,13 @@
 """How fast is the communication between ranks, and how much of it is exposed?"""
 
+from statistics import fmean
 from typing import Any
 
 from tracekit.profile import Profile
 from tracekit.profile.ranks import rank_of
 from tracekit.ranks import RankColumns, rank_columns
 from tracekit.ranks.communication import communication as table_of
+from tracekit.ranks.exposed import communication_ns, on_a_cpu
 from tracekit.ranks.sizes import with_sizes
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
@@ -25,6 +27,8 @@ def communication(report: Report, profile: Profile) -> Contents | None:
     if not rows:
         return None
     exposed, overlapped = (sum(row[name] for row in rows) for name in ("exposed_ns", "overlapped_ns"))
+    if on_a_cpu(columns[0]):  # collectives run at the same time there, so that rows do not add up
+        exposed, overlapped = fmean(communication_ns(each) or 0.0 for each in columns), 0.0
     mean = profile.means["wall"]
     worth = exposed / mean.step_ns if mean is not None and mean.step_ns else None
     lines = (_said(rows, exposed, overlapped, alone=len(columns) == 1),)

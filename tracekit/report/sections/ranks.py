@@ -9,6 +9,8 @@ from tracekit.engine.buckets import BUCKETS, WALL
 from tracekit.profile import Profile
 from tracekit.ranks import Collectives, RankColumns
 from tracekit.ranks.completeness import doubles, listed, missing, shortcomings
+from tracekit.ranks.exposed import communication_ns, on_a_cpu
+from tracekit.ranks.straggler import straggler
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_variant
@@ -17,13 +19,14 @@ from tracekit.trace.schema import column
 from tracekit.units import count, duration
 
 _WHOLE, _REAL = pa.int64(), pa.float64()
+_COMMUNICATION = "communication"  # the host's on a CPU, or the GPU's
 RANKS = pa.schema(
     [
         column("rank", _WHOLE, "rank of the job", role="identity"),
         column("step_ns", _REAL, "wall time of a counted step", "ns"),
-        column("largest", pa.string(), "bucket that takes most of it"),
+        column("largest", pa.string(), "bucket that takes most of it; communication on a CPU, too"),
         column("largest_ns", _REAL, "time in that bucket, per step", "ns"),
-        column("comm_ns", _REAL, "communication that nothing hides, per step", "ns"),
+        column("comm_ns", _REAL, "communication that nothing hides, per step; on a CPU inferred", "ns"),
         column("wait_ns", _REAL, "waiting for later ranks inside collectives, per step", "ns"),
         column("late", _WHOLE, "collectives at which it arrived last"),
         column("late_ns", _REAL, "how much later than the first it arrived, per step", "ns"),
@@ -35,7 +38,7 @@ RANKS = pa.schema(
         column(
             "caused_ns",
             _REAL,
-            "lateness that it is to blame for, its own and that of ranks that had waited for it, per step",
+            "how long others wait for it, or for ranks that had waited for it, per step",
             "ns",
             role="detail",
         ),
@@ -78,25 +81,28 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
     late = matched.late["late_rank"].to_pylist()
     for each in columns:
         mean = each.means["wall"]
-        parts = mean.parts if mean is not None else {}
+        communicates = communication_ns(each)
+        parts = dict(mean.parts) if mean is not None else {}
+        if communicates and on_a_cpu(each):
+            parts |= {"python": parts["python"] - communicates, "gpu_comm": communicates}
         largest = max(parts, key=lambda key: parts[key], default=None)
         late_for = matched.late_for_ns[each.rank]
         clock = matched.clocks[each.rank]
         yield {
             "rank": each.rank,
             "step_ns": mean.step_ns if mean is not None else None,
-            "largest": BUCKETS[largest].label if largest is not None else None,
+            "largest": _COMMUNICATION if largest == "gpu_comm" else BUCKETS[largest].label if largest else None,
             "largest_ns": parts[largest] if largest is not None else None,
-            "comm_ns": parts.get("gpu_comm"),
+            "comm_ns": communicates,
             "wait_ns": matched.wait_ns(each.rank) / steps,
             "late": late.count(each.rank),
-            "late_ns": sum(late_for.values()) / steps,
+            "late_ns": matched.late_ns(each.rank) / steps,
             "because": _because(each.rank, late_for),
-            "caused_ns": sum(matched.caused_ns(each.rank).values()) / steps,
+            "caused_ns": matched.delay_ns(each.rank) / steps,
             "clock_offset_ns": clock.offset_ns,
             "clock_error_ns": clock.error_ns,
             "unmatched": matched.unmatched[each.rank],
-            **{f"{key}_ns": parts.get(key) for key in WALL},
+            **{f"{key}_ns": mean.parts.get(key) if mean is not None else None for key in WALL},
         }
 
 
@@ -104,12 +110,12 @@ def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
     """For each step, the rank that others wait for most; no row for a step in which no rank is late."""
     for step in matched.steps:
         caused = {rank: matched.caused_ns(rank, step) for rank in matched.ranks}
-        worst = max(caused, key=lambda rank: sum(caused[rank].values()))
+        worst = max(matched.ranks, key=lambda rank: matched.delay_ns(rank, step))
         if caused[worst]:
             yield {
                 "step": step,
                 "rank": worst,
-                "late_ns": sum(caused[worst].values()),
+                "late_ns": matched.delay_ns(worst, step),
                 "because": _cause(caused[worst]),
             }
 
@@ -129,17 +135,15 @@ def _said(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
     if not len(matched):
         return f"{of_which} No collective was recorded on all of them, so it is unknown who waits for whom."
     aligned = f"Clocks are aligned by the collectives, within {duration(matched.error_ns)}."
-    late = max(rows, key=lambda row: row["caused_ns"])
-    if not late["caused_ns"]:
+    straggling = straggler(matched)
+    if straggling is None:
         return f"{of_which} No rank is late at any of {count(len(matched))} collectives. {aligned}"
-    because = _cause(matched.caused_ns(late["rank"]))
-    why = f", mostly because of {because}" if because else ""
+    late = next(row for row in rows if row["rank"] == straggling.rank)
     worst = sum(each["rank"] == late["rank"] for each in _stragglers(matched))
     of_steps = f"{worst} of {len(matched.steps)} steps" if len(matched.steps) > 1 else "the only step"
     return (
-        f"{of_which} Rank {late['rank']} delays the others: it arrives {duration(late['late_ns'])} a step later than "
-        f"the first rank{why}; it is last at {late['late']} of {count(len(matched))} collectives, and causes the "
-        f"longest waits in {of_steps}. {_passed_on(late['rank'], matched)}{aligned}"
+        f"{of_which} {straggling.sentence()}; it is last at {late['late']} of {count(len(matched))} collectives, and "
+        f"causes the longest waits in {of_steps}. {_passed_on(straggling.rank, matched)}{aligned}"
     )
 
 

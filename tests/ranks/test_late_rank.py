@@ -1,0 +1,135 @@
+"""A job that a late rank slows down: that rank is the first finding, the verdict and the headline, on GPUs and CPUs."""
+
+import json
+
+import pytest
+from jobs import job
+from small import event, op, step, write
+
+from tracekit.cli import main
+from tracekit.findings import diagnose
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.overview import overview
+from tracekit.tui.model.selection import Selection
+
+STEP_US, LATE_US = 40_000, 30_000
+
+
+def cpu_job(folder, late, buckets=1):
+    """Two ranks on CPUs, three steps: both compute for 1 ms, then all-reduce. One loads data for 30 ms before that.
+
+    The backend's thread has the collectives, `buckets` of them at the same time; the main thread waits, in no event.
+    """
+    for rank in range(2):
+        events = []
+        for number in range(3):
+            begins = 1000 + number * STEP_US
+            delay = LATE_US if rank == late else 0
+            events += [step(number, begins, begins + STEP_US), op("aten::mm", begins + delay, begins + delay + 1000)]
+            if delay:
+                loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+                events.append(event("user_annotation", loading, begins, begins + delay))
+            arrives, ends = begins + delay + 1000, begins + LATE_US + 2000
+            for nth in range(buckets):
+                events += [
+                    op("c10d::allreduce_", arrives + 10 * nth, arrives + 10 * nth + 5),
+                    event("user_annotation", "gloo:all_reduce", arrives + 10 * nth + 5, ends + 10 * nth, tid=2 + nth),
+                ]
+            events.append(op("aten::add_", ends + 100, begins + STEP_US - 10))
+        distributed = {"rank": rank, "world_size": 2, "backend": "gloo"}
+        content = {"schemaVersion": 1, "distributedInfo": distributed, "traceEvents": events}
+        (folder / f"rank{rank}.json").write_text(json.dumps(content))
+    return folder
+
+
+def made(folder):
+    return report(open_subject([folder]))
+
+
+def diagnosed(folder):
+    (diagnosis,) = made(folder).diagnoses.values()
+    return diagnosis
+
+
+def test_a_rank_that_waits_on_a_cpu_is_not_blamed_for_it(tmp_path):
+    diagnosis = diagnosed(cpu_job(tmp_path, late=1))
+    first = diagnosis.findings[0]
+    assert diagnosis.verdict.id == first.id == "late_rank"
+    assert first.title == (
+        "Rank 1 delays the others: it arrives 30.0 ms a step later than the first rank, mostly because of data loading"
+    )
+    assert first.advice.startswith("On rank 1: the loop waits 30.0 ms a step for its next batch")
+    assert first.cost_ns == pytest.approx(30e6, rel=0.01)
+    assert "python_bound" not in {finding.id for finding in diagnosis.all_findings}
+    assert sum(finding.cost_ns for finding in diagnosis.all_findings) <= 40e6
+
+
+def test_the_late_rank_itself_is_told_the_same(tmp_path):
+    diagnosis = diagnosed(cpu_job(tmp_path, late=0))
+    assert diagnosis.findings[0].title.startswith("Rank 0 delays the others: it arrives 30.0 ms a step later")
+    assert "dataloader_bound" not in {finding.id for finding in diagnosis.findings}  # its cost is the same time
+    assert "dataloader_bound" in diagnosis.findings[0].overlaps
+
+
+def test_what_one_rank_waits_on_a_cpu_is_communication(tmp_path):
+    (profile,) = open_subject([cpu_job(tmp_path, late=1) / "rank0.json"]).profiles
+    diagnosis = diagnose(profile)
+    assert diagnosis.verdict.id == "exposed_comm"
+    assert diagnosis.verdict.sentence.startswith("The host waits in collectives for 31.0 ms of 40.0 ms a step")
+    assert profile.parts["gpu_comm"] == pytest.approx(31e6, rel=0.01)
+    assert sum(profile.parts.values()) == pytest.approx(profile.mean.step_ns)
+    assert profile.mean.parts["gpu_comm"] == 0  # the contract's buckets stay as they are
+
+
+def test_python_beside_a_collective_is_still_python(tmp_path):
+    events = []
+    for number in range(3):
+        begins = 1000 + 20_000 * number
+        events += [
+            step(number, begins, begins + 20_000),
+            op("aten::mm", begins, begins + 1000),
+            event("user_annotation", "gloo:all_reduce", begins + 1000, begins + 3000, tid=2),
+            op("aten::mm", begins + 15_000, begins + 19_990),
+        ]
+    diagnosis = diagnose(open_subject([write(tmp_path / "t.json", *events)]).profiles[0])
+    python = next(finding for finding in diagnosis.findings if finding.id == "python_bound")
+    assert "12.0 ms a step, up to 12.0 ms at a time" in python.title
+    assert python.cost_ns == pytest.approx(12e6, rel=0.01)
+
+
+def test_collectives_at_the_same_time_make_a_rank_late_once(tmp_path):
+    section = next(section for section in made(cpu_job(tmp_path, late=1, buckets=2)).sections if section.id == "ranks")
+    assert "it arrives 30.0 ms a step later" in section.blocks[0].lines[0]
+    first, second = section.blocks[1].rows.to_pylist()
+    assert first["wait_ns"] == pytest.approx(30e6, rel=0.01)
+    assert first["comm_ns"] == pytest.approx(31e6, rel=0.01)
+    assert first["largest"] == "communication"
+    assert second["late_ns"] == pytest.approx(30e6, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "json"])
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_it_is_the_headline_in_every_face(tmp_path, capsys, name, on_gpu):
+    folder = job(tmp_path, late=1) if on_gpu else cpu_job(tmp_path, late=1)
+    assert main(["report", str(folder), "--format", name]) == 0
+    shown = capsys.readouterr().out
+    if name == "json":
+        document = json.loads(shown)
+        assert "late_rank" in {finding["id"] for finding in document["findings"]}
+        assert on_gpu or document["variants"][0]["verdict"]["id"] == "late_rank"
+        shown = document["sections"][0]["blocks"][0]["lines"][0]
+    said = " ".join(shown.replace("\u00a0", " ").split())
+    assert said.index("Rank 1 delays the others") < (said.find("a step:") if "a step:" in said else len(said))
+
+
+def test_it_is_the_headline_of_the_terminal_ui(tmp_path):
+    opened = Opened(made(cpu_job(tmp_path, late=1)))
+    content = overview(opened, Selection())
+    assert content.pieces[0].lines[0].startswith("Rank 1 delays the others")
+
+
+def test_a_job_in_step_has_no_such_headline(tmp_path, capsys):
+    assert main(["report", str(job(tmp_path))]) == 0
+    assert "delays the others" not in capsys.readouterr().out

@@ -1,0 +1,30 @@
+"""What a step is made of, with communication on a CPU told apart; from the cache where the same code worked it out."""
+
+from tracekit.profile.cache_names import name_of
+from tracekit.profile.profile import Profile
+from tracekit.trace.storing.results import recall, remember
+
+
+def known_parts(profile: Profile) -> dict[str, float]:
+    """The mean of a counted step by bucket, ns, with the time in which the host waits in collectives as communication.
+
+    On a GPU, and without communication, these are the buckets of the attribution contract.
+    """
+    if profile.mean is None:
+        return {}
+    entry = profile.trace.entry
+    name = name_of(profile, "parts", __name__, "tracekit.profile.collective_waits") if entry is not None else ""
+    if (parts := recall(entry, name, dict[str, float])) is None:
+        parts = _parts(profile, dict(profile.mean.parts))
+        remember(entry, name, parts)
+    return parts
+
+
+def _parts(profile: Profile, parts: dict[str, float]) -> dict[str, float]:
+    waits, pieces = profile.waits_in_collectives, profile.attribution.pieces
+    for key in ("python", "cpu_compute") if len(waits.starts) else ():
+        chosen = pieces.of(key) & profile.counted[pieces.step]
+        waited = float(waits.within(pieces.start[chosen], pieces.end[chosen]).sum()) / profile.counted_steps
+        parts[key] -= waited
+        parts["gpu_comm"] = parts.get("gpu_comm", 0.0) + waited
+    return parts

@@ -1,0 +1,128 @@
+"""The rank that delays the others, in one sentence, and as a finding among those about the rank that the report shows.
+
+What the shown rank spends in collectives is then mostly the fault of another rank, and so is the finding about them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tracekit.engine.buckets import BUCKETS, Bound
+from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
+from tracekit.findings.where import where_of_buckets
+from tracekit.profile import LEAST_SHARE, Profile
+from tracekit.ranks.collectives import Collectives
+from tracekit.units import duration
+
+_UNEVEN = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
+_OF_A_LINE = 0.5  # of the bucket on the late rank: a line with less is not the culprit
+_EXPLAINS = 0.5  # of the time lost: a finding about the late rank that costs less does not explain its lateness
+# The findings about the late rank that may explain time in a bucket of that kind.
+_EXPLAINING: dict[Bound, tuple[str, ...]] = {
+    "copies": ("h2d_pageable_copy",),
+    "host": ("python_bound", "dispatch_bound", "launch_bound", "host_freeze", "allocator", "garbage_collection"),
+    "syncs": ("sync_stall",),
+    "compiling": ("compile_in_steps", "recompiles"),
+    "data": ("dataloader_bound",),
+    "code loading": ("cold_start",),
+    "cpu": ("cpu_compute",),
+}
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """The rank that keeps others waiting longest. Times are ns per step."""
+
+    rank: int
+    late_ns: float  # how much later than the first it arrives itself
+    lost_ns: float  # what the rank that loses most by it waits while it has nothing else to do
+    bucket: str | None  # that explains most of its lateness
+
+    def sentence(self, at: str = "") -> str:
+        """Who delays the others, by how much and why, without the full stop; `at` says where."""
+        because = f", mostly because of {BUCKETS[self.bucket].label}{at}" if self.bucket else ""
+        return (
+            f"Rank {self.rank} delays the others: it arrives {duration(self.late_ns)} a step later than the first "
+            f"rank{because}"
+        )
+
+
+def straggler(matched: Collectives) -> Straggler | None:
+    """The rank that the others wait for; None where no rank is late, as far as that is known."""
+    delays = {rank: matched.delay_ns(rank) for rank in matched.ranks}
+    rank = max(delays, key=lambda each: delays[each])
+    if not delays[rank]:
+        return None
+    caused, steps = matched.caused_ns(rank), max(len(matched.steps), 1)
+    bucket = max(caused, key=lambda key: caused[key])
+    return Straggler(rank, matched.late_ns(rank) / steps, matched.lost_ns(rank) / steps, bucket or None)
+
+
+def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -> Diagnosis:
+    """The diagnosis of the rank that is shown, with the rank that delays it or, if it is late itself, the others.
+
+    The finding takes its cost from the one that counts the same time: on a rank that waits, exposed communication; on
+    the late rank, what explains its lateness. It is first unless another verdict costs more.
+    """
+    step = profile.mean.step_ns if profile.mean is not None else 0.0
+    if late is None or not step or late.lost_ns < LEAST_SHARE * step:
+        return found
+    shown = profile.captures[0].rank == late.rank
+    theirs = profile if shown else profile.per_rank.get(late.rank)
+    about = found if shown else diagnose(theirs) if theirs is not None else None
+    why = _explaining(about, late) if about is not None else None
+    where = why.where if why is not None else _line(theirs, late)
+    same = why.id if shown and why is not None else "exposed_comm"
+    cost = min(late.lost_ns, step)
+    advice = "Give the ranks equal work: the table of ranks shows in which bucket this one spends more than the others."
+    if why is not None:
+        advice = f"On rank {late.rank}: {as_clause(why.title.rstrip('.'))}. {why.advice}"
+    taken = next((each for each in found.all_findings if each.id == same), None)
+    finding = Finding(
+        "late_rank",
+        late.sentence(where.at),
+        cost,
+        advice,
+        share=cost / step,
+        where=where,
+        evidence=taken.evidence if taken is not None else (),
+        link=_UNEVEN,
+        overlaps=(same,) if taken is not None else (),
+        confidence="inferred",
+    )
+    others = [*_without(found.all_findings, taken, cost, step)]
+    listed = sorted(
+        [finding, *others], key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.share or 0.0))
+    )
+    first = next(each for each in listed if each.id in VERDICTS)
+    if first is not finding:
+        return Diagnosis(found.verdict, listed)
+    return Diagnosis(Verdict(finding.id, finding.title, finding.share, finding.where), listed)
+
+
+def _explaining(about: Diagnosis, late: Straggler) -> Finding | None:
+    """The finding about the late rank that is about the bucket and large enough to explain what is lost."""
+    ids = _EXPLAINING.get(BUCKETS[late.bucket].bound, ()) if late.bucket else ()
+    enough = (each for each in about.findings if each.id in ids and (each.cost_ns or 0.0) >= _EXPLAINS * late.lost_ns)
+    return next(enough, None)
+
+
+def _line(theirs: Profile | None, late: Straggler) -> Where:
+    if theirs is None or late.bucket is None:
+        return Where()
+    line, share = where_of_buckets(theirs, late.bucket)
+    return line if share >= _OF_A_LINE else Where()
+
+
+def _without(findings: list[Finding], taken: Finding | None, cost: float, step: float) -> Iterator[Finding]:
+    """The findings, without the cost in the one that counts the same time; all together never exceed the step."""
+    left = step - cost
+    for each in findings:
+        if each.cost_ns is None:
+            yield each
+            continue
+        own = max(each.cost_ns - cost, 0.0) if each is taken else each.cost_ns
+        own = min(own, left)
+        left -= own
+        overlaps = tuple(dict.fromkeys((*each.overlaps, "late_rank"))) if own < each.cost_ns else each.overlaps
+        if own > 0:
+            yield replace(each, cost_ns=own, share=own / step, overlaps=overlaps)

@@ -74,3 +74,18 @@ def test_a_driver_that_refuses_is_told_from_one_that_fails():
     failed = LOG.format(error="CUPTI_ERROR_INVALID_DEVICE (2)")
     assert "CUPTI_ERROR_INVALID_DEVICE" in probes.explained("no row", failed)
     assert probes.explained("no row", "") == "no row"
+
+
+def test_warnings_that_differ_only_in_numbers_are_one_with_a_count():
+    early = (
+        "WARNING:2026-11-22 13:43:58 75:75 a.cpp:9] GPU op timestamp ({a}) < runtime timestamp ({b}) "
+        "by {c}us Name: {name} Device: 0 Stream: {c}\n"
+    )
+    log = "".join(early.format(a=100 + k, b=107 + k, c=7 + k, name=f"gemm_{'ab'[k % 2]}") for k in range(9))
+    assert kineto_log.warnings(log) == ["GPU op timestamp (…) < runtime timestamp (…) by …us (9 times)"]
+    older = (
+        "WARNING:2026-11-22 13:43:58 7:7 a.cpp:9] GPU op timestamp (100) < runtime timestamp (107) by 7us\n"
+        "WARNING:2026-11-22 13:43:58 7:7 a.cpp:9] Name: gemm Device: 0 Stream: 7\n"
+    )
+    assert kineto_log.warnings(older) == ["GPU op timestamp (100) < runtime timestamp (107) by 7us"]
+    assert kineto_log.warnings(LOG.format(error=1) + older)[-1] == kineto_log.warnings(older)[0]

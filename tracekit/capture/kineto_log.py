@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 
 _LEVEL = "KINETO_LOG_LEVEL"  # unless this is set, PyTorch silences everything but the library's errors
 _WARNINGS = "2"
@@ -15,6 +14,8 @@ _HARMLESS = re.compile(
     re.IGNORECASE,
 )
 _MOST = 5
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?", re.IGNORECASE)
+_DETAIL = re.compile(r"\s*\bName: .* Device: -?\d+ (?:Stream|Queue): .*$")  # the activity that a warning is about
 
 
 def loud() -> dict[str, str]:
@@ -28,12 +29,16 @@ def without_chatter(log: str) -> str:
 
 
 def warnings(log: str) -> list[str]:
-    """Each warning once, with how often it occurred.
+    """Each warning once, with how often it occurred; those that differ only in their numbers are the same.
 
     The number of records dropped as "out of range" is left out, because it includes all those of the warm-up.
     """
-    counts = Counter(text.strip() for _, text in _LINE.findall(log) if not _HARMLESS.search(text))
-    return [text if times == 1 else f"{text} ({times} times)" for text, times in counts.items()][:_MOST]
+    texts = [_DETAIL.sub("", text.strip()) for _, text in _LINE.findall(log) if not _HARMLESS.search(text)]
+    alike: dict[str, list[str]] = {}
+    for text in filter(None, texts):
+        alike.setdefault(_NUMBER.sub("…", text), []).append(text)
+    said = ((text if len({*same}) > 1 else same[0], len(same)) for text, same in alike.items())
+    return [text if times == 1 else f"{text} ({times} times)" for text, times in said][:_MOST]
 
 
 def lacks_permission(log: str) -> bool:

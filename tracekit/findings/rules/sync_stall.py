@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.where import where_of_event
 from tracekit.intervals import Ints, Rows
 from tracekit.profile import Profile
+from tracekit.trace import Trace
 from tracekit.trace.own_waits import own_waits
-from tracekit.trace.roles import bare
+from tracekit.trace.roles import COPY, bare
 from tracekit.units import duration, times
 
 _MOST = 5  # places that get a finding each
@@ -78,8 +79,38 @@ _REASONS = (
     ),
     _Reason(
         r"aten::(_?to(_copy)?|copy_|cpu|_copy_from)",
+        "copies and waits for it",
+        "Copy less often, or with non_blocking=True, and wait for the copy only where its result is needed.",
+    ),
+)
+_COPYING = _REASONS[-1]
+# The kind of copy that is waited for says more; by the name of the copy on the GPU.
+_COPIES = (
+    _Reason(
+        r"Memcpy DtoH.*|CopyDeviceToHost.*",
         "copies to the host and waits for it",
         "Copy less often, or with non_blocking=True into pinned memory, and wait for the copy later.",
+    ),
+    _Reason(
+        r"Memcpy HtoD.*|CopyHostToDevice.*",
+        "copies to the GPU and waits for it",
+        "Pin the source's memory (pin_memory=True) and copy with non_blocking=True: what the GPU does next waits for "
+        "the copy by itself.",
+    ),
+    _Reason(
+        r"Memcpy DtoD.*|CopyDeviceToDevice.*",
+        "copies within the GPU's memory and waits for it",
+        "The host does not need the result: copy with copy_, or cudaMemcpyAsync, without synchronising afterwards.",
+    ),
+    _Reason(
+        r"Memcpy PtoP.*|CopyPeerToPeer.*",
+        "copies to another GPU and waits for it",
+        "Copy with non_blocking=True: what that GPU does next waits for the copy by itself.",
+    ),
+    _Reason(
+        r"Memcpy HtoH.*",
+        "copies within the host's memory and waits for it",
+        "Copy on the host, without the GPU's queue, or where nothing waits for it.",
     ),
 )
 _ANY = _Reason("", "waits for the GPU", "Remove the wait, or wait only every N steps.")
@@ -120,7 +151,7 @@ class _Places:
 def _finding(profile: Profile, culprit: Culprit) -> Finding:
     trace, row = profile.trace, int(culprit.rows[0])
     operators = operators_around(profile, row)
-    reason = _reason(operators, frames_around(profile, row))
+    reason = _of_copy(_reason(operators, frames_around(profile, row)), trace, culprit.rows)
     call = bare(trace.names[trace.name_codes[row]])
     maker = next((name for name in operators if reason.known_by and re.fullmatch(reason.known_by, name)), None)
     maker = maker or (operators[-1] if operators else None)
@@ -139,6 +170,28 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
         link=_LINK,
         claim=profile.attribution.pieces.union(culprit.chosen),
     )
+
+
+def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:
+    """The reason of the kind of copy that all of these calls wait for; the same reason if they wait for none, or for
+    several kinds.
+
+    A call waits for what it submits itself, or for what was submitted in the same operator before.
+    """
+    if reason not in (_COPYING, _ANY):
+        return reason
+    copies = trace.labels.kinds[trace.cat_codes[trace.links.activities]] == COPY
+    launches = trace.links.launches[copies]
+    chosen = np.isin(launches, calls)
+    if reason is _COPYING and not chosen.any():
+        makers = trace.operators.of(calls)
+        chosen = np.isin(trace.operators.of(launches), makers[makers >= 0])
+    names = {trace.names[code] for code in np.unique(trace.name_codes[trace.links.activities[copies][chosen]]).tolist()}
+    kinds = {next((kind for kind in _COPIES if re.fullmatch(kind.known_by, name)), reason) for name in names}
+    if len(kinds) != 1:
+        return reason
+    (kind,) = kinds
+    return replace(kind, known_by=reason.known_by)
 
 
 def _reason(operators: list[str], frames: list[str]) -> _Reason:

@@ -9,6 +9,7 @@ from tracekit import run as runs
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.run import Break, Compile, Effective, Ledger, Limit, Measured, Pass, Requested, Run, Skip, Traces, Variant
+from tracekit.run.backends import BACKENDS
 
 MS = 1_000_000
 
@@ -35,7 +36,20 @@ def trace(path, kernels, *, calls=1, python=0.0, compile_us=0.0, steps=4):
     return write(path, *events)
 
 
-def variant(name, folder, *, step_ms, passes=24, compiled=True, ledger=None, effective=None, tape=None, **of_trace):
+def variant(
+    name,
+    folder,
+    *,
+    step_ms,
+    passes=24,
+    compiled=True,
+    backend=None,
+    mode=None,
+    ledger=None,
+    effective=None,
+    tape=None,
+    **of_trace,
+):
     """A variant with a synthetic trace, or with a real one after editing."""
     path = folder / f"{name}.json"
     if tape is None:
@@ -46,7 +60,7 @@ def variant(name, folder, *, step_ms, passes=24, compiled=True, ledger=None, eff
     return Variant(
         name=name,
         outcome="ok",
-        requested=Requested(compile=compiled),
+        requested=Requested(compile=compiled, backend=backend, mode=mode),
         effective=effective or Effective(),
         traces=Traces(steady=f"{name}.json"),
         measured=Measured(
@@ -234,3 +248,109 @@ def test_two_compiled_variants_and_bare_traces_have_no_such_section(tmp_path):
     runs.write(run, tmp_path / "run.json")
     for inputs in ([tmp_path / "run.json"], [tmp_path / "compiled.json", tmp_path / "again.json"]):
         assert not [each for each in report(open_subject(inputs)).sections if each.id == "compiling"]
+
+
+def work(us, name="void at::native::reduce_kernel<512>"):
+    return {name: float(us)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "eager", "kernels", "says"),
+    [
+        pytest.param(
+            {"backend": "aot_eager"},
+            work(900),
+            work(600),
+            "is other GPU work, which aot_eager does not fuse.",
+            id="aot_eager",
+        ),
+        pytest.param(
+            {"backend": "tensorrt"},
+            work(900),
+            work(600),
+            "is other GPU work, which takes 300 µs less than in eager in these traces, which the passes without the "
+            "profiler do not confirm.",
+            id="a backend of which nothing is known",
+        ),
+        pytest.param(
+            {},
+            work(900),
+            work(600, "triton_red_fused_sum_0"),
+            "is other GPU work, of which fusing saved 300 µs in these traces, which the passes without the profiler do "
+            "not confirm.",
+            id="inductor",
+        ),
+        pytest.param(
+            {},
+            work(900),
+            work(600),
+            "is other GPU work, which takes 300 µs less than in eager",
+            id="no generated kernel",
+        ),
+        pytest.param(
+            {}, work(900), work(900), "is other GPU work, which takes as long as in eager.", id="nothing generated"
+        ),
+        pytest.param(
+            {},
+            work(900),
+            work(900, "triton_red_fused_sum_0"),
+            "is other GPU work, of which fusing saved nothing.",
+            id="fused in vain",
+        ),
+    ],
+)
+def test_fusing_is_said_only_of_what_fuses(tmp_path, settings, eager, kernels, says):
+    sentence = said(tmp_path, {"step_ms": 1.0, "kernels": eager}, {"step_ms": 1.0, "kernels": kernels, **settings})
+    assert sentence.startswith("A step takes as long as before, within noise, because")
+    assert says in sentence
+
+
+def test_what_outweighs_the_fusing_is_named(tmp_path):
+    sentence = said(
+        tmp_path,
+        {"step_ms": 1.0, "kernels": work(900)},
+        {"step_ms": 1.0, "kernels": work(600, "triton_red_fused_sum_0"), "python": 300},
+    )
+    assert "of which fusing saved 300 µs, while Python costs 300 µs." in sentence
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "18 launch calls a step are left, which CUDA graphs (mode='reduce-overhead') would replay as one."),
+        ({"mode": "reduce-overhead"}, "18 launch calls a step are left."),
+        (
+            {"backend": "aot_eager"},
+            "18 launch calls a step are left, because aot_eager neither fuses operators nor records CUDA graphs.",
+        ),
+        ({"backend": "tensorrt"}, "18 launch calls a step are left."),
+        ({"backend": "cudagraphs"}, "18 launch calls a step are left."),
+    ],
+)
+def test_what_is_left_to_the_host_depends_on_the_backend(tmp_path, settings, says):
+    short = {"kernels": {"triton_poi_fused_add_0": 5.0}}
+    sentence = said(
+        tmp_path, {"step_ms": 1.0, **short, "calls": 20}, {"step_ms": 0.98, **short, "calls": 18, **settings}
+    )
+    assert says in sentence
+
+
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [
+        (None, "Compiling can do nothing about 91."),
+        ("aot_eager", "Compiling with aot_eager can do nothing about 99."),
+        ("tensorrt", None),
+    ],
+)
+def test_what_compiling_cannot_change_is_asked_of_the_backend(tmp_path, backend, says):
+    sentence = said(
+        tmp_path, {"step_ms": 1.0, "kernels": PRODUCTS}, {"step_ms": 0.97, "kernels": FUSED, "backend": backend}
+    )
+    assert says in sentence if says is not None else "can do nothing about" not in sentence
+    assert ("which compiling leaves as they are" in sentence) == (backend != "tensorrt")
+
+
+def test_the_backends_that_torch_has_are_known_by_their_names():
+    torch = pytest.importorskip("torch")
+    assert BACKENDS.keys() <= {*torch.compiler.list_backends(()), "eager_noexcept", "eager_debug"}

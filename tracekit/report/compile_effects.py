@@ -1,5 +1,6 @@
 """What did compiling change, and what holds the compiled step back? `sections.compiling` puts it in words."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from tracekit.engine.buckets import Bound, by_bound
 from tracekit.profile import Profile
 from tracekit.profile.kernel_time import kernel_times, summed
 from tracekit.run import Ledger, Variant
+from tracekit.run.backends import BACKENDS, DEFAULT, Backend
 from tracekit.run_facts import contrast_of
 from tracekit.unprofiled import Contrast
 
@@ -16,6 +18,7 @@ _PRODUCTS = ("matmul", "convolution", "attention")
 _ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: message passing, above all
 # The kinds of work that fusing merges: in eager code, each operator of these reads and writes memory once.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
+_GENERATED = re.compile(r"triton_[a-z]+_fused_|(?:graph_\d+_)?cpp_fused_")
 _ALIKE = 0.05  # of a step: closer than this, two traces do not contradict two passes
 # What can hold a step back, besides computing; gaps, code loading and the profiler say nothing about compiling.
 _BOUNDS: tuple[Bound, ...] = ("host", "syncs", "data", "communication", "copies", "compiling")
@@ -30,9 +33,8 @@ class Side:
 
     @property
     def parts(self) -> dict[str, float]:
-        """The wall time by bucket; nothing where that cannot be answered."""
-        mean = self.profile.means["wall"]
-        return mean.parts if mean is not None else {}
+        """The wall time by bucket, waits in collectives as communication; nothing where that cannot be answered."""
+        return self.profile.parts if self.profile.means["wall"] is not None else {}
 
     @property
     def step_ns(self) -> float:
@@ -73,6 +75,11 @@ class Side:
         return sum(self.work_ns.get(kind, 0.0) for kind in kinds)
 
     @cached_property
+    def has_fused(self) -> bool:
+        """Whether the trace shows kernels, or loops on the CPU, that Inductor generated from several operators."""
+        return any(map(_GENERATED.match, self.profile.trace.names))
+
+    @cached_property
     def launches(self) -> float | None:
         """Launch calls; None where none is known."""
         answer = summary(self.profile, "launches")
@@ -109,6 +116,22 @@ class Effects:
     def ledger(self) -> Ledger:
         """What the compiler did."""
         return self.variant.ledger
+
+    @property
+    def backend_name(self) -> str:
+        """The backend that compiled."""
+        return self.variant.requested.backend or DEFAULT
+
+    @property
+    def backend(self) -> Backend | None:
+        """What is known of it; None for one that may change anything."""
+        return BACKENDS.get(self.backend_name)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether a step takes as long as before."""
+        step_ratio, noise = self.step_ratio
+        return noise or 0.995 < step_ratio < 1.005
 
     @cached_property
     def step_ratio(self) -> tuple[float, bool]:
@@ -156,8 +179,16 @@ class Effects:
     def most_to_gain(self) -> float | None:
         """How many times faster the eager step would be without all that compiling can change; None if unlimited or
         unknown."""
-        left = sum(self.eager.bounds.get(name, 0.0) for name in LEFT_AS_IT_IS)
+        left = sum(self.left_as_it_is.values())
         return 1 / left if left > 0 else None
+
+    @property
+    def left_as_it_is(self) -> dict[str, float]:
+        """The shares of the eager step that the backend does not change; none where nobody knows what it changes."""
+        if self.backend is None:
+            return {}
+        names = LEFT_AS_IT_IS if self.backend.fuses else (*LEFT_AS_IT_IS, "work")
+        return {name: self.eager.bounds.get(name, 0.0) for name in names}
 
     @property
     def guards_ns(self) -> float:

@@ -7,10 +7,11 @@ from tracekit.engine.buckets import BUCKETS
 from tracekit.gnn.changing_sizes import changed_sizes
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.report.blocks import Sentences
-from tracekit.report.compile_effects import LEFT_AS_IT_IS, Effects, Side, effects
+from tracekit.report.compile_effects import Effects, Side, effects
 from tracekit.report.model import Report
 from tracekit.report.registry import of_comparison
 from tracekit.report.section import Contents
+from tracekit.run.backends import DEFAULT
 from tracekit.run_facts import break_even_doubt, break_even_steps
 from tracekit.sanitize import sanitize
 from tracekit.units import count, duration, many, percent, ratio
@@ -24,7 +25,9 @@ _LEFT = {
     "data": "waiting for data",
     "communication": "communication",
     "copies": "copies",
+    "work": "other computing",
 }
+_WITH_GRAPHS = ("reduce-overhead", "max-autotune")  # modes in which Inductor records CUDA graphs
 
 
 @of_comparison("compiling", "What compiling changed", rank=5)
@@ -42,7 +45,7 @@ def compiling(report: Report, entry: Comparison) -> Contents | None:
 def _gain(seen: Effects) -> str:
     step_ratio, noise = seen.step_ratio
     a_step = "In one pass each, a step" if seen.lone_passes else "A step"
-    if noise or 0.995 < step_ratio < 1.005:
+    if seen.unchanged:
         return f"{a_step} takes as long as before,{' within noise,' if noise else ''}"
     if step_ratio >= 2:
         return f"{a_step} takes {ratio(step_ratio)} as long as before,"
@@ -93,7 +96,8 @@ def _bound(seen: Effects) -> str:
     return (
         "because "
         + {
-            "products": f"{share} of a step is matrix products and convolutions, which compiling leaves as they are",
+            "products": f"{share} of a step is matrix products and convolutions"
+            f"{', which compiling leaves as they are' if seen.backend is not None else ''}",
             "work": f"{share} of a step is {_other_work(seen)}",
             "syncs": f"{share} of a step is lost to syncs, which compiling does not remove",
             "data": f"{share} of a step is waiting for data, which compiling does not change",
@@ -120,20 +124,47 @@ def _host(seen: Effects) -> str:
         return f"{many(len(seen.ledger.breaks), 'graph break')} leave {calls} and Python in between"
     if not seen.compiled.has_gpu:
         return "what surrounds the compiled code is not compiled"
+    backend, mode = seen.backend, seen.variant.requested.mode
+    if backend is not None and not backend.cuda_graphs:
+        return f"{calls} are left, because {backend.name} neither fuses operators nor records CUDA graphs"
+    if seen.backend_name != DEFAULT or mode in _WITH_GRAPHS:
+        return f"{calls} are left"
     return f"{calls} are left, which CUDA graphs (mode='reduce-overhead') would replay as one"
 
 
 def _other_work(seen: Effects) -> str:
-    """Computing other than matrix products: what fusing can shorten, and what came of it."""
+    """Computing other than matrix products: what fusing can shorten, and what came of it.
+
+    Only a backend that fuses, and whose generated kernels are in the trace, is said to have saved it by fusing.
+    """
     sides = (seen.eager, seen.compiled)
     key = "gpu_compute" if seen.compiled.has_gpu else "cpu_compute"
     before, after = (side.parts.get(key, 0.0) - side.bounds.get("products", 0.0) * side.step_ns for side in sides)
     kind = "other GPU work" if seen.compiled.has_gpu else "other CPU work"
-    if after < 0.95 * before:
-        return f"{kind}, of which fusing saved {duration(before - after)}"
+    if seen.backend is not None and not seen.backend.fuses:
+        return f"{kind}, which {seen.backend.name} does not fuse"
+    fused = seen.backend is not None and seen.compiled.has_fused
     if after > 1.05 * before:
-        return f"{kind}, which takes {duration(after - before)} more than in eager"
-    return f"{kind}, of which fusing saved nothing"
+        return f"{kind}, which takes {duration(after - before)} more than in eager{_made_up(seen, after - before)}"
+    if after >= 0.95 * before:
+        return f"{kind}, of which fusing saved nothing" if fused else f"{kind}, which takes as long as in eager"
+    saved = duration(before - after)
+    less = f"of which fusing saved {saved}" if fused else f"which takes {saved} less than in eager"
+    return f"{kind}, {less}{_made_up(seen, after - before)}"
+
+
+def _made_up(seen: Effects, change: float) -> str:
+    """Why a step takes as long as before although its work changed by that much, ns; empty if it does not."""
+    if not seen.unchanged:
+        return ""
+    traced = seen.compiled.step_ns - seen.eager.step_ns
+    if traced * change > 0 and abs(traced) > abs(change) / 2:
+        return " in these traces, which the passes without the profiler do not confirm"
+    ours, theirs = seen.compiled.parts, seen.eager.parts
+    opposite = {key: ours.get(key, 0.0) - theirs.get(key, 0.0) for key in theirs}
+    key = max(opposite, key=lambda each: -opposite[each] if change > 0 else opposite[each])
+    verb = "saves" if change > 0 else "costs"
+    return f", while {BUCKETS[key].noun} {verb} {duration(abs(opposite[key]))}" if opposite[key] * change < 0 else ""
 
 
 def _saved(seen: Effects) -> str:
@@ -174,7 +205,7 @@ def _compiled(seen: Effects) -> str:
 
 def _most_to_gain(seen: Effects) -> Iterator[str]:
     """How much of the eager step compiling cannot speed up, and what that leaves to gain."""
-    shares = {name: seen.eager.bounds.get(name, 0.0) for name in LEFT_AS_IT_IS}
+    shares = seen.left_as_it_is
     most = seen.most_to_gain
     if most is None or sum(shares.values()) < LEAST_SHARE:
         return
@@ -182,9 +213,13 @@ def _most_to_gain(seen: Effects) -> Iterator[str]:
     each = [f"{percent(share)} {name}" for name, share in named.items()] if len(named) > 1 else [*named]
     untouched = f" ({_and(each)})" if named else ""
     yield (
-        f"Compiling can do nothing about {percent(sum(shares.values()))} of the eager step{untouched}, so it "
+        f"{_whose(seen)} can do nothing about {percent(sum(shares.values()))} of the eager step{untouched}, so it "
         f"could make the step at most {ratio(most)} faster."
     )
+
+
+def _whose(seen: Effects) -> str:
+    return "Compiling" if seen.backend_name == DEFAULT else f"Compiling with {seen.backend_name}"
 
 
 def _launches(seen: Effects) -> Iterator[str]:

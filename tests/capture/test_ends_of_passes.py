@@ -7,7 +7,8 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed
 
 from tests.capture.capturing import COMPILED, FAILING, perform
-from tracekit.capture.child.failure import outcome
+from tracekit.capture.child import free_memory
+from tracekit.capture.child.failure import one_line, outcome
 
 
 def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
@@ -27,8 +28,8 @@ def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):
         ("sys.exit('enough')", "error", "SystemExit: enough"),
         ("import nowhere", "error", "ModuleNotFoundError: No module named 'nowhere'"),
         ("1 +", "error", "SyntaxError: invalid syntax (recipe.py, line 1)"),
-        ("bytearray(1 << 62)", "oom", "MemoryError: "),
-        ("import torch; torch.empty(1 << 60)", "oom", "RuntimeError: "),
+        ("bytearray(1 << 62)", "oom", "MemoryError: out of memory: "),
+        ("import torch; torch.empty(1 << 60)", "oom", "RuntimeError: out of memory: 4,194,304 TiB asked for, "),
     ],
 )
 def test_a_pass_that_dies_says_of_what(tmp_path, write_recipe, ending, outcome, error):
@@ -44,6 +45,52 @@ def test_memory_that_ran_out_is_known_through_what_wraps_it():
     assert outcome(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")) == "oom"
     assert outcome(BackendCompilerFailed(print, torch.OutOfMemoryError("no more"), None)) == "oom"
     assert outcome(ValueError("the memory of this is out of order")) == "error"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            torch.OutOfMemoryError(
+                "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which "
+                "12.20 GiB is free. Process 7 has 66.9 GiB memory in use. Of the allocated memory 60.00 GiB is allocated by "
+                "PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated."
+            ),
+            "OutOfMemoryError: out of memory: 20.00 GiB asked for, 12.20 GiB free on the GPU",
+        ),
+        (
+            RuntimeError(
+                "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.78 GiB total capacity; 14.06 GiB already "
+                "allocated; 700.00 MiB free; 14.1 GiB reserved in total by PyTorch)"
+            ),
+            "RuntimeError: out of memory: 2.00 GiB asked for, 700.00 MiB free on the GPU",
+        ),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you tried to "
+                "allocate 4398046511104 bytes. Error code 12 (Cannot allocate memory)"
+            ),
+            "RuntimeError: out of memory: 4.00 TiB asked for, 3.00 GiB free on the host",
+        ),
+        (
+            MemoryError("Unable to allocate 7.28 TiB for an array with shape (1000000000000,) and data type float64"),
+            "MemoryError: out of memory: 7.28 TiB asked for, 3.00 GiB free on the host",
+        ),
+        (MemoryError(), "MemoryError: out of memory: 3.00 GiB free on the host"),
+        (
+            BackendCompilerFailed(print, MemoryError("std::bad_alloc"), None),
+            "MemoryError: out of memory: 3.00 GiB free on the host",
+        ),
+    ],
+)
+def test_what_was_free_is_said_beside_what_was_asked_for(monkeypatch, error, said):
+    monkeypatch.setattr(free_memory, "_limits", lambda: iter([3 << 30, 5 << 30]))
+    assert (outcome(error), one_line(error)) == ("oom", said)
+
+
+def test_where_nothing_is_known_of_memory_the_error_speaks_for_itself(monkeypatch):
+    monkeypatch.setattr(free_memory, "_limits", lambda: iter([]))
+    assert one_line(RuntimeError("no: out of memory")) == "RuntimeError: no: out of memory"
 
 
 def test_batches_that_end_are_told(tmp_path, write_recipe):

@@ -143,7 +143,12 @@ def test_an_address_that_does_not_answer_is_one_sentence(job, capsys, monkeypatc
 
 def test_the_verbs_take_workers(job, tmp_path, capsys):
     assert main(["report", str(job), "--workers", "2"]) == 0
-    assert "Rank 3 delays the others" in capsys.readouterr().out
+    by_workers = capsys.readouterr().out.splitlines()
+    assert main(["report", str(job)]) == 0
+    here = capsys.readouterr().out.splitlines()
+    assert by_workers[:3] == here[:3]  # the headline, and what it is based on
+    assert by_workers[0].startswith("Rank 3 delays the others")
+    assert "of rank 0 (of 5 ranks)" in by_workers[2]
     assert main(["export", str(job), "--workers", "2", "-o", str(tmp_path / "out")]) == 0
     assert Path(tmp_path / "out" / "collectives.parquet").is_file()
 

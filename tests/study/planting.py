@@ -61,7 +61,7 @@ def write_run(
         script=str(options.program),
         params=dict(options.params),
         seed=options.seed,
-        environment={"torch": "2.13.0", "cpu": "A"},
+        environment={"torch": "2.13.0", "cpu": "A", "packages": {"numpy": "2.4.0", "rich": "14.0"}},
         variants=[variant],
     )
     runs.write(run, options.out)

@@ -107,6 +107,8 @@ def test_failures_by_kind_and_success_by_axis(book):
     assert len(rows(book, "failures")) == 8
     environment = one(rows(book, "environment"), what="torch")
     assert (environment["value"], environment["cells"]) == ("2.13.0", 136)
+    package = one(rows(book, "environment"), what="package rich")  # every installed one has a row
+    assert (package["value"], package["cells"]) == ("14.0", 136)
 
 
 def test_names_are_no_formulas(book):

@@ -90,6 +90,15 @@ def test_cells_are_selected_by_their_axes(tmp_path, captured):
         sweep(options(tmp_path, only={"model": ["gin"]}))
 
 
+def test_memory_that_runs_out_before_the_first_step_is_told_apart(tmp_path, captured):
+    def how(given):
+        raise RecipeFailedError(given.program, "MemoryError: out of memory: 3.00 GiB free on the host", "oom")
+
+    captured.how = how
+    assert sweep(options(tmp_path)) == 1
+    assert {*outcomes(tmp_path)} == {"oom"}
+
+
 def test_failures_are_results_and_can_be_tried_again(tmp_path, captured):
     def how(given):
         if given.variants[0] == "compiled" and given.seed == 0:

@@ -32,6 +32,7 @@ def gather() -> dict[str, Any]:
         **_torch_facts(),
         "gpus": _gpus(),
         "variables": {name: value for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)},
+        "packages": packages(),
     }
 
 
@@ -46,6 +47,12 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return {**installed, "torch": str(torch.__version__)}  # says the build, too: 2.13.0+cpu
+
+
+def packages() -> dict[str, str]:
+    """The versions of all installed packages, by name."""
+    found = ((each.metadata["Name"], each.version) for each in importlib.metadata.distributions())
+    return dict(sorted(((name, version) for name, version in found if name), key=lambda item: item[0].lower()))
 
 
 def devices() -> list[str]:

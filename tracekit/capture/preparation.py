@@ -158,7 +158,7 @@ def _inspect(options: Options, is_script: bool) -> PassResult:
     if result.outcome != "ok":
         for line in messages.quoted(result.traceback):
             options.tell(line)
-        raise RecipeFailedError(options.program, result.error or result.outcome)
+        raise RecipeFailedError(options.program, result.error or result.outcome, result.outcome)
     if not result.has_setup and not is_script:
         raise NotARecipeError(options.program, "it has no setup(ctx)")
     return result

@@ -106,10 +106,11 @@ class ArgumentsRefusedError(TracekitError):
 
 
 class RecipeFailedError(TracekitError):
-    """The recipe raised an exception before anything was captured."""
+    """The recipe raised an exception before anything was captured; `outcome` says of which kind."""
 
-    def __init__(self, path: object, why: str) -> None:
+    def __init__(self, path: object, why: str, outcome: str = "error") -> None:
         super().__init__(f"{named(path)} failed before anything was captured ({why}). Does it run by itself?")
+        self.outcome = outcome
 
 
 class AuditFailedError(TracekitError):

@@ -14,7 +14,7 @@ from tracekit import run as runs
 from tracekit.capture import messages as capture_messages
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
-from tracekit.errors import NoInterpreterError, NothingCapturedError, OutputError, TracekitError
+from tracekit.errors import NoInterpreterError, NothingCapturedError, OutputError, RecipeFailedError, TracekitError
 from tracekit.run import Outcome
 from tracekit.study import Cell, CellResult, Record, Study, read_study
 from tracekit.study.cell import text_of
@@ -126,6 +126,8 @@ def _capture(options: Options) -> tuple[Outcome, str | None]:
         raise
     except NothingCapturedError as error:
         return cast("Outcome", error.outcome), error.why
+    except RecipeFailedError as error:
+        return cast("Outcome", error.outcome), str(error)
     except NoInterpreterError as error:
         return "skipped", str(error)
     except TracekitError as error:

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
+from tracekit.capture.child.free_memory import out_of_memory
 from tracekit.capture.job import PassResult
 from tracekit.errors import NoInferenceError, TracekitError
 from tracekit.run import Outcome
@@ -15,7 +16,7 @@ _ERROR_WIDTH = 300
 # Libraries that allocate memory themselves report it only in words, as does the allocator for host memory.
 _NO_MEMORY = re.compile(
     r"out of memory|_STATUS_ALLOC_FAILED|ERROR_OUT_OF_(?:HOST_|DEVICE_)?MEMORY|can(?:'t|not) allocate memory"
-    r"|unable to allocate",
+    r"|unable to allocate|bad_alloc",
     re.IGNORECASE,
 )
 
@@ -33,9 +34,12 @@ def outcome(error: BaseException) -> Outcome:
 
 
 def one_line(error: BaseException) -> str:
-    """`ValueError: the loss is gone`."""
+    """`ValueError: the loss is gone`; of memory that ran out, how much was asked for and how much was free."""
     if isinstance(error, TracekitError):
         return sanitize(str(error))
+    if short := [*filter(_is_out_of_memory, _causes(error))]:
+        cause = next(filter(_is_of_memory, short), short[0])  # what a compiler wraps says more than the wrapping
+        return sanitize(f"{type(cause).__name__}: {out_of_memory(str(cause))}", _ERROR_WIDTH)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # "backend='inductor' raised:" – the next line says what happened.
     sentence = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
@@ -53,9 +57,12 @@ def recipes_traceback(error: BaseException) -> str:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    return isinstance(error, RuntimeError | OSError) and _NO_MEMORY.search(str(error)) is not None
+    in_words = isinstance(error, RuntimeError | OSError) and _NO_MEMORY.search(str(error)) is not None
+    return in_words or _is_of_memory(error)
+
+
+def _is_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -21,23 +21,24 @@ def basis(report: Report) -> str:
     recipes = dict.fromkeys(
         f"{run.recipe}, {run.data}" if run.data else run.recipe for run in report.subject.runs.values()
     )
-    clauses = ["; ".join(recipes), ", ".join(devices), _steps(report.profiles)]
+    clauses = ["; ".join(recipes), ", ".join(devices), _steps(report)]
     return " · ".join(filter(None, clauses))
 
 
-def _steps(profiles: list[Profile]) -> str:
+def _steps(report: Report) -> str:
     """`mean of 14 steps`, once where it holds for every variant; a variant whose trace cannot answer has no mean."""
-    if not profiles:
+    if not report.profiles:
         return "no trace"
     means: dict[str, list[str]] = {}
-    for profile in profiles:
-        means.setdefault(_mean_of(profile), []).append(profile.name)
+    for profile in report.profiles:
+        ranks = max(len(report.subject.ranks.get(profile.name, ())), len({each.rank for each in profile.captures}))
+        means.setdefault(_mean_of(profile, ranks), []).append(profile.name)
     if len(means) == 1:
         return next(iter(means))
     return "; ".join(f"{', '.join(names)}: {text}" for text, names in means.items())
 
 
-def _mean_of(profile: Profile) -> str:
+def _mean_of(profile: Profile, ranks: int) -> str:
     total = len(profile.trace.steps)
     if not total:
         return "no steps"
@@ -47,5 +48,4 @@ def _mean_of(profile: Profile) -> str:
         return f"{total} {steps}, none of which could be timed"
     which = "" if counted == total else f" of {total}"
     text = f"mean of {counted}{which} {steps}" if total > 1 else "one step"
-    ranks = {each.rank for each in profile.captures}
-    return f"{text} of rank {profile.captures[0].rank} (of {len(ranks)} ranks)" if len(ranks) > 1 else text
+    return f"{text} of rank {profile.captures[0].rank} (of {ranks} ranks)" if ranks > 1 else text

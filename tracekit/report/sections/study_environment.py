@@ -1,6 +1,8 @@
 """On what was the study measured, and was that the same for all cells?"""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +21,17 @@ ENVIRONMENT = pa.schema(
     ]
 )
 _VARIES = ("cpu_load", "gather_bytes_per_s", "gpus")  # differ from cell to cell by their nature
+_NAMED = 6  # facts that a sentence can carry
+
+
+def _facts(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and value; packages and environment variables one by one, as `package numpy`."""
+    for name, value in environment.items():
+        if not isinstance(value, Mapping):
+            yield name, str(value)
+            continue
+        for inner, of_inner in value.items():
+            yield f"{name.removesuffix('s')} {inner}", str(of_inner)
 
 
 @of_study("environment", "Environment", rank=90, stage="end")
@@ -26,8 +39,8 @@ def environment(_: Report, study: Study) -> Contents | None:
     """A row for each value of each fact; a warning where versions or devices differ within one interpreter."""
     counts: dict[str, Counter[str]] = {}
     for result in study.finished:
-        for name, value in (result.run.environment if result.run is not None else {}).items():
-            counts.setdefault(name, Counter())[str(value)] += 1
+        for name, value in _facts(result.run.environment if result.run is not None else {}):
+            counts.setdefault(name, Counter())[value] += 1
     if not counts:
         return None
     rows = [
@@ -36,8 +49,14 @@ def environment(_: Report, study: Study) -> Contents | None:
         for value, cells in values.most_common()
     ]
     table = Table("environment", pa.Table.from_pylist(rows, ENVIRONMENT), detail=True)
-    differ = [name for name, values in counts.items() if len(values) > 1 and name not in _VARIES]
+    cells = sum(result.run is not None for result in study.finished)
+    differ = [
+        name
+        for name, values in counts.items()
+        if name not in _VARIES and (len(values) > 1 or (" " in name and values.total() < cells))
+    ]
     if not differ:
         return Contents((table,))
-    said = f"Not all cells were measured in the same environment: {', '.join(differ)} differ."
+    named = f"{', '.join(differ[:_NAMED])}{f' and {len(differ) - _NAMED} more' if len(differ) > _NAMED else ''}"
+    said = f"Not all cells were measured in the same environment: {named} differ."
     return Contents((Sentences((said,), "quiet"), table))
